@@ -1,0 +1,38 @@
+# Two commands do everything on a machine with Python (>= 3.11) and make: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-slow lint types clean
+
+demo: .venv/demo
+	$(BIN)/ravine demo
+
+test: lint types
+	$(BIN)/python -m pytest
+
+test-slow: .venv/dev
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+.venv/pip:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+.venv/demo: pyproject.toml | .venv/pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/dev: pyproject.toml | .venv/pip
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
+	touch $@ .venv/demo
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

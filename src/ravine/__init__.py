@@ -1,0 +1,36 @@
+"""ravine clusters data by cutting it with hyperplanes that run through its ravines."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ravine._validate import InvalidInputError, RavineError
+    from ravine.cluster import MinimumDensity
+    from ravine.tree.grow import Progress
+    from ravine.tree.tree import ClusterTree
+
+__version__ = "0.1.0"
+
+# Where each public name lives: it is imported when it is first asked for, so that the command line answers
+# at once and `import ravine` costs nothing.
+_HOMES = {
+    "ClusterTree": "ravine.tree.tree",
+    "InvalidInputError": "ravine._validate",
+    "MinimumDensity": "ravine.cluster",
+    "Progress": "ravine.tree.grow",
+    "RavineError": "ravine._validate",
+}
+
+__all__ = ["ClusterTree", "InvalidInputError", "MinimumDensity", "Progress", "RavineError"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ravine' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

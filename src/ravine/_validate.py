@@ -1,0 +1,86 @@
+"""What is checked at the door: exceptions, parameters, weights and seeds."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class RavineError(Exception):
+    """Base of every exception that ravine raises on purpose."""
+
+
+class InvalidInputError(RavineError, ValueError):
+    """The data or a parameter cannot be used; the message says what to do about it."""
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
+    """Return `sample_weight` as float64, or None where every row counts once.
+
+    A weight of k stands for k copies of the row; a row of weight 0 counts for nothing and still
+    gets a label.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        weights = np.full(n_rows, float(sample_weight))
+    else:
+        weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise InvalidInputError(
+            f"sample_weight needs one weight for each of the {n_rows} rows, got shape {weights.shape}"
+        )
+    if not np.isfinite(weights).all():
+        raise InvalidInputError("sample_weight contains NaN or infinity; every weight has to be finite")
+    if (weights < 0).any():
+        raise InvalidInputError(
+            f"sample_weight has {int((weights < 0).sum())} negative values; weights have to be 0 or more"
+        )
+    if not (weights > 0).any():
+        raise InvalidInputError("sample_weight is 0 for every row; at least one weight has to be positive")
+    return weights
+
+
+def make_rng(random_state: Any) -> np.random.Generator:
+    """Turn None, a seed, a Generator or a legacy RandomState into a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is None or isinstance(random_state, numbers.Integral):
+        return np.random.default_rng(None if random_state is None else int(random_state))
+    raise InvalidInputError(
+        f"random_state has to be None, a whole number or a numpy Generator, got {random_state!r}"
+    )
+
+
+def check_int(name: str, value: Any, low: int) -> int:
+    """Return `value` as an int of at least `low`, or say what came instead."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        raise InvalidInputError(f"{name} has to be a whole number of at least {low}, got {value!r}")
+    return int(value)
+
+
+def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = True) -> float:
+    """Return `value` as a float in (low, high], or in [low, high] with `open_low=False`."""
+    ok = isinstance(value, numbers.Real) and value is not True and value is not False
+    number = float(value) if ok else np.nan
+    if not low <= number <= high or not np.isfinite(number) or (open_low and number == low):
+        bounds = f"{'above' if open_low else 'at least'} {low:g}"
+        if np.isfinite(high):
+            bounds += f" and at most {high:g}"
+        raise InvalidInputError(f"{name} has to be a number {bounds}, got {value!r}")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `choices`, or list them."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInputError(f"{name} has to be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value

@@ -1,0 +1,285 @@
+"""The clusterers: check the input, build a splitter, grow a tree, expose it."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ravine._validate import (
+    FloatArray,
+    IntArray,
+    InvalidInputError,
+    check_choice,
+    check_int,
+    check_real,
+    check_weights,
+    make_rng,
+)
+from ravine.data.blocks import ArrayBlocks, one_blas_thread
+from ravine.split.hyperplane import Splitter
+from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
+from ravine.tree.grow import PRIORITIES, Progress, grow
+from ravine.tree.tree import ClusterTree
+
+
+class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """What all clusterers share: everything but the splitter.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_rows,)
+        The cluster of every training row, numbered from left to right in the tree.
+    tree_ : ClusterTree
+        The splits, and the evidence for each.
+    n_clusters_ : int
+        How many clusters were found: as many as asked for, or fewer where there are no more valleys.
+    n_iter_ : int
+        The steps of the pursuits that won, over all splits.
+    n_passes_ : float
+        How often the data were read: rows read, over the rows that there are.
+    n_features_in_, feature_names_in_
+        The columns seen in `fit`.
+    """
+
+    labels_: IntArray
+    tree_: ClusterTree
+    n_clusters_: int
+    n_features_in_: int
+
+    n_clusters: int
+    min_cluster_size: int
+    split_order: str
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+    callback: Callable[[Progress], None] | None
+
+    @abstractmethod
+    def _splitter(self) -> Splitter:
+        """Check the parameters of the method and return its splitter."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+            The rows; never copied, and never written to.
+        y : ignored
+        sample_weight : array of shape (n_rows,), optional
+            A weight of k counts as k copies of the row; a row of weight 0 is only labelled.
+        """
+        n_clusters = check_int("n_clusters", self.n_clusters, 1)
+        least = check_int("min_cluster_size", self.min_cluster_size, 1)
+        priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
+        splitter = self._splitter()
+        rows = self._rows(X, sample_weight, reset=True)
+        if n_clusters > rows.shape[0]:
+            raise InvalidInputError(
+                f"n_clusters={n_clusters} is more than n_samples={rows.shape[0]}: "
+                "ask for fewer clusters or bring more rows"
+            )
+        with one_blas_thread():
+            grown = grow(
+                rows,
+                splitter,
+                n_clusters,
+                least=least,
+                priority=priority,
+                rng=make_rng(0 if self.random_state is None else self.random_state),
+                watch=self._watch,
+            )
+        self.tree_ = grown.tree
+        self.labels_ = grown.labels
+        self.n_clusters_ = grown.tree.n_leaves
+        self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
+        self.n_passes_ = rows.reads.rows / rows.shape[0]
+        self._n_features_out = grown.tree.n_leaves - 1
+        self._warn(grown.frame.constant, n_clusters)
+        return self
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the cluster of every row; one pass."""
+        check_is_fitted(self)
+        return self.tree_.route(self._rows(X))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how far every row lies inside each cluster.
+
+        For two clusters, the signed distance to the hyperplane, positive for cluster 1. For more, an array
+        (n_rows, n_clusters) with the least signed distance on the way to each leaf: positive for the row's
+        own cluster and no other, so that its largest entry is at `predict(X)`.
+        """
+        distances = self.transform(X)
+        if self.n_clusters_ == 2:
+            return np.asarray(distances[:, 0])
+        return self.tree_.leaf_scores(np.asarray(distances))
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the signed distance of every row to every split, in the order of the splits."""
+        check_is_fitted(self)
+        return self.tree_.distances(self._rows(X))
+
+    def _rows(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
+        """Check the rows without reading them all: NaN and infinity are found in the first pass."""
+        if np.ndim(X) == 2 and sparse.issparse(X) is False and np.iscomplexobj(X):
+            raise InvalidInputError("Complex data not supported: pass real and imaginary parts as columns")
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return ArrayBlocks(X, check_weights(sample_weight, X.shape[0]), effective_n_jobs(self.n_jobs))
+
+    def _watch(self, progress: Progress) -> None:
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] {progress.n_leaves}/{progress.n_clusters} clusters: "
+                f"split {progress.weight:g} rows at depth {progress.split.quality:.3f} "
+                f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
+            )
+        if self.callback is not None:
+            self.callback(progress)
+
+    def _warn(self, constant: Any, n_clusters: int) -> None:
+        if constant.any():
+            warnings.warn(
+                f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
+                UserWarning,
+                stacklevel=3,
+            )
+        if self.n_clusters_ < n_clusters:
+            warnings.warn(
+                f"found {self.n_clusters_} of {n_clusters} clusters: no other leaf has a valley to split at; "
+                "a smaller bandwidth_factor or more starts (n_init) may show one",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class MinimumDensity(TreeClusterer):
+    """Divisive clustering with minimum density hyperplanes (MDP2).
+
+    Each split is the hyperplane on which the density of the rows, estimated with Gaussian kernels, is
+    lowest, among those near the middle of the rows: it runs through a ravine and avoids the clusters. It is
+    found by projection pursuit from several principal directions, while the interval in which the cut may
+    lie grows; the start whose valley is deepest relative to its two neighbouring modes wins.
+
+    Parameters
+    ----------
+    n_clusters : int, default 2
+        How many clusters to find; fewer come out where there are fewer valleys, with a warning.
+    min_cluster_size : int, default 1
+        The least weight (number of rows, without weights) on either side of a split.
+    split_order : {"depth", "size", "value"}, default "depth"
+        Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
+        one with the lowest density on its hyperplane.
+    bandwidth_factor : float, default 1.0
+        Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first
+        principal component.
+    alpha_max : float, default 0.9
+        Cuts lie within this many standard deviations of the mean.
+    n_init : int, default 4
+        How many starts: the strongest principal directions, then random ones. They share passes.
+    init : array of shape (n_starts, n_features), optional
+        Directions to start from instead, in the units of the data.
+    standardize : bool, default True
+        Scale every column to unit variance (implicitly: nothing is copied).
+    max_iter : int, default 15
+        Evaluations for each of the ten widths of the interval.
+    tol : float, default 0.02
+        A pursuit ends when the gradient, relative to the density, is at most this.
+    random_state : int, Generator or None
+        Draws samples (above 32 000 rows) and random starts. None is a fixed seed: the same data give the
+        same clusters.
+    n_jobs : int, optional
+        Threads; the result has the same bits for any number.
+    verbose : int, default 0
+        1 prints a line a split.
+    callback : callable, optional
+        Called after each split with a `ravine.Progress`, for a progress bar.
+
+    Notes
+    -----
+    Cost: a pass over the rows for each evaluation up to 32 000 rows, at most 12 passes a split above; O(n d)
+    time a pass and no copy of the data.
+
+    References
+    ----------
+    Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
+
+    Examples
+    --------
+    >>> from ravine import MinimumDensity
+    >>> from sklearn.datasets import load_iris
+    >>> model = MinimumDensity(n_clusters=2).fit(load_iris().data)
+    >>> sorted(int((model.labels_ == k).sum()) for k in range(2))
+    [50, 100]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        min_cluster_size: int = 1,
+        split_order: str = "depth",
+        bandwidth_factor: float = 1.0,
+        alpha_max: float = 0.9,
+        n_init: int = 4,
+        init: Any = None,
+        standardize: bool = True,
+        max_iter: int = 15,
+        tol: float = 0.02,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.min_cluster_size = min_cluster_size
+        self.split_order = split_order
+        self.bandwidth_factor = bandwidth_factor
+        self.alpha_max = alpha_max
+        self.n_init = n_init
+        self.init = init
+        self.standardize = standardize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _splitter(self) -> Splitter:
+        return ProjectionSplitter(
+            MinimumDensityFamily(
+                check_real("bandwidth_factor", self.bandwidth_factor, 0),
+                check_real("alpha_max", self.alpha_max, 0),
+            ),
+            standardize=bool(self.standardize),
+            n_init=check_int("n_init", self.n_init, 1),
+            init=None if self.init is None else np.atleast_2d(np.asarray(self.init, dtype=np.float64)),
+            tol=check_real("tol", self.tol, 0, open_low=False),
+            max_iter=check_int("max_iter", self.max_iter, 0),
+        )

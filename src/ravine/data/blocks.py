@@ -1,0 +1,362 @@
+"""Blocks of rows, requests for sums over them, and the driver that answers many askers in one pass.
+
+An algorithm is a generator: it yields requests for sums and receives the answers. `together` runs many of
+them side by side, so that one pass over the rows answers what all of them ask for; `drive` makes the passes.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine._validate import FloatArray, IntArray
+
+AnyArray = npt.NDArray[Any]
+Answer = tuple[FloatArray, ...]
+Result = TypeVar("Result")
+Asker = Generator[Sequence["Sum"], list[Answer], Result]
+
+BLOCK_BYTES = 1 << 21  # what one thread holds at a time: fits a cache, and is worth a call
+CHUNK_ROWS = 8192  # the least number of rows that is worth a thread of its own
+COPY_BYTES = 1 << 24  # samples up to this size are copied, because they are read many times
+MOST_CHUNKS = 16  # partial sums that live at once, whatever the number of threads
+
+
+class Rows(Protocol):
+    """One block of rows in memory, dense or CSR, with its weights."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weight of every row."""
+
+    def __len__(self) -> int: ...
+
+    def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
+        """Return directions . (x - pivot) for every row x; shape (directions, rows)."""
+
+    def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
+        """Add weights (x - pivot) of every row x to the row of `sums` that is its group."""
+
+    def moments(
+        self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
+    ) -> None:
+        """Add the first two weighted moments of scale (x - pivot), and widen the columns' ranges."""
+
+    def take(self, picked: IntArray) -> Rows:
+        """Return some of the rows."""
+
+    def dense(self) -> FloatArray:
+        """Return the rows as a C-ordered float64 array."""
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """A C-ordered float64 block."""
+
+    values: FloatArray
+    weights: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
+        """Project one by one up to two directions, else eight at a time: each has the same bits."""
+        from ravine.data import kernels
+
+        k, d = directions.shape
+        if k <= 2:
+            out = np.empty((k, len(self)))
+            for c in range(k):
+                kernels.project_one(self.values, pivot, directions[c], out[c])
+            return out
+        out = np.empty((k + -k % 8, len(self)))
+        padded = np.zeros((d, len(out)))
+        padded[:, :k] = directions.T
+        for c in range(0, k, 8):
+            eight = np.ascontiguousarray(padded[:, c : c + 8])
+            kernels.project_eight(self.values, pivot, eight, out[c : c + 8])
+        return out[:k]
+
+    def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
+        """Scatter the rows into their groups."""
+        from ravine.data import kernels
+
+        kernels.group_sums(self.values, pivot, weights, groups, sums)
+
+    def moments(
+        self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
+    ) -> None:
+        """Sweep once over the block."""
+        from ravine.data import kernels
+
+        kernels.moments(self.values, pivot, scale, self.weights, totals, low, high)
+
+    def take(self, picked: IntArray) -> DenseRows:
+        """Copy some of the rows."""
+        return DenseRows(self.values[picked], self.weights[picked])
+
+    def dense(self) -> FloatArray:
+        """Return the block itself."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """A CSR block: every sum costs its stored entries, never its zeros."""
+
+    matrix: sparse.csr_array
+    weights: FloatArray
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @functools.cached_property
+    def parts(self) -> tuple[FloatArray, npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]:
+        """Stored values, their columns, and where each row starts."""
+        data = np.ascontiguousarray(self.matrix.data, dtype=np.float64)
+        return data, self.matrix.indices, self.matrix.indptr
+
+    def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
+        """Project one direction after the other."""
+        from ravine.data import kernels
+
+        out = np.empty((len(directions), len(self)))
+        for c, direction in enumerate(directions):
+            kernels.project_csr(*self.parts, float(direction @ pivot), direction, out[c])
+        return out
+
+    def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
+        """Scatter the stored entries into their groups."""
+        from ravine.data import kernels
+
+        kernels.group_sums_csr(*self.parts, pivot, weights, groups, sums)
+
+    def moments(
+        self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
+    ) -> None:
+        """Sweep once over the stored entries."""
+        from ravine.data import kernels
+
+        kernels.moments_csr(*self.parts, pivot, scale, self.weights, totals, low, high)
+
+    def take(self, picked: IntArray) -> SparseRows:
+        """Copy some of the rows."""
+        return SparseRows(self.matrix[picked], self.weights[picked])
+
+    def dense(self) -> FloatArray:
+        """Return the block with its zeros written out."""
+        return np.ascontiguousarray(self.matrix.toarray(), dtype=np.float64)
+
+
+class Sum(Protocol):
+    """A request for a sum over all rows."""
+
+    def start(self, n_features: int) -> Answer:
+        """Return the sum over no rows."""
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[Any], answers: Sequence[Answer]) -> None:
+        """Add one block to the answers of all requests of this kind, in place."""
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        """Return the sum over two sets of rows from the sum over each; may reuse `left`."""
+
+
+class Additive:
+    """A `Sum` whose answers are merged by adding them."""
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        """Add `right` to `left` in place."""
+        for a, b in zip(left, right, strict=True):
+            a += b
+        return left
+
+
+@dataclass
+class ReadCount:
+    """How many rows have been read so far, over all passes."""
+
+    rows: int = 0
+
+
+class RowBlocks(Protocol):
+    """The only gateway to the data."""
+
+    shape: tuple[int, int]
+    total: float
+    reads: ReadCount
+
+    def pass_over(self, requests: Sequence[Sum]) -> list[Answer]:
+        """Answer every request in one pass over the rows."""
+
+    def map(self, function: Callable[[Rows], AnyArray]) -> AnyArray:
+        """Return one value a row, in the order of the rows."""
+
+    def select(self, rows: IntArray) -> RowBlocks:
+        """Return these rows (in increasing order) as blocks of their own."""
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> RowBlocks:
+        """Return about evenly spread random rows, in order, as blocks of their own."""
+
+
+def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
+    """Merge neighbours until one is left: a tree that depends on the number of parts only."""
+    while len(parts) > 1:
+        paired = [merge(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
+        parts = paired + parts[len(parts) - len(parts) % 2 :]
+    return parts[0]
+
+
+@dataclass
+class ArrayBlocks:
+    """Rows of an ndarray, a memmap, a CSR matrix, or anything with `shape` and row slices.
+
+    Chunks depend on the number of rows only and are numbered in the rows of the whole array, also for a
+    selection of rows; each chunk is read in blocks that fit a processor's cache, so that no copy of the
+    data is ever made. Threads work on chunks, and the partial sums are folded in a fixed tree: the
+    answer has the same bits for any `n_jobs`.
+
+    >>> rows = ArrayBlocks(np.arange(6.0).reshape(3, 2))
+    >>> rows.map(lambda block: block.dense().sum(axis=1)).tolist()
+    [1.0, 5.0, 9.0]
+    """
+
+    array: Any
+    weights: FloatArray | None = None
+    n_jobs: int = 1
+    picked: IntArray | None = None
+    reads: ReadCount = field(default_factory=ReadCount)
+
+    def __post_init__(self) -> None:
+        n = len(self.picked) if self.picked is not None else self.array.shape[0]
+        self.shape = (int(n), int(self.array.shape[1]))
+        if self.weights is None:
+            self.total = float(n)
+        else:
+            picked = self.weights if self.picked is None else self.weights[self.picked]
+            self.total = float(picked.sum())
+
+    def pass_over(self, requests: Sequence[Sum]) -> list[Answer]:
+        """Answer every request in one pass over the rows."""
+        kinds: dict[type, list[int]] = {}
+        for i, request in enumerate(requests):
+            kinds.setdefault(type(request), []).append(i)
+
+        def read(chunk: tuple[int, int]) -> list[Answer]:
+            answers = [request.start(self.shape[1]) for request in requests]
+            for rows in self._blocks(*chunk):
+                for kind, members in kinds.items():
+                    kind.add(rows, [requests[i] for i in members], [answers[i] for i in members])  # type: ignore[attr-defined]
+            return answers
+
+        parts = self._over_chunks(read)
+        return [fold(request.merge, [part[i] for part in parts]) for i, request in enumerate(requests)]
+
+    def map(self, function: Callable[[Rows], AnyArray]) -> AnyArray:
+        """Return one value a row, in the order of the rows."""
+
+        def read(chunk: tuple[int, int]) -> list[AnyArray]:
+            return [function(rows) for rows in self._blocks(*chunk)]
+
+        return np.concatenate([values for part in self._over_chunks(read) for values in part])
+
+    def select(self, rows: IntArray) -> Self:
+        """Return these rows (in increasing order) as blocks of their own."""
+        picked = rows if self.picked is None else self.picked[rows]
+        return type(self)(self.array, self.weights, self.n_jobs, picked, self.reads)
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> Self:
+        """Return one random row out of each of `n_rows` equal stretches; a copy where that is small."""
+        n = self.shape[0]
+        spread = (np.arange(n_rows) + rng.random(n_rows)) * (n / n_rows)
+        chosen = self.select(np.minimum(spread.astype(np.int64), n - 1))
+        if sparse.issparse(self.array) or n_rows * self.shape[1] * 8 > COPY_BYTES:
+            return chosen
+        weights = None if self.weights is None else self.weights[chosen.picked]
+        return type(self)(self.array[chosen.picked], weights, self.n_jobs, None, self.reads)
+
+    def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result]:
+        self.reads.rows += self.shape[0]
+        chunks = self._chunks()
+        if self.n_jobs == 1 or len(chunks) == 1:
+            return [read(chunk) for chunk in chunks]
+        with ThreadPoolExecutor(min(self.n_jobs, len(chunks))) as pool:
+            return list(pool.map(read, chunks))
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """Return the chunks as ranges of the rows at hand, bounded in rows of the whole array."""
+        n = self.array.shape[0]
+        step = max(CHUNK_ROWS, -(-n // MOST_CHUNKS))
+        bounds = np.append(np.arange(0, n, step), n)
+        if self.picked is not None:
+            bounds = np.searchsorted(self.picked, bounds)
+        return [(int(a), int(b)) for a, b in itertools.pairwise(bounds) if a < b]
+
+    def _blocks(self, start: int, stop: int) -> Iterator[Rows]:
+        """Yield the rows start..stop in pieces that fit the cache."""
+        step = CHUNK_ROWS if sparse.issparse(self.array) else max(64, BLOCK_BYTES // (8 * self.shape[1]))
+        for a in range(start, stop, step):
+            b = min(a + step, stop)
+            where = slice(a, b) if self.picked is None else self.picked[a:b]
+            weights = np.ones(b - a) if self.weights is None else self.weights[where]
+            piece = self.array[where]
+            if sparse.issparse(piece):
+                yield SparseRows(sparse.csr_array(piece), weights)
+            else:
+                yield DenseRows(np.ascontiguousarray(piece, dtype=np.float64), weights)
+
+
+def together(askers: Sequence[Asker[Result]]) -> Asker[list[Result]]:
+    """Run all askers side by side: each round asks for what every live one of them needs."""
+    results: dict[int, Result] = {}
+    live: dict[int, Sequence[Sum]] = {}
+
+    def advance(i: int, answers: list[Answer] | None) -> None:
+        try:
+            live[i] = askers[i].send(answers)  # type: ignore[arg-type]
+        except StopIteration as stop:
+            live.pop(i, None)
+            results[i] = stop.value
+
+    for i in range(len(askers)):
+        advance(i, None)
+    while live:
+        asked = list(live.items())
+        answers = iter((yield [request for _, requests in asked for request in requests]))
+        for i, requests in asked:
+            advance(i, [next(answers) for _ in requests])
+    return [results[i] for i in range(len(askers))]
+
+
+def drive(rows: RowBlocks, asker: Asker[Result]) -> Result:
+    """Run one asker to its end, one pass over the rows for each round of its questions."""
+    answers: list[Answer] | None = None
+    while True:
+        try:
+            requests = asker.send(answers)  # type: ignore[arg-type]
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
+        answers = rows.pass_over(requests)
+
+
+@functools.cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread: the threads are spent on blocks of rows."""
+    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limit

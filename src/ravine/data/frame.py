@@ -1,0 +1,207 @@
+"""The frame in which rows are seen: centred at their mean, scaled to unit variance, never copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ravine._validate import FloatArray, InvalidInputError
+from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows
+
+PEEK_ROWS = 256  # enough rows to guess where the columns lie and how wide they are
+FULL_COVARIANCE = 256  # above this many features, principal directions come from power iterations
+POWER_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Request for the first two moments of scale (x - pivot) and for the range of every column."""
+
+    pivot: FloatArray
+    scale: FloatArray
+
+    def start(self, n_features: int) -> Answer:
+        """Return the moments of no rows."""
+        return np.zeros((2, n_features)), np.full(n_features, np.inf), np.full(n_features, -np.inf)
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[Moments], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (totals, low, high) in zip(requests, answers, strict=True):
+            rows.moments(request.pivot, request.scale, totals, low, high)
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        """Add the moments and join the ranges."""
+        return left[0] + right[0], np.minimum(left[1], right[1]), np.maximum(left[2], right[2])
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows as the algorithms see them: z = (x - mean) * inverse_scale.
+
+    `inverse_scale` is 0 for a column that is constant in these rows (or was at the root): it says
+    nothing and takes no part. A direction v of this space acts on raw rows as the weights
+    `v * inverse_scale`.
+    """
+
+    mean: FloatArray
+    inverse_scale: FloatArray
+    total: float
+    constant: npt.NDArray[np.bool_]
+
+    def weights(self, directions: FloatArray) -> FloatArray:
+        """Return directions of the frame as weights of the raw columns."""
+        return directions * self.inverse_scale
+
+
+def _power_of_two(width: FloatArray) -> FloatArray:
+    """Return the power of two that brings each width near 1 (1 where the width is 0)."""
+    exponent = np.frexp(np.where(width > 0, width, 1.0))[1]
+    return np.asarray(np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
+
+
+def measure(rows: RowBlocks) -> Asker[Frame]:
+    """Find mean and standard deviation of every column in one pass (two if a peek misled).
+
+    Sums are taken about a pivot from the first rows and in units of a power of two, so that means of 1e9
+    and values of 1e300 lose nothing. NaN and infinity are found on the way.
+    """
+    n_peek = min(PEEK_ROWS, rows.shape[0])
+    peek = rows.select(np.linspace(0, rows.shape[0] - 1, n_peek).astype(np.int64))
+    pivot, width = _peek(peek)
+    scale = _power_of_two(width)
+    (answer,) = yield [Moments(pivot, scale)]
+    _check_finite(answer[2])
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = answer[2] - answer[1]
+        mean, variance = _centred(answer[0], rows.total)
+        doubtful = (answer[1] < answer[2]) & ~((variance > 1e-12) & np.isfinite(variance))
+    if doubtful.any():
+        pivot = np.where(doubtful, answer[1] / 2 + answer[2] / 2, pivot)
+        scale = np.where(doubtful, _power_of_two(spread), scale)
+        (answer,) = yield [Moments(pivot, scale)]
+        mean, variance = _centred(answer[0], rows.total)
+    constant = ~(answer[1] < answer[2])
+    deviation = np.sqrt(np.where(constant, 1.0, variance)) / scale
+    mean = np.where(constant, answer[1], pivot + mean / scale)
+    return Frame(mean, np.where(constant, 0.0, 1.0 / deviation), rows.total, constant)
+
+
+def _peek(rows: RowBlocks) -> tuple[FloatArray, FloatArray]:
+    """Return the middle and the width of every column over a few rows."""
+    d = rows.shape[1]
+    (answer,) = rows.pass_over([Moments(np.zeros(d), np.ones(d))])
+    low = np.where(np.isfinite(answer[1]), answer[1], 0.0)
+    high = np.where(np.isfinite(answer[2]), answer[2], low)
+    return low / 2 + high / 2, high - low
+
+
+def _centred(totals: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
+    mean = totals[0] / total
+    return mean, totals[1] / total - mean**2
+
+
+def _check_finite(high: FloatArray) -> None:
+    bad = np.flatnonzero(np.isnan(high))
+    if len(bad):
+        names = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+        raise InvalidInputError(
+            f"Input X contains NaN or infinity in column{'s' * (len(bad) > 1)} {names}; "
+            "remove those rows or fill them in, with sklearn.impute.SimpleImputer for instance"
+        )
+
+
+def frame_of(rows: RowBlocks, root: Frame | None, standardize: bool) -> Asker[Frame]:
+    """Return the frame of these rows: their own mean, the root's scale.
+
+    A column that is constant in these rows is left out even where it varies at the root.
+    """
+    frame: Frame = yield from measure(rows)
+    if root is not None:
+        return replace(frame, inverse_scale=np.where(frame.constant, 0.0, root.inverse_scale))
+    if standardize:
+        return frame
+    varies = ~frame.constant
+    scale = _power_of_two(np.array([1.0 / frame.inverse_scale[varies].min()])) if varies.any() else 1.0
+    return replace(frame, inverse_scale=np.where(varies, scale, 0.0))
+
+
+@dataclass(frozen=True)
+class Covariance(Additive):
+    """Request for the weighted second moments of the framed rows, a (d, d) matrix."""
+
+    frame: Frame
+
+    def start(self, n_features: int) -> Answer:
+        """Return the zero matrix."""
+        return (np.zeros((n_features, n_features)),)
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[Covariance], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (matrix,) in zip(requests, answers, strict=True):
+            framed = (rows.dense() - request.frame.mean) * request.frame.inverse_scale
+            matrix += framed.T @ (framed * rows.weights[:, None])
+
+
+@dataclass(frozen=True)
+class CovarianceTimes(Additive):
+    """Request for the weighted second moments of the framed rows times k directions: (k, d)."""
+
+    frame: Frame
+    directions: FloatArray
+
+    def start(self, n_features: int) -> Answer:
+        """Return zeros."""
+        return (np.zeros((len(self.directions), n_features)),)
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[CovarianceTimes], answers: Sequence[Answer]) -> None:
+        """Add one block: project the rows, then sum them weighted by their projections."""
+        one_group = np.zeros(len(rows), dtype=np.int64)
+        for request, (product,) in zip(requests, answers, strict=True):
+            frame = request.frame
+            points = rows.project(frame.mean, frame.weights(request.directions))
+            for c, t in enumerate(points):
+                rows.group_sums(frame.mean, t * rows.weights, one_group, product[c : c + 1])
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Principal directions of framed rows, strongest first, with the standard deviation along each."""
+
+    directions: FloatArray
+    deviations: FloatArray
+
+
+def principal(frame: Frame, n_directions: int, rng: np.random.Generator) -> Asker[Principal]:
+    """Find the strongest principal directions: exactly up to 256 features, above by power iterations.
+
+    Costs one pass with a (d, d) matrix, or twelve passes with `n_directions + 4` vectors. The sign of each
+    direction is fixed: its largest component is positive.
+    """
+    d = len(frame.mean)
+    if d <= FULL_COVARIANCE:
+        ((matrix,),) = yield [Covariance(frame)]
+        values, vectors = np.linalg.eigh(matrix / frame.total)
+        values, vectors = values[::-1], vectors[:, ::-1].T
+    else:
+        basis = rng.standard_normal((min(d, n_directions + 4), d)) * (frame.inverse_scale > 0)
+        for _ in range(POWER_ROUNDS):
+            basis = np.linalg.qr(basis.T)[0].T
+            ((product,),) = yield [CovarianceTimes(frame, basis)]
+            product *= frame.inverse_scale / frame.total
+            values, mix = np.linalg.eigh(basis @ product.T)
+            basis = mix[:, ::-1].T @ product
+        values = values[::-1]
+        vectors = basis / np.maximum(np.linalg.norm(basis, axis=1, keepdims=True), np.finfo(float).tiny)
+    k = min(n_directions, len(values))
+    return Principal(np.array([fix_sign(v) for v in vectors[:k]]), np.sqrt(np.maximum(values[:k], 0.0)))
+
+
+def fix_sign(direction: FloatArray) -> FloatArray:
+    """Return the direction or its negative: the one whose largest component is positive."""
+    return direction if direction[np.argmax(np.abs(direction))] >= 0 else -direction

@@ -1,0 +1,216 @@
+"""The loops over the rows of one block, compiled.
+
+Each loop adds in a fixed order, without fast-math, so that a result depends neither on the number of
+directions in flight nor on the kind of array that the block came from. Three loops know how a block is
+stored (dense or CSR): project, group sums and moments; all others see only projected points.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+jit = numba.njit(cache=True, nogil=True)
+
+
+@jit
+def project_one(X, pivot, direction, out):
+    """out[i] = direction . (X[i] - pivot); four rows at a time to hide the latency of the sum."""
+    n, d = X.shape
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        a0 = 0.0
+        a1 = 0.0
+        a2 = 0.0
+        a3 = 0.0
+        for j in range(d):
+            u = direction[j]
+            p = pivot[j]
+            a0 += (X[i, j] - p) * u
+            a1 += (X[i + 1, j] - p) * u
+            a2 += (X[i + 2, j] - p) * u
+            a3 += (X[i + 3, j] - p) * u
+        out[i] = a0
+        out[i + 1] = a1
+        out[i + 2] = a2
+        out[i + 3] = a3
+    for i in range(whole, n):
+        a0 = 0.0
+        for j in range(d):
+            a0 += (X[i, j] - pivot[j]) * direction[j]
+        out[i] = a0
+
+
+@jit
+def project_eight(X, pivot, directions, out):
+    """out[c, i] = directions[:, c] . (X[i] - pivot) for eight directions in one sweep over the rows."""
+    n, d = X.shape
+    for i in range(n):
+        a0 = 0.0
+        a1 = 0.0
+        a2 = 0.0
+        a3 = 0.0
+        a4 = 0.0
+        a5 = 0.0
+        a6 = 0.0
+        a7 = 0.0
+        for j in range(d):
+            x = X[i, j] - pivot[j]
+            a0 += x * directions[j, 0]
+            a1 += x * directions[j, 1]
+            a2 += x * directions[j, 2]
+            a3 += x * directions[j, 3]
+            a4 += x * directions[j, 4]
+            a5 += x * directions[j, 5]
+            a6 += x * directions[j, 6]
+            a7 += x * directions[j, 7]
+        out[0, i] = a0
+        out[1, i] = a1
+        out[2, i] = a2
+        out[3, i] = a3
+        out[4, i] = a4
+        out[5, i] = a5
+        out[6, i] = a6
+        out[7, i] = a7
+
+
+@jit
+def project_csr(values, columns, starts, shift, direction, out):
+    """out[i] = direction . row i - shift, for the rows of a CSR block."""
+    for i in range(len(starts) - 1):
+        total = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            total += values[k] * direction[columns[k]]
+        out[i] = total - shift
+
+
+@jit
+def group_sums(X, pivot, weights, groups, sums):
+    """sums[groups[i]] += weights[i] (X[i] - pivot)."""
+    n, d = X.shape
+    for i in range(n):
+        row = sums[groups[i]]
+        w = weights[i]
+        for j in range(d):
+            row[j] += w * (X[i, j] - pivot[j])
+
+
+@jit
+def group_sums_csr(values, columns, starts, pivot, weights, groups, sums):
+    """The same for the rows of a CSR block; the pivot is taken off once a group."""
+    mass = np.zeros(len(sums))
+    for i in range(len(starts) - 1):
+        row = sums[groups[i]]
+        w = weights[i]
+        mass[groups[i]] += w
+        for k in range(starts[i], starts[i + 1]):
+            row[columns[k]] += w * values[k]
+    for g in range(len(sums)):
+        if mass[g] != 0.0:
+            for j in range(len(pivot)):
+                sums[g, j] -= mass[g] * pivot[j]
+
+
+@jit
+def moments(X, pivot, scale, weights, totals, low, high):
+    """totals[0] += w z, totals[1] += w z^2 with z = scale (x - pivot); low and high by column.
+
+    Rows of weight 0 count for nothing, except that a NaN or an infinity in them still shows in `high`.
+    """
+    n, d = X.shape
+    for i in range(n):
+        w = weights[i]
+        for j in range(d):
+            x = X[i, j]
+            if not np.isfinite(x):
+                high[j] = np.nan
+            if w > 0.0:
+                z = scale[j] * (x - pivot[j])
+                totals[0, j] += w * z
+                totals[1, j] += w * z * z
+                if x < low[j]:
+                    low[j] = x
+                if x > high[j]:
+                    high[j] = x
+
+
+@jit
+def moments_csr(values, columns, starts, pivot, scale, weights, totals, low, high):
+    """The same for the rows of a CSR block: stored entries one by one, the zeros of a column at once."""
+    d = len(pivot)
+    seen = np.zeros(d)
+    stored = np.zeros(d, dtype=np.int64)
+    total = 0.0
+    rows = 0
+    for i in range(len(starts) - 1):
+        w = weights[i]
+        if w > 0.0:
+            total += w
+            rows += 1
+        for k in range(starts[i], starts[i + 1]):
+            j = columns[k]
+            x = values[k]
+            if not np.isfinite(x):
+                high[j] = np.nan
+            if w > 0.0:
+                z = scale[j] * (x - pivot[j])
+                totals[0, j] += w * z
+                totals[1, j] += w * z * z
+                seen[j] += w
+                stored[j] += 1
+                if x < low[j]:
+                    low[j] = x
+                if x > high[j]:
+                    high[j] = x
+    for j in range(d):
+        if stored[j] < rows:
+            z = -scale[j] * pivot[j]
+            totals[0, j] += (total - seen[j]) * z
+            totals[1, j] += (total - seen[j]) * z * z
+            low[j] = min(low[j], 0.0)
+            if not high[j] >= 0.0 and not np.isnan(high[j]):
+                high[j] = 0.0
+
+
+@jit
+def bin_points(points, weights, low, width, bins, mass, moment):
+    """Put weighted points into bins of one width; points beyond the grid go to its ends.
+
+    bins[i] is the bin of point i; mass[g] and moment[g] add the weights and weight x point of bin g, so
+    that moment / mass is the exact centre of a bin's points.
+    """
+    last = len(mass) - 1
+    inverse = 1.0 / width
+    for i in range(len(points)):
+        place = (points[i] - low) * inverse
+        if place <= 0.0:
+            g = 0
+        elif place >= last:
+            g = last
+        else:
+            g = int(place)
+        bins[i] = g
+        mass[g] += weights[i]
+        moment[g] += weights[i] * points[i]
+
+
+@jit
+def route(X, pivot, weights, cuts, left, right, out):
+    """Walk every row down a tree of hyperplanes; out[i] is its leaf, or -1 if the row is not finite.
+
+    The distance is summed in the order of `project_one`, so that a row falls on the side it was trained on.
+    """
+    n, d = X.shape
+    centred = np.empty(d)
+    for i in range(n):
+        for j in range(d):
+            centred[j] = X[i, j] - pivot[j]
+        node = 0
+        while left[node] >= 0:
+            total = 0.0
+            for j in range(d):
+                total += centred[j] * weights[node, j]
+            if not np.isfinite(total):
+                break
+            node = right[node] if total > cuts[node] else left[node]
+        out[i] = node if left[node] < 0 else -1

@@ -1,0 +1,104 @@
+"""The mass of projected rows on a grid, and the sum of rows weighted by a slope: value and gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from ravine._validate import FloatArray
+from ravine.data.blocks import Additive, Answer, Rows
+from ravine.data.frame import Frame
+
+MOST_BINS = 1 << 17
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Bins of one width around the mean; rows beyond it count in the bins at its ends."""
+
+    low: float
+    width: float
+    n_bins: int
+
+    @classmethod
+    def around_mean(cls, reach: float, width: float) -> Self:
+        """Return the grid from -reach to reach with bins of at most `width`, within reason."""
+        n_bins = max(8, min(MOST_BINS, math.ceil(2 * reach / width)))
+        return cls(-reach, 2 * reach / n_bins, n_bins)
+
+
+@dataclass(frozen=True)
+class ProfileSum(Additive):
+    """Request for the mass and the first moment of the projected rows in each bin of a grid.
+
+    With `with_rows`, also for the sum of the (centred) rows in each bin, from which the gradient of any
+    function of the bins' centres follows without a second pass. Answer: mass (G,), moment (G,) and rows
+    (G, d), or (0, d) where they were not asked for.
+    """
+
+    frame: Frame
+    direction: FloatArray
+    grid: Grid
+    with_rows: bool
+
+    def start(self, n_features: int) -> Answer:
+        """Return empty bins."""
+        n_bins = self.grid.n_bins
+        rows = np.zeros((n_bins if self.with_rows else 0, n_features))
+        return np.zeros(n_bins), np.zeros(n_bins), rows
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[ProfileSum], answers: Sequence[Answer]) -> None:
+        """Project one block on the directions of all requests at once and put it into their bins."""
+        from ravine.data import kernels
+
+        bins = np.empty(len(rows), dtype=np.int64)
+        for request, points, (mass, moment, sums) in zip(
+            requests, _project(rows, requests), answers, strict=True
+        ):
+            grid = request.grid
+            kernels.bin_points(points, rows.weights, grid.low, grid.width, bins, mass, moment)
+            if request.with_rows:
+                rows.group_sums(request.frame.mean, rows.weights, bins, sums)
+
+
+@dataclass(frozen=True)
+class SlopeSum(Additive):
+    """Request for the sum of the (centred) rows, each weighted by the slope of its bin. Answer: (1, d)."""
+
+    frame: Frame
+    direction: FloatArray
+    grid: Grid
+    slope: FloatArray
+
+    def start(self, n_features: int) -> Answer:
+        """Return zeros."""
+        return (np.zeros((1, n_features)),)
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[SlopeSum], answers: Sequence[Answer]) -> None:
+        """Find the rows' bins again and add the block, weighted."""
+        from ravine.data import kernels
+
+        bins = np.empty(len(rows), dtype=np.int64)
+        one_group = np.zeros(len(rows), dtype=np.int64)
+        for request, points, (total,) in zip(requests, _project(rows, requests), answers, strict=True):
+            grid = request.grid
+            ignored = np.zeros(grid.n_bins)
+            kernels.bin_points(points, rows.weights, grid.low, grid.width, bins, ignored, ignored)
+            rows.group_sums(request.frame.mean, rows.weights * request.slope[bins], one_group, total)
+
+
+def _project(rows: Rows, requests: Sequence[ProfileSum | SlopeSum]) -> list[FloatArray]:
+    """Project a block on all directions; those that share a frame go together."""
+    points: dict[int, FloatArray] = {}
+    frames = {id(request.frame): request.frame for request in requests}
+    for key, frame in frames.items():
+        members = [i for i, request in enumerate(requests) if id(request.frame) == key]
+        weights = frame.weights(np.array([requests[i].direction for i in members]))
+        points.update(zip(members, rows.project(frame.mean, weights), strict=True))
+    return [points[i] for i in range(len(requests))]

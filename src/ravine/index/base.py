@@ -1,0 +1,52 @@
+"""What an index sees and what it says: a profile of mass on a line, and a value with its slope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ravine._validate import FloatArray
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Mass on a line: all that an index ever sees of the data.
+
+    `points` are sorted and centred (their weighted mean is 0), `mass` is positive. A point is one row, or
+    the exact centre of the rows of one bin.
+    """
+
+    points: FloatArray
+    mass: FloatArray
+    total: float
+    std: float
+
+
+@dataclass(frozen=True)
+class IndexValue:
+    """What an index says of a profile, to be minimised.
+
+    `slope` is the derivative of `value` by the position of each point, all else held fixed, and `d_std`
+    its derivative by the standard deviation of the profile. `valid` says whether the cut is one in the
+    index's own sense; a minimum at the edge of the search interval, say, is not.
+    """
+
+    value: float
+    slope: FloatArray
+    cut: float
+    d_std: float = 0.0
+    valid: bool = True
+
+
+class ProjectionIndex(Protocol):
+    """Maps a profile to a value and a cut; knows nothing of rows, weights, files or clusters of machines."""
+
+    @property
+    def resolution(self) -> float:
+        """The widest bin that still shows this index all it needs."""
+
+    def evaluate(self, profile: Profile) -> IndexValue:
+        """Return the value at the best cut, with its derivatives."""
+
+    def quality(self, profile: Profile, cut: float) -> float:
+        """Return how good the cut is, in [0, 1], for comparing starts, leaves and methods."""

@@ -1,0 +1,242 @@
+"""The sums over a profile behind the minimum density index, compiled.
+
+All are taken in logarithms about the nearest point, so that a cut many bandwidths away from any mass still
+has a density to compare: that is what lets the bandwidth fall until the widest margin is found.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+jit = numba.njit(cache=True, nogil=True)
+
+ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+FAR = 80.0  # terms exp(-40) below the largest do not show in the sum
+TINY = 1e-250
+
+
+@jit
+def log_density(points, mass, total, h, b):
+    """Return log I(b), and I'(b) / I(b), I''(b) / I(b)."""
+    n = len(points)
+    right = np.searchsorted(points, b)
+    nearest = np.inf
+    if right < n:
+        nearest = points[right] - b
+    if right > 0:
+        nearest = min(nearest, b - points[right - 1])
+    least = (nearest / h) ** 2
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    for j in range(right, n):
+        u = (b - points[j]) / h
+        if u * u - least > FAR:
+            break
+        e = mass[j] * math.exp(-0.5 * (u * u - least))
+        s0 += e
+        s1 += u * e
+        s2 += u * u * e
+    for j in range(right - 1, -1, -1):
+        u = (b - points[j]) / h
+        if u * u - least > FAR:
+            break
+        e = mass[j] * math.exp(-0.5 * (u * u - least))
+        s0 += e
+        s1 += u * e
+        s2 += u * u * e
+    value = math.log(s0 / (total * h * ROOT_TWO_PI)) - 0.5 * least
+    return value, -s1 / (s0 * h), (s2 / s0 - 1.0) / (h * h)
+
+
+@jit
+def densities(points, mass, h, first, step, out):
+    """Fill out[k] with the sum of mass exp(-(b_k - t)^2 / 2h^2) at b_k = first + k step.
+
+    Each point spreads from the nearest b_k outwards, with a factor that itself shrinks by a constant factor:
+    two exponentials a point and two products a pair.
+    """
+    m = len(out)
+    shrink = math.exp(-((step / h) ** 2))
+    out[:] = 0.0
+    for j in range(len(points)):
+        place = (points[j] - first) / step
+        k0 = int(min(max(round(place), 0.0), m - 1.0))
+        u = (first + k0 * step - points[j]) / h
+        top = mass[j] * math.exp(-0.5 * u * u)
+        if top < TINY:
+            continue
+        out[k0] += top
+        half = math.exp(-0.5 * (step / h) ** 2)
+        cross = math.exp(-u * step / h)
+        e = top
+        ratio = cross * half
+        for k in range(k0 + 1, m):
+            e *= ratio
+            ratio *= shrink
+            if e < TINY:
+                break
+            out[k] += e
+        e = top
+        ratio = half / cross
+        for k in range(k0 - 1, -1, -1):
+            e *= ratio
+            ratio *= shrink
+            if e < TINY:
+                break
+            out[k] += e
+
+
+@jit
+def penalty(b, half, eta, h):
+    """Return the excess of b over [-half, half] with its sign, and the log of (L / eta) excess^2."""
+    excess = 0.0
+    if b > half:
+        excess = b - half
+    elif b < -half:
+        excess = b + half
+    if excess == 0.0:
+        return 0.0, -np.inf
+    return excess, 2.0 * math.log(abs(excess)) - math.log(eta * h * h * ROOT_TWO_PI) - 0.5
+
+
+@jit
+def penalised(points, mass, total, h, half, eta, b):
+    """Return log f(b), f'/f, f''/f and the share I/f of the density in f at the cut b."""
+    log_i, d1, d2 = log_density(points, mass, total, h, b)
+    excess, log_p = penalty(b, half, eta, h)
+    if excess == 0.0:
+        return log_i, d1, d2, 1.0
+    gap = log_p - log_i
+    if gap > 0.0:
+        share = math.exp(-gap) / (1.0 + math.exp(-gap))
+        value = log_p + math.log1p(math.exp(-gap))
+    else:
+        share = 1.0 / (1.0 + math.exp(gap))
+        value = log_i + math.log1p(math.exp(gap))
+    slope = share * d1 + (1.0 - share) * 2.0 / excess
+    bend = share * d2 + (1.0 - share) * 2.0 / (excess * excess)
+    return value, slope, bend, share
+
+
+@jit
+def coarse_cut(points, mass, total, h, half):
+    """Return the bracket (left, middle, right) of the lowest of equally spaced cuts in [-half, half]."""
+    m = max(5, math.ceil(8.0 * half / h) + 1)
+    step = 2.0 * half / (m - 1)
+    if step == 0.0:
+        return 0.0, 0.0, 0.0
+    curve = np.empty(m)
+    densities(points, mass, h, -half, step, curve)
+    best = np.argmin(curve)
+    if curve[best] < TINY * 1e20 * total:
+        for k in range(m):
+            curve[k] = log_density(points, mass, total, h, -half + k * step)[0]
+        best = np.argmin(curve)
+    middle = -half + best * step
+    return max(middle - step, -half), middle, min(middle + step, half)
+
+
+@jit
+def minimum(points, mass, total, h, half, eta, slope):
+    """Minimise log f over the cut; fill `slope` with its derivative by each point.
+
+    Returns the value, the cut, the derivative by `half`, and whether the cut is a minimiser of the
+    density itself. A cut at the edge of the interval is none, unless the foot of the valley is at hand.
+    """
+    left, b, right = coarse_cut(points, mass, total, h, half)
+    if left == -half:
+        left = -half - eta
+    if right == half:
+        right = half + eta
+    b = settle(points, mass, total, h, half, eta, left, b, right)
+    value, _, d2, share = penalised(points, mass, total, h, half, eta, b)
+    fill_slope(points, mass, h, b, share, slope)
+    excess = penalty(b, half, eta, h)[0]
+    if excess == 0.0:
+        return value, b, 0.0, d2 > 0.0
+    d_half = -(1.0 - share) * 2.0 / abs(excess)
+    reachable, foot = slide(points, mass, total, h, eta, b, h / 8.0 if excess > 0.0 else -h / 8.0)
+    return value, foot, d_half, reachable
+
+
+@jit
+def settle(points, mass, total, h, half, eta, left, b, right):
+    """Return the minimiser of f between left and right: Newton's steps, halving where they leave it."""
+    for _ in range(60):
+        _, d1, d2, _ = penalised(points, mass, total, h, half, eta, b)
+        if d1 > 0.0:
+            right = b
+        else:
+            left = b
+        new = b - d1 / d2 if d2 > 0.0 else np.inf
+        if not left < new < right:
+            new = 0.5 * (left + right)
+        moved = abs(new - b)
+        b = new
+        if moved <= 1e-9 * h:
+            break
+    return b
+
+
+@jit
+def slide(points, mass, total, h, eta, b, step):
+    """Look for the foot of the valley within one bandwidth beyond a cut at the edge of the interval.
+
+    The bandwidth is what the density can resolve: a valley whose foot is closer than that to the edge has
+    been found. Returns whether there is one, and the cut: the foot, or the edge itself.
+    """
+    last = log_density(points, mass, total, h, b)[0]
+    for k in range(1, 10):
+        now = log_density(points, mass, total, h, b + k * step)[0]
+        if now > last:
+            if k == 1:
+                return False, b
+            middle = b + (k - 1) * step
+            low, high = min(middle - step, middle + step), max(middle - step, middle + step)
+            return True, settle(points, mass, total, h, np.inf, eta, low, middle, high)
+        last = now
+    return False, b
+
+
+@jit
+def fill_slope(points, mass, h, b, share, slope):
+    """slope[j] = d log f / d t_j = share * mass_j (b - t_j) phi_h(b - t_j) / (h^2 sum of mass phi_h)."""
+    n = len(points)
+    least = np.inf
+    for j in range(n):
+        u = (b - points[j]) / h
+        least = min(least, u * u)
+    total = 0.0
+    for j in range(n):
+        u = (b - points[j]) / h
+        slope[j] = 0.0
+        if u * u - least <= FAR:
+            e = mass[j] * math.exp(-0.5 * (u * u - least))
+            total += e
+            slope[j] = u * e
+    for j in range(n):
+        slope[j] *= share / (total * h)
+
+
+@jit
+def log_mode(points, mass, total, h, b, step):
+    """Walk from the cut b in steps until the density falls again; return the log of the mode passed."""
+    last = log_density(points, mass, total, h, b)[0]
+    rising = False
+    end = points[0] - h if step < 0 else points[-1] + h
+    at = b
+    while (at > end) if step < 0 else (at < end):
+        at += step
+        now = log_density(points, mass, total, h, at)[0]
+        if now > last:
+            rising = True
+        elif rising:
+            before = log_density(points, mass, total, h, at - 2.0 * step)[0]
+            bend = 2.0 * last - now - before
+            return last + (before - now) ** 2 / (8.0 * bend) if bend > 0.0 else last
+        last = now
+    return last

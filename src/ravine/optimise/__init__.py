@@ -1,0 +1,1 @@
+"""Optimisers that ask for sums over rows: projection pursuit on the unit sphere."""

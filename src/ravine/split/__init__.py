@@ -1,0 +1,1 @@
+"""Splitters: from rows to one boundary, or to the answer that there is nothing to split."""
