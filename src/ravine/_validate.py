@@ -43,7 +43,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
             f"sample_weight has {int((weights < 0).sum())} negative values; weights have to be 0 or more"
         )
     if not (weights > 0).any():
-        raise InvalidInputError("sample_weight is 0 for every row; at least one weight has to be positive")
+        raise InvalidInputError("sample_weight is zero for every row; at least one weight has to be positive")
     return weights
 
 

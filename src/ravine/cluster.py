@@ -131,8 +131,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _rows(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
         """Check the rows without reading them all: NaN and infinity are found in the first pass."""
-        if np.ndim(X) == 2 and sparse.issparse(X) is False and np.iscomplexobj(X):
-            raise InvalidInputError("Complex data not supported: pass real and imaginary parts as columns")
         X = validate_data(
             self,
             X,

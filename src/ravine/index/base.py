@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Protocol
 
 from ravine._validate import FloatArray
@@ -50,3 +53,28 @@ class ProjectionIndex(Protocol):
 
     def quality(self, profile: Profile, cut: float) -> float:
         """Return how good the cut is, in [0, 1], for comparing starts, leaves and methods."""
+
+
+_TYPICAL: dict[str, Callable[[Profile], ProjectionIndex]] = {}
+
+
+def register(
+    name: str,
+) -> Callable[[Callable[[Profile], ProjectionIndex]], Callable[[Profile], ProjectionIndex]]:
+    """Register an index by a function that makes a typical one for a profile; the tests then hold for it."""
+
+    def keep(make: Callable[[Profile], ProjectionIndex]) -> Callable[[Profile], ProjectionIndex]:
+        _TYPICAL[name] = make
+        return make
+
+    return keep
+
+
+def registered() -> dict[str, Callable[[Profile], ProjectionIndex]]:
+    """Return every registered index: those of all modules beside this one."""
+    import ravine.index
+
+    for module in pkgutil.iter_modules(ravine.index.__path__):
+        if not module.name.endswith("_kernels"):
+            import_module(f"ravine.index.{module.name}")
+    return dict(_TYPICAL)

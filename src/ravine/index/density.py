@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile
+from ravine.index.base import IndexValue, Profile, register
 
 BINS_PER_BANDWIDTH = 8
 
@@ -103,3 +103,8 @@ class MinimumDensityIndex:
         step = self.bandwidth / 4
         lower = min(density_kernels.log_mode(*about, cut, s) for s in (-step, step))
         return max(0.0, -math.expm1(here - lower))
+
+
+@register("minimum density")
+def _typical(profile: Profile) -> MinimumDensityIndex:
+    return MinimumDensityIndex(0.9 * profile.std * profile.total**-0.2, alpha=0.5)

@@ -1,0 +1,180 @@
+"""The gateway: every kind of array, weights, the fold, and the driver."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ravine.data import blocks
+from ravine.data.blocks import ArrayBlocks, drive, fold, together
+from ravine.data.frame import CovarianceTimes, Frame, Moments
+from ravine.data.profile import Grid, ProfileSum, SlopeSum
+
+RNG = np.random.default_rng(0)
+ROWS = np.ascontiguousarray(RNG.normal(size=(700, 7)).round(3) * RNG.integers(0, 2, (700, 7)))
+FRAME = Frame(ROWS.mean(axis=0), 1 / ROWS.std(axis=0), 700.0, np.zeros(7, dtype=bool))
+DIRECTION = RNG.standard_normal(7)
+GRID = Grid.around_mean(8.0, 0.1)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks and chunks so small that 700 rows make many of them."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 7 * 8)
+    monkeypatch.setattr(blocks, "CHUNK_ROWS", 100)
+
+
+def dense_profile(X, weights):
+    """The oracle of a profile: plain numpy, row by row."""
+    Z = (X - FRAME.mean) * FRAME.inverse_scale
+    t = Z @ DIRECTION
+    bins = np.clip(((t - GRID.low) / GRID.width).astype(int), 0, GRID.n_bins - 1)
+    mass, moment, sums = np.zeros(GRID.n_bins), np.zeros(GRID.n_bins), np.zeros((GRID.n_bins, X.shape[1]))
+    for i, g in enumerate(bins):
+        mass[g] += weights[i]
+        moment[g] += weights[i] * t[i]
+        sums[g] += weights[i] * (X[i] - FRAME.mean)
+    return mass, moment, sums
+
+
+KINDS = {
+    "C order": lambda X: X,
+    "Fortran order": np.asfortranarray,
+    "csr_array": sparse.csr_array,
+    "csr_matrix": sparse.csr_matrix,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_profile_and_slope_sums_are_the_plain_sums(small_blocks, kind, weighted):
+    weights = RNG.uniform(0, 2, 700) if weighted else None
+    rows = ArrayBlocks(KINDS[kind](ROWS), weights)
+    mass, moment, sums = dense_profile(ROWS, np.ones(700) if weights is None else weights)
+    slope = RNG.standard_normal(GRID.n_bins)
+    profile, gradient = rows.pass_over(
+        [ProfileSum(FRAME, DIRECTION, GRID, True), SlopeSum(FRAME, DIRECTION, GRID, slope)]
+    )
+    np.testing.assert_allclose(profile[0], mass, atol=1e-12)
+    np.testing.assert_allclose(profile[1], moment, atol=1e-10)
+    np.testing.assert_allclose(profile[2], sums, atol=1e-10)
+    np.testing.assert_allclose(gradient[0][0], slope @ sums, atol=1e-9)
+    assert rows.reads.rows == 700
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_moments_are_the_plain_moments(small_blocks, kind):
+    weights = np.where(np.arange(700) % 3 == 0, 0.0, RNG.uniform(0, 2, 700))
+    X = ROWS.copy()
+    X[0] = 1e6  # of weight 0: outside the range that counts
+    pivot, scale = RNG.standard_normal(7), np.full(7, 0.5)
+    ((totals, low, high),) = ArrayBlocks(KINDS[kind](X), weights).pass_over([Moments(pivot, scale)])
+    Z = (X - pivot) * scale
+    np.testing.assert_allclose(totals, [weights @ Z, weights @ Z**2], atol=1e-9)
+    np.testing.assert_array_equal(low, X[weights > 0].min(axis=0))
+    np.testing.assert_array_equal(high, X[weights > 0].max(axis=0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_covariance_times_directions(small_blocks, kind):
+    directions = RNG.standard_normal((3, 7))
+    ((product,),) = ArrayBlocks(KINDS[kind](ROWS)).pass_over([CovarianceTimes(FRAME, directions)])
+    Z = (ROWS - FRAME.mean) * FRAME.inverse_scale
+    np.testing.assert_allclose(product * FRAME.inverse_scale, directions @ Z.T @ Z, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_others", [0, 1, 2, 7, 9])
+def test_a_direction_has_the_same_bits_in_any_company(small_blocks, n_others):
+    rows = ArrayBlocks(ROWS)
+    others = RNG.standard_normal((n_others, 7))
+    alone = rows.pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
+    asked = [ProfileSum(FRAME, v, GRID, True) for v in [*others, DIRECTION]]
+    among = rows.pass_over(asked)[-1]
+    for a, b in zip(alone, among, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def same_bits(rows, expected):
+    for a, b in zip(rows.pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0], expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_same_bits_for_any_threads_and_any_dense_array(small_blocks, tmp_path):
+    expected = ArrayBlocks(ROWS).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
+    for n_jobs in (2, 4):
+        same_bits(ArrayBlocks(ROWS, n_jobs=n_jobs), expected)
+    same_bits(ArrayBlocks(np.asfortranarray(ROWS)), expected)
+    file = np.memmap(tmp_path / "rows", dtype=np.float64, mode="w+", shape=ROWS.shape)
+    file[:] = ROWS
+    same_bits(
+        ArrayBlocks(np.memmap(tmp_path / "rows", dtype=np.float64, mode="r", shape=ROWS.shape)), expected
+    )
+    frozen = ROWS.copy()
+    frozen.flags.writeable = False
+    same_bits(ArrayBlocks(frozen), expected)
+
+
+def test_integers_and_float32_are_read_as_they_are():
+    whole = RNG.integers(0, 255, (300, 7)).astype(np.uint8)
+    same_bits(
+        ArrayBlocks(whole),
+        ArrayBlocks(whole.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
+    )
+    single = ROWS.astype(np.float32)
+    same_bits(
+        ArrayBlocks(single),
+        ArrayBlocks(single.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_selection_is_its_rows(small_blocks, kind):
+    picked = np.flatnonzero(RNG.random(700) < 0.4)
+    weights = RNG.uniform(0, 2, 700)
+    part = ArrayBlocks(KINDS[kind](ROWS), weights).select(picked)
+    assert part.shape == (len(picked), 7)
+    assert part.total == pytest.approx(weights[picked].sum())
+    np.testing.assert_array_equal(part.map(lambda block: block.dense()), ROWS[picked])
+    within = np.arange(0, len(picked), 3)
+    np.testing.assert_array_equal(part.select(within).map(lambda block: block.dense()), ROWS[picked[within]])
+    mass, _, sums = dense_profile(ROWS[picked], weights[picked])
+    answer = part.pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
+    np.testing.assert_allclose(answer[2], sums, atol=1e-10)
+    np.testing.assert_allclose(answer[0], mass, atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 24])
+def test_a_sample_is_spread_over_the_rows(monkeypatch, limit):
+    monkeypatch.setattr(blocks, "COPY_BYTES", limit)
+    numbered = np.arange(1000.0)[:, None]
+    sample = ArrayBlocks(numbered, np.arange(1000.0)).sample(100, np.random.default_rng(3))
+    values = sample.map(lambda block: block.dense())[:, 0]
+    assert len(values) == 100
+    assert (np.diff(values) > 0).all()
+    assert (values // 10 == np.arange(100)).all()
+    assert sample.total == values.sum()
+
+
+def test_the_fold_is_a_tree_over_neighbours():
+    def merge(a, b):
+        return (f"({a[0]}{b[0]})",)
+
+    assert fold(merge, [(c,) for c in "abcde"]) == ("(((ab)(cd))e)",)
+
+
+def test_together_asks_in_one_pass_and_returns_in_order():
+    rows = ArrayBlocks(ROWS)
+
+    def asker(rounds):
+        total = 0.0
+        for _ in range(rounds):
+            ((mass, _, _),) = yield [ProfileSum(FRAME, DIRECTION, GRID, False)]
+            total += mass.sum()
+        return total
+
+    assert drive(rows, together([asker(3), asker(0), asker(5)])) == [2100.0, 0.0, 3500.0]
+    assert rows.reads.rows == 5 * 700
+
+
+def test_map_keeps_the_order_of_rows_over_threads(small_blocks):
+    numbers = ArrayBlocks(ROWS, n_jobs=4).map(lambda block: block.dense()[:, 0])
+    np.testing.assert_array_equal(numbers, ROWS[:, 0])

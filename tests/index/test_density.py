@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ravine.index import density_kernels as kernels
+from ravine.index.density import MinimumDensityIndex
+from tests import oracles
+from tests.index.test_every_index import make_profile, seen
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.floats(0.01, 1.5), st.floats(0.1, 1.0), st.floats(0.0, 3.0))
+def test_value_is_phi_of_the_paper(seed, alpha, factor, offset):
+    profile = make_profile(seed, n=40, offset=offset)
+    h = factor * profile.std * 0.4
+    index = MinimumDensityIndex(h, alpha)
+    value, _ = oracles.phi(profile.points, profile.mass, h, alpha, index.eta * h)
+    assert np.exp(index.evaluate(profile).value) == pytest.approx(value, rel=1e-6)
+
+
+def test_log_density_and_its_derivatives_are_those_of_the_plain_sum():
+    profile = make_profile(4)
+    h = 0.5
+    for b in (-3.0, 0.0, 0.7):
+        at = [oracles.density(profile.points, profile.mass, h, x) for x in (b - 1e-4, b, b + 1e-4)]
+        value, first, second = kernels.log_density(profile.points, profile.mass, profile.total, h, b)
+        assert value == pytest.approx(np.log(at[1]), rel=1e-12)
+        assert first == pytest.approx((at[2] - at[0]) / 2e-4 / at[1], rel=1e-5, abs=1e-7)
+        assert second == pytest.approx((at[2] - 2 * at[1] + at[0]) / 1e-8 / at[1], rel=1e-4, abs=1e-5)
+
+
+def test_densities_on_a_grid_are_the_plain_sums():
+    profile = make_profile(5)
+    out = np.empty(50)
+    kernels.densities(profile.points, profile.mass, 0.3, -4.0, 0.15, out)
+    scale = profile.total * 0.3 * np.sqrt(2 * np.pi)
+    expected = [oracles.density(profile.points, profile.mass, 0.3, -4.0 + 0.15 * k) for k in range(50)]
+    np.testing.assert_allclose(out / scale, expected, rtol=1e-10)
+
+
+def test_a_gap_of_a_thousand_bandwidths_is_cut_in_its_middle():
+    profile = seen(np.array([-3.0, -2.5, 1.0, 1.2]), np.ones(4))
+    index = MinimumDensityIndex(0.001, alpha=0.9)
+    middle = (profile.points[1] + profile.points[2]) / 2
+    said = index.evaluate(profile)
+    assert said.valid
+    assert said.cut == pytest.approx(middle, abs=1e-3)
+    assert index.quality(profile, said.cut) == 1.0
+
+
+def test_relative_depth_is_that_of_equation_30():
+    profile = make_profile(6, n=300)
+    h = 0.35
+    index = MinimumDensityIndex(h, alpha=0.9)
+    said = index.evaluate(profile)
+    grid = np.linspace(-6, 6, 4001)
+    curve = np.array([oracles.density(profile.points, profile.mass, h, b) for b in grid])
+    here = oracles.density(profile.points, profile.mass, h, said.cut)
+
+    def adjacent_mode(side):
+        walk = curve[grid < said.cut][::-1] if side < 0 else curve[grid > said.cut]
+        falls = np.flatnonzero(np.diff(walk) < 0)
+        return walk[falls[0]]
+
+    depth = min(adjacent_mode(-1), adjacent_mode(1)) / here - 1
+    assert said.valid
+    quality = index.quality(profile, said.cut)
+    assert quality / (1 - quality) == pytest.approx(depth, rel=1e-3)
+
+
+def test_one_heap_has_no_valid_cut():
+    rng = np.random.default_rng(0)
+    profile = seen(rng.standard_normal(500), np.ones(500))
+    assert not MinimumDensityIndex(0.4, alpha=0.9).evaluate(profile).valid
+
+
+def test_a_foot_within_one_bandwidth_of_the_edge_is_reached():
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.normal(0, 1, 900), rng.normal(5.0, 0.5, 100)])
+    profile = seen(points, np.ones(1000))
+    h = 0.35
+    foot = min(np.linspace(1.5, 3.5, 2001), key=lambda b: oracles.density(profile.points, profile.mass, h, b))
+    for short, reached in ((0.5 * h, True), (3.0 * h, False)):
+        said = MinimumDensityIndex(h, alpha=(foot - short) / profile.std).evaluate(profile)
+        assert said.valid is reached
+        if reached:
+            assert said.cut == pytest.approx(foot, abs=2e-3)
+
+
+def test_curve_is_the_penalised_density_of_equation_10():
+    profile = make_profile(7)
+    index = MinimumDensityIndex(0.4, alpha=0.3)
+    cuts = np.array([-2.0, -0.1, 0.0, 0.5, 3.0])
+    expected = [oracles.penalised(profile.points, profile.mass, 0.4, 0.3, index.eta * 0.4, b) for b in cuts]
+    np.testing.assert_allclose(np.exp(index.curve(profile, cuts)), expected, rtol=1e-9)

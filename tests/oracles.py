@@ -1,0 +1,55 @@
+"""The slow and obvious versions that the fast ones are held to."""
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+
+def density(points, weights, h, b):
+    """The projected density at b as the plain sum over all points."""
+    kernel = np.exp(-((b - points) ** 2) / (2 * h * h)) / (h * np.sqrt(2 * np.pi))
+    return float(weights @ kernel / weights.sum())
+
+
+def penalised(points, weights, h, alpha, eta, b):
+    """f_CL of Equation 10 with epsilon = 1, the mean and the deviation taken from the points."""
+    mean = weights @ points / weights.sum()
+    std = np.sqrt(weights @ (points - mean) ** 2 / weights.sum())
+    steepest = 1 / (np.exp(0.5) * h * h * np.sqrt(2 * np.pi))
+    excess = max(0.0, abs(b - mean) - alpha * std)
+    return density(points, weights, h, b) + steepest / eta * excess**2
+
+
+def phi(points, weights, h, alpha, eta):
+    """phi_CL of Equation 13: the least of f over a fine grid, polished by a bounded search."""
+    mean = weights @ points / weights.sum()
+    std = np.sqrt(weights @ (points - mean) ** 2 / weights.sum())
+    cuts = np.linspace(mean - alpha * std - eta, mean + alpha * std + eta, 2001)
+    values = [penalised(points, weights, h, alpha, eta, b) for b in cuts]
+    k = int(np.argmin(values))
+    found = minimize_scalar(
+        lambda b: penalised(points, weights, h, alpha, eta, b),
+        bounds=(cuts[max(k - 1, 0)], cuts[min(k + 1, 2000)]),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return min(float(found.fun), values[k]), float(found.x)
+
+
+def central_difference(function, at, step):
+    """The gradient of a function of a vector by central differences."""
+    gradient = np.empty(len(at))
+    for j in range(len(at)):
+        up, down = at.copy(), at.copy()
+        up[j] += step
+        down[j] -= step
+        gradient[j] = (function(up) - function(down)) / (2 * step)
+    return gradient
+
+
+def two_blobs(n=400, d=5, gap=6.0, seed=0, share=0.5):
+    """Two Gaussian blobs apart along a random direction, with their labels."""
+    rng = np.random.default_rng(seed)
+    direction = rng.standard_normal(d)
+    direction /= np.linalg.norm(direction)
+    labels = (np.arange(n) >= share * n).astype(int)
+    return rng.standard_normal((n, d)) + gap * labels[:, None] * direction, labels

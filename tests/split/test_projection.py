@@ -1,0 +1,147 @@
+"""One split: what it finds, what it costs, and the paper's Theorem 5."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.svm import SVC
+
+from ravine import MinimumDensity, metrics
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.optimise import sphere
+from ravine.split import projection
+from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
+from tests import oracles
+
+
+def search(X, weights=None, least=1.0, n_jobs=1, **options):
+    rows = ArrayBlocks(X, weights, n_jobs)
+    splitter = ProjectionSplitter(MinimumDensityFamily(), **options)
+    frame, split = drive(rows, splitter.search(rows, None, least, np.random.default_rng(0)))
+    return rows, frame, split
+
+
+def test_two_blobs_are_told_apart():
+    X, labels = oracles.two_blobs(1000, 10, gap=7.0)
+    rows, _, split = search(X)
+    side = split.boundary.signed_distance(rows) > 0
+    assert metrics.success_ratio(labels, side) > 0.99
+    assert split.direction[np.argmax(np.abs(split.direction))] > 0
+
+
+def test_the_reported_figures_are_those_of_the_exact_sums():
+    X, _ = oracles.two_blobs(800, 6, gap=4.0, seed=2)
+    _, frame, split = search(X)
+    Z = (X - frame.mean) * frame.inverse_scale
+    widest = np.sqrt(np.linalg.eigvalsh(np.cov(Z.T, bias=True))[-1])
+    h = 0.9 * widest * 800**-0.2
+    points = Z @ split.direction
+
+    def log_phi(v):
+        return np.log(oracles.phi(Z @ v / np.linalg.norm(v), np.ones(800), h, 0.9, 0.05 * h)[0])
+
+    value, cut = oracles.phi(points, np.ones(800), h, 0.9, 0.05 * h)
+    assert split.value == pytest.approx(value, rel=1e-4)
+    assert split.boundary.cut == pytest.approx(cut, abs=1e-3 * h)
+    assert split.relative_depth == pytest.approx(metrics.relative_depth(points, cut, h), rel=1e-3)
+    gradient = oracles.central_difference(log_phi, split.direction, 1e-5)
+    assert split.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=0.05, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
+    """Theorem 5: the minimum density hyperplane tends to the maximum margin hyperplane."""
+    X, _ = oracles.two_blobs(80, 3, gap=8.0, seed=seed)
+    init = None
+    for factor in 0.5 ** np.arange(0, 7):
+        model = MinimumDensity(
+            2, standardize=False, bandwidth_factor=factor, init=init, tol=1e-4, max_iter=300
+        ).fit(X)
+        init = model.tree_.splits[0].boundary.weights[None, :]
+    plane = model.tree_.splits[0].boundary
+    svm = SVC(kernel="linear", C=1e8).fit(X, model.labels_)
+    widest = 1 / np.linalg.norm(svm.coef_)
+    found = metrics.margin(X, -plane.intercept, weights=plane.weights)
+    assert found == pytest.approx(widest, rel=0.02)
+    first = MinimumDensity(2, standardize=False).fit(X).tree_.splits[0].boundary
+    assert found > metrics.margin(X, -first.intercept, weights=first.weights)
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    """Samples so small that a few thousand rows go through all stages."""
+    monkeypatch.setattr(projection, "LEAST_SAMPLE", 200)
+
+
+def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples):
+    X, labels = oracles.two_blobs(20_000, 8, gap=6.0)
+    model = MinimumDensity(2, random_state=0).fit(X)
+    assert metrics.success_ratio(labels, model.labels_) > 0.99
+    assert model.n_passes_ <= 12
+    assert model.tree_.splits[0].status in (
+        sphere.CONVERGED,
+        sphere.NO_PROGRESS,
+        sphere.NO_LOWER,
+        sphere.OUT_OF_PASSES,
+    )
+
+
+def test_samples_and_all_rows_find_the_same_valley(small_samples, monkeypatch):
+    X, _ = oracles.two_blobs(20_000, 8, gap=5.0, seed=4)
+    sampled = MinimumDensity(2, random_state=0).fit(X)
+    monkeypatch.setattr(projection, "LEAST_SAMPLE", 10**9)
+    full = MinimumDensity(2, random_state=0).fit(X)
+    assert (sampled.labels_ == full.labels_).mean() > 0.995
+    assert sampled.tree_.splits[0].value < 1.05 * full.tree_.splits[0].value
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_the_same_bits_for_any_number_of_threads(small_samples, n_jobs):
+    X, _ = oracles.two_blobs(30_000, 5, gap=4.0, seed=1)
+    one, many = search(X)[2], search(X, n_jobs=n_jobs)[2]
+    np.testing.assert_array_equal(one.boundary.weights, many.boundary.weights)
+    assert (one.boundary.cut, one.value, one.quality) == (many.boundary.cut, many.value, many.quality)
+
+
+def test_one_heap_is_no_split():
+    X = norm.ppf((np.arange(1000) + 0.5) / 1000)[:, None]
+    assert search(X)[2] is None
+
+
+def test_a_side_that_would_be_too_small_is_no_split():
+    X, _ = oracles.two_blobs(500, 4, gap=9.0, share=0.8)
+    assert search(X, least=90)[2] is not None
+    assert search(X, least=200)[2] is None
+
+
+def test_weights_are_repeats_bandwidth_included():
+    X, _ = oracles.two_blobs(300, 4, gap=4.0, seed=6)
+    counts = np.random.default_rng(1).integers(0, 4, 300)
+    one = search(X, counts.astype(float))[2]
+    two = search(np.repeat(X, counts, axis=0))[2]
+    np.testing.assert_allclose(one.boundary.weights, two.boundary.weights, atol=1e-6)
+    assert one.boundary.cut == pytest.approx(two.boundary.cut, abs=1e-6)
+    assert one.value == pytest.approx(two.value, rel=1e-6)
+
+
+def test_units_and_shifts_do_not_change_the_split():
+    X, _ = oracles.two_blobs(400, 5, gap=4.0, seed=8)
+    scales, shift = np.array([1e-3, 1.0, 1e3, 1e6, 10.0]), np.array([1e3, -5.0, 0.0, 1e9, 2.0])
+    one, two = search(X)[2], search(X * scales + shift)[2]
+    np.testing.assert_allclose(np.abs(one.direction), np.abs(two.direction), atol=1e-5)
+    assert two.value == pytest.approx(one.value, rel=1e-5)
+
+
+def test_the_order_of_rows_does_not_matter():
+    X, _ = oracles.two_blobs(400, 5, gap=4.0, seed=9)
+    shuffled = np.random.default_rng(0).permutation(400)
+    one, two = search(X)[2], search(X[shuffled])[2]
+    np.testing.assert_allclose(one.direction, two.direction, atol=1e-6)
+
+
+def test_starts_may_be_given_in_the_units_of_the_data():
+    X, labels = oracles.two_blobs(400, 3, gap=8.0, seed=3)
+    normal = X[labels == 1].mean(axis=0) - X[labels == 0].mean(axis=0)
+    split = search(X * 100, init=normal[None, :] / 100, max_iter=0)[2]
+    assert split.n_iter == 0
+    weights = split.boundary.weights * 100
+    assert abs(weights @ normal) / np.linalg.norm(weights) / np.linalg.norm(normal) == pytest.approx(1.0)
