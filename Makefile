@@ -36,3 +36,8 @@ types: .venv/dev
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment of its own for the peer that needs an older numpy; benchmarks/speed.py runs it there.
+.venv-peers:
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet "numpy==1.26.*" "HiPart==1.1.0"

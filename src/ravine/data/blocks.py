@@ -27,7 +27,7 @@ Asker = Generator[Sequence["Sum"], list[Answer], Result]
 
 BLOCK_BYTES = 1 << 21  # what one thread holds at a time: fits a cache, and is worth a call
 CHUNK_ROWS = 8192  # the least number of rows that is worth a thread of its own
-COPY_BYTES = 1 << 24  # samples up to this size are copied, because they are read many times
+COPY_BYTES = 1 << 25  # samples up to this size are copied, because they are read many times
 MOST_CHUNKS = 16  # partial sums that live at once, whatever the number of threads
 
 

@@ -14,64 +14,74 @@ jit = numba.njit(cache=True, nogil=True)
 
 
 @jit
+def centred_dot(row, pivot, direction):
+    """Return direction . (row - pivot), summed in four strands: the order of every dense projection."""
+    d = len(row)
+    whole = d - d % 4
+    a0 = 0.0
+    a1 = 0.0
+    a2 = 0.0
+    a3 = 0.0
+    for j in range(0, whole, 4):
+        a0 += (row[j] - pivot[j]) * direction[j]
+        a1 += (row[j + 1] - pivot[j + 1]) * direction[j + 1]
+        a2 += (row[j + 2] - pivot[j + 2]) * direction[j + 2]
+        a3 += (row[j + 3] - pivot[j + 3]) * direction[j + 3]
+    for j in range(whole, d):
+        a0 += (row[j] - pivot[j]) * direction[j]
+    return (a0 + a1) + (a2 + a3)
+
+
+@jit
 def project_one(X, pivot, direction, out):
-    """out[i] = direction . (X[i] - pivot); four rows at a time to hide the latency of the sum."""
-    n, d = X.shape
-    whole = n - n % 4
-    for i in range(0, whole, 4):
-        a0 = 0.0
-        a1 = 0.0
-        a2 = 0.0
-        a3 = 0.0
-        for j in range(d):
-            u = direction[j]
-            p = pivot[j]
-            a0 += (X[i, j] - p) * u
-            a1 += (X[i + 1, j] - p) * u
-            a2 += (X[i + 2, j] - p) * u
-            a3 += (X[i + 3, j] - p) * u
-        out[i] = a0
-        out[i + 1] = a1
-        out[i + 2] = a2
-        out[i + 3] = a3
-    for i in range(whole, n):
-        a0 = 0.0
-        for j in range(d):
-            a0 += (X[i, j] - pivot[j]) * direction[j]
-        out[i] = a0
+    """out[i] = direction . (X[i] - pivot)."""
+    for i in range(len(X)):
+        out[i] = centred_dot(X[i], pivot, direction)
 
 
 @jit
 def project_eight(X, pivot, directions, out):
-    """out[c, i] = directions[:, c] . (X[i] - pivot) for eight directions in one sweep over the rows."""
+    """out[c, i] = directions[:, c] . (X[i] - pivot) for eight directions in one sweep over the rows.
+
+    One strand of the sum after the other, so that each direction has the bits of `project_one`.
+    """
     n, d = X.shape
+    whole = d - d % 4
+    strands = np.empty((4, 8))
     for i in range(n):
-        a0 = 0.0
-        a1 = 0.0
-        a2 = 0.0
-        a3 = 0.0
-        a4 = 0.0
-        a5 = 0.0
-        a6 = 0.0
-        a7 = 0.0
-        for j in range(d):
+        for strand in range(4):
+            a0 = 0.0
+            a1 = 0.0
+            a2 = 0.0
+            a3 = 0.0
+            a4 = 0.0
+            a5 = 0.0
+            a6 = 0.0
+            a7 = 0.0
+            for j in range(strand, whole, 4):
+                x = X[i, j] - pivot[j]
+                a0 += x * directions[j, 0]
+                a1 += x * directions[j, 1]
+                a2 += x * directions[j, 2]
+                a3 += x * directions[j, 3]
+                a4 += x * directions[j, 4]
+                a5 += x * directions[j, 5]
+                a6 += x * directions[j, 6]
+                a7 += x * directions[j, 7]
+            strands[strand, 0] = a0
+            strands[strand, 1] = a1
+            strands[strand, 2] = a2
+            strands[strand, 3] = a3
+            strands[strand, 4] = a4
+            strands[strand, 5] = a5
+            strands[strand, 6] = a6
+            strands[strand, 7] = a7
+        for j in range(whole, d):
             x = X[i, j] - pivot[j]
-            a0 += x * directions[j, 0]
-            a1 += x * directions[j, 1]
-            a2 += x * directions[j, 2]
-            a3 += x * directions[j, 3]
-            a4 += x * directions[j, 4]
-            a5 += x * directions[j, 5]
-            a6 += x * directions[j, 6]
-            a7 += x * directions[j, 7]
-        out[0, i] = a0
-        out[1, i] = a1
-        out[2, i] = a2
-        out[3, i] = a3
-        out[4, i] = a4
-        out[5, i] = a5
-        out[6, i] = a6
-        out[7, i] = a7
+            for c in range(8):
+                strands[0, c] += x * directions[j, c]
+        for c in range(8):
+            out[c, i] = (strands[0, c] + strands[1, c]) + (strands[2, c] + strands[3, c])
 
 
 @jit
@@ -198,18 +208,12 @@ def bin_points(points, weights, low, width, bins, mass, moment):
 def route(X, pivot, weights, cuts, left, right, out):
     """Walk every row down a tree of hyperplanes; out[i] is its leaf, or -1 if the row is not finite.
 
-    The distance is summed in the order of `project_one`, so that a row falls on the side it was trained on.
+    The distance has the bits of `project_one`, so that a row falls on the side it was trained on.
     """
-    n, d = X.shape
-    centred = np.empty(d)
-    for i in range(n):
-        for j in range(d):
-            centred[j] = X[i, j] - pivot[j]
+    for i in range(len(X)):
         node = 0
         while left[node] >= 0:
-            total = 0.0
-            for j in range(d):
-                total += centred[j] * weights[node, j]
+            total = centred_dot(X[i], pivot, weights[node])
             if not np.isfinite(total):
                 break
             node = right[node] if total > cuts[node] else left[node]

@@ -5,13 +5,14 @@ The chain rule from an index on the line to the space of the rows is written her
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Asker
 from ravine.data.frame import Frame
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
@@ -31,13 +32,33 @@ class View:
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """An index at a direction: what it says, the profile that it saw, and the gradient on the sphere."""
+class Seen:
+    """The rows projected on a direction, in bins: their profile, and the sum of each bin's rows if kept."""
 
     direction: FloatArray
+    grid: Grid
+    full: IntArray
     profile: Profile
+    rows: FloatArray | None
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An index at a direction: what it says, what it saw, and the gradient on the sphere."""
+
+    seen: Seen
     index_value: IndexValue
     gradient: FloatArray
+
+    @property
+    def direction(self) -> FloatArray:
+        """The unit vector."""
+        return self.seen.direction
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that the index saw."""
+        return self.seen.profile
 
     @property
     def value(self) -> float:
@@ -45,34 +66,49 @@ class Evaluated:
         return self.index_value.value
 
 
+def project(view: View, width: float, direction: FloatArray) -> Asker[Seen]:
+    """Project the rows on a direction and put them into bins of at most this width; one pass."""
+    frame = view.frame
+    grid = Grid.around_mean(REACH * view.widest, width)
+    with_rows = grid.n_bins * len(frame.mean) <= MOST_ROW_SUMS
+    ((mass, moment, rows),) = yield [ProfileSum(frame, direction, grid, with_rows)]
+    full = np.flatnonzero(mass)
+    points, weight = moment[full] / mass[full], mass[full]
+    std = math.sqrt(weight @ points**2 / frame.total)
+    profile = Profile(points, weight, frame.total, std)
+    return Seen(direction, grid, full, profile, rows if with_rows else None)
+
+
+def judge(view: View, index: ProjectionIndex, seen: Seen) -> Asker[Evaluated]:
+    """Return what an index says of projected rows, with its gradient: the chain rule, for all indices.
+
+    Where the bins kept the sums of their rows no pass is needed; otherwise the slope is summed in one. Either
+    way the gradient is that of the binned value.
+    """
+    frame, profile, v = view.frame, seen.profile, seen.direction
+    said = index.evaluate(profile)
+    slope = np.zeros(seen.grid.n_bins)
+    slope[seen.full] = said.slope / profile.mass
+    if said.d_std:
+        slope[seen.full] += said.d_std * profile.points / (frame.total * profile.std)
+    if seen.rows is not None:
+        total = slope @ seen.rows
+    else:
+        (((total,),),) = yield [SlopeSum(frame, v, seen.grid, slope)]
+    gradient = total * frame.inverse_scale
+    return Evaluated(seen, said, gradient - (gradient @ v) * v)
+
+
 def evaluate(
     view: View, index: ProjectionIndex, direction: FloatArray, *, fineness: int = 1
 ) -> Asker[Evaluated]:
     """Return an index and its gradient at a direction, in one pass over the rows or in two.
 
-    With the rows of each bin summed (bins x features <= 131072) one pass is enough; otherwise the slope
-    is summed in a second one. Either way the gradient is that of the binned value. `fineness` divides the
-    width of the bins: the error falls with its square.
+    One is enough where bins x features <= 131072. `fineness` divides the width of the bins: the error falls
+    with its square.
     """
-    frame = view.frame
-    grid = Grid.around_mean(REACH * view.widest, index.resolution / fineness)
-    with_rows = grid.n_bins * len(frame.mean) <= MOST_ROW_SUMS
-    ((mass, moment, rows),) = yield [ProfileSum(frame, direction, grid, with_rows)]
-    full = np.flatnonzero(mass)
-    points, weight = moment[full] / mass[full], mass[full]
-    std = float(np.sqrt(weight @ points**2 / frame.total))
-    profile = Profile(points, weight, frame.total, std)
-    said = index.evaluate(profile)
-    slope = np.zeros(grid.n_bins)
-    slope[full] = said.slope / weight
-    if std > 0.0:
-        slope[full] += said.d_std * points / (frame.total * std)
-    if with_rows:
-        total = slope @ rows
-    else:
-        (((total,),),) = yield [SlopeSum(frame, direction, grid, slope)]
-    gradient = total * frame.inverse_scale
-    return Evaluated(direction, profile, said, gradient - (gradient @ direction) * direction)
+    seen = yield from project(view, index.resolution / fineness, direction)
+    return (yield from judge(view, index, seen))
 
 
 @dataclass(frozen=True)
@@ -103,17 +139,17 @@ def pursue(
     progress: float = 1e-4,
     curvature: Curvature | None = None,
 ) -> Asker[Pursued]:
-    """Follow a sequence of indices from one start, each from where the last one ended.
+    """Follow a sequence of indices (of one resolution) from one start, each from where the last one ended.
 
     Returns the last valid point (for the density: the last hyperplane that is a minimiser of the projected
     density), or the very last point where none is.
     """
     curvature = curvature or Curvature()
-    direction = start
     kept: Pursued | None = None
     n_iter = 0
+    seen = yield from project(view, indices[0].resolution, start)
     for rank, index in enumerate(indices):
-        first = yield from evaluate(view, index, direction)
+        first = yield from judge(view, index, seen)
         end = yield from descend(
             first,
             partial(evaluate, view, index),
@@ -123,7 +159,7 @@ def pursue(
             max_iter=max_iter,
         )
         n_iter += end.n_iter
-        direction = end.point.direction
+        seen = end.point.seen
         if kept is None or end.point.index_value.valid or not kept.point.index_value.valid:
             kept = Pursued(end.point, index, rank, curvature, n_iter, end.status)
     assert kept is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -51,7 +52,7 @@ class Curvature:
 
     def remember(self, step: FloatArray, change: FloatArray) -> None:
         """Keep a pair if the value bends upwards along it."""
-        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+        if step @ change > 1e-10 * _length(step) * _length(change):
             self.steps.append(step)
             self.changes.append(change)
             del self.steps[:-MEMORY], self.changes[:-MEMORY]
@@ -64,7 +65,7 @@ class Curvature:
     def apply(self, gradient: FloatArray) -> FloatArray:
         """Return the inverse Hessian times the gradient, by the two-loop recursion."""
         if not self.steps:
-            return gradient * (FIRST_ANGLE / np.linalg.norm(gradient))
+            return gradient * (FIRST_ANGLE / _length(gradient))
         from ravine.optimise import sphere_kernels
 
         return np.asarray(sphere_kernels.two_loop(np.array(self.steps), np.array(self.changes), gradient))
@@ -79,13 +80,17 @@ class Descent(Generic[Point]):
     status: str
 
 
+def _length(vector: FloatArray) -> float:
+    return math.sqrt(vector @ vector)
+
+
 def move(direction: FloatArray, tangent: FloatArray) -> FloatArray:
     """Follow the great circle from `direction` along `tangent` by the angle |tangent|."""
-    angle = np.linalg.norm(tangent)
+    angle = _length(tangent)
     if angle == 0.0:
         return direction
-    moved = np.cos(angle) * direction + (np.sin(angle) / angle) * tangent
-    return np.asarray(moved / np.linalg.norm(moved))
+    moved = math.cos(angle) * direction + (math.sin(angle) / angle) * tangent
+    return np.asarray(moved / _length(moved))
 
 
 def descend(
@@ -106,7 +111,7 @@ def descend(
     point = start
     spent = 0
     for n_iter in itertools.count():
-        if np.linalg.norm(point.gradient) <= tol:
+        if _length(point.gradient) <= tol:
             return Descent(point, n_iter, CONVERGED)
         moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
         spent += cost
@@ -139,7 +144,7 @@ def _step(
     slope = float(tangent @ g)
     if not slope < 0.0:
         return None, 0
-    angle = float(np.linalg.norm(tangent))
+    angle = _length(tangent)
     length = min(1.0, LARGEST_ANGLE / angle)
     tries = min(BACKTRACKS, allowed)
     for n_tried in range(tries):

@@ -16,8 +16,7 @@ from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
 from ravine.split.hyperplane import Hyperplane, Split
 
-LEAST_SAMPLE = 8192  # rows from which a sample is worth drawing
-SAMPLE_SHARES = (64, 16)  # samples of n/64 and n/16 rows come before all rows
+LEAST_SAMPLE = 8192  # the rows of the smallest sample that all starts are pursued on
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
 FULL_EVALUATIONS = 4  # on all rows after the samples: what a limit of 12 passes leaves
 PROGRESS = 1e-3  # a step that lowers log phi by less ends a descent
@@ -55,9 +54,9 @@ class MinimumDensityFamily:
 class ProjectionSplitter:
     """Pursues an index from several starts, all in the same passes, and keeps the cut of best quality.
 
-    Up to about 32 000 rows every start sees all rows. Above, all starts are pursued on a sample of n/64
-    rows, and only the winner goes on, to n/16 and to all rows, each with its own bandwidth. (A stage of
-    n/4 rows was tried: the optimum moves with the bandwidth, so its passes are better spent on all rows.)
+    Up to about 32 000 rows every start sees all rows. Above, all starts are pursued on a sample (see
+    `sample_sizes`), and only the winner goes on, to a larger one and to all rows, each with its own
+    bandwidth.
     """
 
     family: IndexFamily
@@ -70,11 +69,11 @@ class ProjectionSplitter:
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
     ) -> Asker[tuple[Frame, Split | None]]:
-        """Find the best split; costs one pass for the moments, and at most 12 in all for many rows."""
+        """Find the best split; a pass for each evaluation, or about a dozen in all for many rows."""
         frame = yield from frame_of(rows, root, self.standardize)
         if not (frame.inverse_scale > 0).any():
             return frame, None
-        sizes = [rows.shape[0] // k for k in SAMPLE_SHARES if rows.shape[0] // k >= LEAST_SAMPLE]
+        sizes = sample_sizes(rows.shape[0])
         if not sizes:
             view, starts = yield from self._look(frame, rng)
             best = yield from self._choose(view, starts, least)
@@ -164,6 +163,21 @@ class ProjectionSplitter:
             status=best.status,
             n_iter=best.n_iter,
         )
+
+
+def sample_sizes(n: int) -> list[int]:
+    """Return the sizes of the samples that come before all n rows: about n/64, then n/16.
+
+    (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better
+    spent on all rows.)
+
+    >>> sample_sizes(10_000), sample_sizes(100_000), sample_sizes(1_000_000)
+    ([], [8192], [15625, 62500])
+    """
+    if n < 4 * LEAST_SAMPLE:
+        return []
+    first = max(n // 64, LEAST_SAMPLE)
+    return [first, n // 16] if n // 16 >= 2 * first else [first]
 
 
 def _smaller_side(point: Evaluated) -> float:

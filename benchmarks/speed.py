@@ -1,0 +1,221 @@
+"""Time and memory beside the peers', in one run on one machine.
+
+python -m benchmarks.speed                 all sections
+python -m benchmarks.speed split small     some of them
+
+`peers` needs `make .venv-peers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def four_gaussians(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
+    """Rows of four unit Gaussians whose centres are drawn with sd 1.2 a coordinate."""
+    rng = np.random.default_rng(seed)
+    centres = 1.2 * rng.standard_normal((4, d))
+    labels = rng.integers(4, size=n)
+    X = rng.standard_normal((n, d))
+    for k in range(4):
+        X[labels == k] += centres[k]
+    return X, labels
+
+
+def best_of(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the least time of several runs, and the last result."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        result = run()
+        times.append(time.perf_counter() - began)
+    return min(times), result
+
+
+def split() -> None:
+    """One split of 1 000 000 x 50 beside KMeans(2, n_init=1), with the same number of threads."""
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    from ravine import MinimumDensity, metrics
+
+    X, y = four_gaussians(1_000_000, 50)
+    print("| threads | ravine s | KMeans s | ratio | passes | success ratio | status |\n|" + "---|" * 7)
+    for threads in (1, 2):
+        ours, model = best_of(3, lambda t=threads: MinimumDensity(2, n_jobs=t).fit(X))  # type: ignore[misc]
+        with threadpool_limits(threads):
+            theirs, _ = best_of(3, lambda: KMeans(2, n_init=1, random_state=0).fit(X))
+        ratio = metrics.success_ratio(y, model.labels_)
+        status = model.tree_.splits[0].status
+        print(
+            f"| {threads} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} | {model.n_passes_:.1f} "
+            f"| {ratio:.3f} | {status} |"
+        )
+
+
+def growth() -> None:
+    """Time by rows and by features: linear in both."""
+    from ravine import MinimumDensity
+
+    print("| rows | features | s | microseconds a row and feature | passes |\n|---|---|---|---|---|")
+    for n, d in [
+        (125_000, 50),
+        (250_000, 50),
+        (500_000, 50),
+        (1_000_000, 50),
+        (1_000_000, 25),
+        (500_000, 100),
+    ]:
+        X, _ = four_gaussians(n, d)
+        seconds, model = best_of(3, lambda: MinimumDensity(2).fit(X))  # noqa: B023
+        print(f"| {n} | {d} | {seconds:.2f} | {seconds / n / d * 1e6:.4f} | {model.n_passes_:.1f} |")
+
+
+def small() -> None:
+    """One split of 1000 x 50 after the first call."""
+    from ravine import MinimumDensity, metrics
+
+    X, y = four_gaussians(1000, 50)
+    seconds, model = best_of(20, lambda: MinimumDensity(2).fit(X))
+    print(f"1000 x 50: {seconds:.4f} s, success ratio {metrics.success_ratio(y, model.labels_):.3f}")
+
+
+MEMORY = """
+from ravine import MinimumDensity
+from benchmarks.speed import four_gaussians
+X, _ = four_gaussians(1_000_000, 50)
+MinimumDensity(2).fit(X[:1000].copy())
+def status(name):
+    return next(int(line.split()[1]) / 1024 for line in open('/proc/self/status') if line.startswith(name))
+open('/proc/self/clear_refs', 'w').write('5')  # the peak starts again from here
+before = status('VmRSS')
+MinimumDensity(2).fit(X)
+peak = status('VmHWM')
+print(f"resident before {before:.0f} MB, peak during the fit {peak:.0f} MB: {peak - before:.0f} MB more")
+"""
+
+IMPORTS = """
+import time
+import sklearn.cluster
+began = time.perf_counter()
+from ravine import MinimumDensity
+imported = time.perf_counter()
+from sklearn.datasets import load_iris
+X = load_iris().data
+began_fit = time.perf_counter()
+MinimumDensity(2).fit(X)
+print(f"{imported - began:.3f} {time.perf_counter() - began_fit:.2f}")
+"""
+
+
+def in_process(code: str, **environment: str) -> str:
+    """Run code in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout.strip()
+
+
+def memory() -> None:
+    """The rise of the peak resident size by a fit of 1 000 000 x 50 after one small fit."""
+    print(in_process(MEMORY))
+
+
+def imports() -> None:
+    """What importing adds, and the first fit with an empty and with a full cache of compiled code."""
+    with tempfile.TemporaryDirectory() as cache:
+        for state in ("empty", "full"):
+            added, fit = in_process(IMPORTS, NUMBA_CACHE_DIR=cache).split()
+            print(f"import adds {added} s; first fit, {state} cache: {fit} s")
+
+
+PEER = """
+import json, sys, time, numpy as np
+from HiPart.clustering import MDH
+X = np.load(sys.argv[1])
+first, whole = [], []
+search = MDH.calculate_node_data
+def timed(self, *args):
+    began = time.perf_counter()
+    found = search(self, *args)
+    calls.append(time.perf_counter() - began)
+    return found
+MDH.calculate_node_data = timed
+for _ in range(2):
+    calls = []
+    began = time.perf_counter()
+    labels = MDH(max_clusters_number=2).fit_predict(X)
+    whole.append(time.perf_counter() - began)
+    first.append(calls[0])
+labels = np.asarray(labels).astype(int).tolist()
+print(json.dumps({'first': min(first), 'whole': min(whole), 'labels': labels}))
+"""
+
+
+def peers() -> None:
+    """One split of 5000 x 20 beside HiPart's MDH, in an environment of its own."""
+    from ravine import MinimumDensity, metrics
+
+    X, y = four_gaussians(5000, 20)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    ours, model = best_of(10, lambda: MinimumDensity(2).fit(X))
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/X.npy", X)
+        done = subprocess.run(
+            [".venv-peers/bin/python", "-c", PEER, f"{folder}/X.npy"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
+    peer = json.loads(done.stdout)
+    ratio = metrics.success_ratio(y, peer["labels"])
+    print("| method | s | times ours | success ratio |\n|---|---|---|---|")
+    print(f"| ravine MinimumDensity | {ours:.4f} | 1 | {metrics.success_ratio(y, model.labels_):.3f} |")
+    print(f"| HiPart MDH, first split | {peer['first']:.2f} | {peer['first'] / ours:.0f} | {ratio:.3f} |")
+    print(f"| HiPart MDH, fit to 2 | {peer['whole']:.2f} | {peer['whole'] / ours:.0f} | {ratio:.3f} |")
+
+
+SECTIONS = {
+    "split": split,
+    "growth": growth,
+    "small": small,
+    "memory": memory,
+    "imports": imports,
+    "peers": peers,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    warnings.simplefilter("ignore")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    for section in parser.parse_args(argv).sections or SECTIONS:
+        print(f"\n## {section}\n")
+        SECTIONS[section]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
