@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ravine._validate import InvalidInputError, RavineError
-    from ravine.cluster import MinimumDensity
+    from ravine.cluster import MinimumDensity, PrincipalDirection
     from ravine.tree.grow import Progress
     from ravine.tree.tree import ClusterTree
 
@@ -19,11 +19,19 @@ _HOMES = {
     "ClusterTree": "ravine.tree.tree",
     "InvalidInputError": "ravine._validate",
     "MinimumDensity": "ravine.cluster",
+    "PrincipalDirection": "ravine.cluster",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine._validate",
 }
 
-__all__ = ["ClusterTree", "InvalidInputError", "MinimumDensity", "Progress", "RavineError"]
+__all__ = [
+    "ClusterTree",
+    "InvalidInputError",
+    "MinimumDensity",
+    "PrincipalDirection",
+    "Progress",
+    "RavineError",
+]
 
 
 def __getattr__(name: str) -> Any:

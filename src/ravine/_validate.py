@@ -84,3 +84,15 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InvalidInputError(f"{name} has to be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def check_directions(name: str, value: Any, n_features: int) -> FloatArray:
+    """Return `value` as an array of directions, one a row, none of them zero."""
+    directions = np.atleast_2d(np.asarray(value, dtype=np.float64))
+    if directions.ndim != 2 or directions.shape[1] != n_features or len(directions) == 0:
+        raise InvalidInputError(
+            f"{name} has to be an array of shape (n_starts, {n_features}), got shape {np.shape(value)}"
+        )
+    if not np.isfinite(directions).all() or not (directions != 0).any(axis=1).all():
+        raise InvalidInputError(f"{name} has a direction that is zero or not finite; every start needs one")
+    return directions

@@ -11,7 +11,7 @@ from ravine.data.profile import Grid, ProfileSum, SlopeSum
 
 RNG = np.random.default_rng(0)
 ROWS = np.ascontiguousarray(RNG.normal(size=(700, 7)).round(3) * RNG.integers(0, 2, (700, 7)))
-FRAME = Frame(ROWS.mean(axis=0), 1 / ROWS.std(axis=0), 700.0, np.zeros(7, dtype=bool))
+FRAME = Frame(ROWS.mean(axis=0), ROWS.std(axis=0), 1 / ROWS.std(axis=0), 700.0, np.zeros(7, dtype=bool))
 DIRECTION = RNG.standard_normal(7)
 GRID = Grid.around_mean(8.0, 0.1)
 

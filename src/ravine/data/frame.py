@@ -40,7 +40,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows as the algorithms see them: z = (x - mean) * inverse_scale.
+    """Rows as the algorithms see them: z = (x - mean) * inverse_scale; `deviation` is that of the rows.
 
     `inverse_scale` is 0 for a column that is constant in these rows (or was at the root): it says
     nothing and takes no part. A direction v of this space acts on raw rows as the weights
@@ -48,6 +48,7 @@ class Frame:
     """
 
     mean: FloatArray
+    deviation: FloatArray
     inverse_scale: FloatArray
     total: float
     constant: npt.NDArray[np.bool_]
@@ -85,9 +86,10 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
         (answer,) = yield [Moments(pivot, scale)]
         mean, variance = _centred(answer[0], rows.total)
     constant = ~(answer[1] < answer[2])
-    deviation = np.sqrt(np.where(constant, 1.0, variance)) / scale
+    deviation = np.sqrt(np.where(constant, 0.0, variance)) / scale
     mean = np.where(constant, answer[1], pivot + mean / scale)
-    return Frame(mean, np.where(constant, 0.0, 1.0 / deviation), rows.total, constant)
+    inverse = 1.0 / np.where(constant, np.inf, deviation)
+    return Frame(mean, deviation, inverse, rows.total, constant)
 
 
 def _peek(rows: RowBlocks) -> tuple[FloatArray, FloatArray]:
@@ -171,10 +173,14 @@ class CovarianceTimes(Additive):
 
 @dataclass(frozen=True)
 class Principal:
-    """Principal directions of framed rows, strongest first, with the standard deviation along each."""
+    """Principal directions of framed rows, strongest first, with the standard deviation along each.
+
+    `scatter` is the total weighted squared distance of the rows from their mean.
+    """
 
     directions: FloatArray
     deviations: FloatArray
+    scatter: float
 
 
 def principal(frame: Frame, n_directions: int, rng: np.random.Generator) -> Asker[Principal]:
@@ -186,10 +192,12 @@ def principal(frame: Frame, n_directions: int, rng: np.random.Generator) -> Aske
     d = len(frame.mean)
     if d <= FULL_COVARIANCE:
         ((matrix,),) = yield [Covariance(frame)]
+        scatter = float(np.trace(matrix))
         values, vectors = np.linalg.eigh(matrix / frame.total)
         values, vectors = values[::-1], vectors[:, ::-1].T
     else:
         basis = rng.standard_normal((min(d, n_directions + 4), d)) * (frame.inverse_scale > 0)
+        scatter = frame.total * float(np.sum((frame.inverse_scale * frame.deviation) ** 2))
         for _ in range(POWER_ROUNDS):
             basis = np.linalg.qr(basis.T)[0].T
             ((product,),) = yield [CovarianceTimes(frame, basis)]
@@ -199,7 +207,11 @@ def principal(frame: Frame, n_directions: int, rng: np.random.Generator) -> Aske
         values = values[::-1]
         vectors = basis / np.maximum(np.linalg.norm(basis, axis=1, keepdims=True), np.finfo(float).tiny)
     k = min(n_directions, len(values))
-    return Principal(np.array([fix_sign(v) for v in vectors[:k]]), np.sqrt(np.maximum(values[:k], 0.0)))
+    return Principal(
+        np.array([fix_sign(v) for v in vectors[:k]]),
+        np.sqrt(np.maximum(values[:k], 0.0)),
+        scatter,
+    )
 
 
 def fix_sign(direction: FloatArray) -> FloatArray:

@@ -90,6 +90,15 @@ class MinimumDensityIndex:
             ]
         )
 
+    def lowest_valley(self, profile: Profile, least: float) -> float | None:
+        """Return the lowest local minimum of the density with `least` mass on either side, or None."""
+        from ravine.index import density_kernels
+
+        cut = density_kernels.lowest_valley(
+            profile.points, profile.mass, profile.total, self.bandwidth, max(least, np.finfo(float).tiny)
+        )
+        return None if np.isnan(cut) else float(cut)
+
     def quality(self, profile: Profile, cut: float) -> float:
         """Return relative depth / (1 + relative depth) of the cut, which lies in [0, 1].
 

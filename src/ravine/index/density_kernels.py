@@ -240,3 +240,29 @@ def log_mode(points, mass, total, h, b, step):
             return last + (before - now) ** 2 / (8.0 * bend) if bend > 0.0 else last
         last = now
     return last
+
+
+@jit
+def lowest_valley(points, mass, total, h, least):
+    """Return the local minimum of the density with the lowest value, or NaN if there is none.
+
+    At least `least` of the mass lies on either side of it.
+    """
+    step = h / 4.0
+    m = int((points[-1] - points[0]) / step) + 2
+    best = np.nan
+    lowest = np.inf
+    before = np.inf
+    now = log_density(points, mass, total, h, points[0])[0]
+    for k in range(1, m + 1):
+        b = points[0] + k * step
+        after = log_density(points, mass, total, h, b)[0]
+        if now < before and now <= after and now < lowest and k > 1:
+            cut = settle(points, mass, total, h, np.inf, h, b - 2.0 * step, b - step, b)
+            left = np.sum(mass[: np.searchsorted(points, cut)])
+            if min(left, total - left) >= least:
+                lowest = now
+                best = cut
+        before = now
+        now = after
+    return best

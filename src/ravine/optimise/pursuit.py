@@ -89,7 +89,7 @@ def judge(view: View, index: ProjectionIndex, seen: Seen) -> Asker[Evaluated]:
     said = index.evaluate(profile)
     slope = np.zeros(seen.grid.n_bins)
     slope[seen.full] = said.slope / profile.mass
-    if said.d_std:
+    if said.d_std and profile.std > 0.0:
         slope[seen.full] += said.d_std * profile.points / (frame.total * profile.std)
     if seen.rows is not None:
         total = slope @ seen.rows
