@@ -76,7 +76,7 @@ class DenseRows:
         if k <= 2:
             out = np.empty((k, len(self)))
             for c in range(k):
-                kernels.project_one(self.values, pivot, directions[c], out[c])
+                kernels.project_one(self.values, pivot, directions, c, out)
             return out
         out = np.empty((k + -k % 8, len(self)))
         padded = np.zeros((d, len(out)))

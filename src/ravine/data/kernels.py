@@ -14,29 +14,29 @@ jit = numba.njit(cache=True, nogil=True)
 
 
 @jit
-def centred_dot(row, pivot, direction):
-    """Return direction . (row - pivot), summed in four strands: the order of every dense projection."""
-    d = len(row)
+def centred_dot(X, i, pivot, directions, k):
+    """Return directions[k] . (X[i] - pivot), summed in four strands: the order of every dense projection."""
+    d = X.shape[1]
     whole = d - d % 4
     a0 = 0.0
     a1 = 0.0
     a2 = 0.0
     a3 = 0.0
     for j in range(0, whole, 4):
-        a0 += (row[j] - pivot[j]) * direction[j]
-        a1 += (row[j + 1] - pivot[j + 1]) * direction[j + 1]
-        a2 += (row[j + 2] - pivot[j + 2]) * direction[j + 2]
-        a3 += (row[j + 3] - pivot[j + 3]) * direction[j + 3]
+        a0 += (X[i, j] - pivot[j]) * directions[k, j]
+        a1 += (X[i, j + 1] - pivot[j + 1]) * directions[k, j + 1]
+        a2 += (X[i, j + 2] - pivot[j + 2]) * directions[k, j + 2]
+        a3 += (X[i, j + 3] - pivot[j + 3]) * directions[k, j + 3]
     for j in range(whole, d):
-        a0 += (row[j] - pivot[j]) * direction[j]
+        a0 += (X[i, j] - pivot[j]) * directions[k, j]
     return (a0 + a1) + (a2 + a3)
 
 
 @jit
-def project_one(X, pivot, direction, out):
-    """out[i] = direction . (X[i] - pivot)."""
+def project_one(X, pivot, directions, k, out):
+    """out[k, i] = directions[k] . (X[i] - pivot)."""
     for i in range(len(X)):
-        out[i] = centred_dot(X[i], pivot, direction)
+        out[k, i] = centred_dot(X, i, pivot, directions, k)
 
 
 @jit
@@ -213,7 +213,7 @@ def route(X, pivot, weights, cuts, left, right, out):
     for i in range(len(X)):
         node = 0
         while left[node] >= 0:
-            total = centred_dot(X[i], pivot, weights[node])
+            total = centred_dot(X, i, pivot, weights, node)
             if not np.isfinite(total):
                 break
             node = right[node] if total > cuts[node] else left[node]

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+
+from ravine import PrincipalDirection
+from ravine.index.density import MinimumDensityIndex
+from tests import oracles
+from tests.index.test_every_index import seen
+
+WINE = load_wine().data
+
+
+def test_pddp_cuts_the_first_principal_component_at_the_mean():
+    scores = PCA(1).fit_transform(StandardScaler().fit_transform(WINE))[:, 0]
+    labels = PrincipalDirection(2).fit(WINE).labels_
+    side = scores > 0
+    assert (labels == side).all() or (labels != side).all()
+
+
+def test_pddp_splits_the_leaf_with_the_largest_scatter():
+    model = PrincipalDirection(3, standardize=False).fit(WINE)
+    first = PrincipalDirection(2, standardize=False).fit(WINE).labels_
+    scatter = [((WINE[first == k] - WINE[first == k].mean(axis=0)) ** 2).sum() for k in (0, 1)]
+    second = model.tree_.inner[1]
+    assert second == (model.tree_.left[0] if scatter[0] > scatter[1] else model.tree_.right[0])
+
+
+def test_depddp_cuts_at_the_lowest_valley():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(-6, 1, 300), rng.normal(0, 1, 300), rng.normal(9, 1, 100)])
+    profile = seen(points, np.ones(700))
+    h = 0.5
+    index = MinimumDensityIndex(h, alpha=np.inf)
+    grid = np.linspace(profile.points[0], profile.points[-1], 6001)
+    curve = np.array([oracles.density(profile.points, profile.mass, h, b) for b in grid])
+    inner = np.flatnonzero((curve[1:-1] < curve[:-2]) & (curve[1:-1] < curve[2:])) + 1
+    lowest = grid[inner[np.argmin(curve[inner])]]
+    assert index.lowest_valley(profile, 1.0) == pytest.approx(lowest, abs=0.01)
+    balanced = index.lowest_valley(profile, 200.0)
+    assert balanced < lowest - 3
+    assert index.lowest_valley(profile, 400.0) is None
+
+
+def test_depddp_leaves_one_heap_alone():
+    X = norm.ppf((np.arange(400) + 0.5) / 400)[:, None] * [1.0, 0.1]
+    with pytest.warns(UserWarning, match="found 1 of 2"):
+        assert PrincipalDirection(2, cut="density", standardize=False).fit(X).n_clusters_ == 1
