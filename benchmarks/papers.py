@@ -44,7 +44,7 @@ def mdh(directory: str | None) -> list[Row]:
                 "seconds": time.perf_counter() - began,
             }
         )
-    return [*rows, _mean("mean", rows), _mean("mean without banknote", rows[1:])]
+    return [*rows, mean_row("mean", rows), mean_row("mean without banknote", rows[1:])]
 
 
 TEN = (
@@ -86,10 +86,11 @@ def clusters(directory: str | None) -> list[Row]:
             if method == "MinimumDensity":
                 row["its seconds"] = time.perf_counter() - began
         rows.append(row)
-    return [*rows, _mean("mean", rows)]
+    return [*rows, mean_row("mean", rows)]
 
 
-def _mean(name: str, rows: list[Row]) -> Row:
+def mean_row(name: str, rows: list[Row]) -> Row:
+    """Return the mean of every figure under a name."""
     keys = [key for key in rows[0] if key != "dataset"]
     return {"dataset": name, **{key: float(np.mean([row[key] for row in rows])) for key in keys}}
 

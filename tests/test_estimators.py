@@ -75,7 +75,7 @@ def test_more_clusters_than_rows(make):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters has to be a whole number of at least 1, got 0"),
+        ({"n_clusters": 0}, 'n_clusters has to be a whole number of at least 1 or "auto", got 0'),
         ({"n_clusters": 2.5}, "n_clusters has to be a whole number"),
         ({"min_cluster_size": 0}, "min_cluster_size"),
         ({"split_order": "best"}, "'depth', 'size', 'value'"),
@@ -350,7 +350,7 @@ def test_an_interrupt_keeps_the_tree_found_so_far(make):
             raise KeyboardInterrupt
 
     model = make(n_clusters=10, callback=stop)
-    with pytest.warns(UserWarning, match="interrupted: .* 3 of 10 clusters"):
+    with pytest.warns(UserWarning, match="interrupted: .* with 3 clusters"):
         model.fit(DIGITS)
     assert model.n_clusters_ == 3
     np.testing.assert_array_equal(model.predict(DIGITS), model.labels_)

@@ -60,10 +60,11 @@ def make_rng(random_state: Any) -> np.random.Generator:
     )
 
 
-def check_int(name: str, value: Any, low: int) -> int:
+def check_int(name: str, value: Any, low: int, *, or_else: str = "") -> int:
     """Return `value` as an int of at least `low`, or say what came instead."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        raise InvalidInputError(f"{name} has to be a whole number of at least {low}, got {value!r}")
+        other = f" or {or_else}" if or_else else ""
+        raise InvalidInputError(f"{name} has to be a whole number of at least {low}{other}, got {value!r}")
     return int(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -25,13 +26,16 @@ from ravine._validate import (
     check_weights,
     make_rng,
 )
-from ravine.data.blocks import ArrayBlocks, one_blas_thread
+from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread
 from ravine.split.hyperplane import Splitter
 from ravine.split.principal import PrincipalSplitter
 from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
-from ravine.tree.grow import PRIORITIES, Progress, grow
+from ravine.tree.evidence import Judge
+from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
+
+EVERYTHING = 2**31 - 1  # no bound
 
 
 class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,8 +62,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     n_clusters_: int
     n_features_in_: int
 
-    n_clusters: int
-    min_cluster_size: int
+    n_clusters: int | str
+    min_cluster_size: int | None
+    max_leaves: int | None
+    max_depth: int | None
+    level: float
     split_order: str
     random_state: Any
     n_jobs: int | None
@@ -81,23 +88,18 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; a row of weight 0 is only labelled.
         """
-        n_clusters = check_int("n_clusters", self.n_clusters, 1)
-        least = check_int("min_cluster_size", self.min_cluster_size, 1)
         priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
         rows = self._rows(X, sample_weight, reset=True)
         splitter = self._splitter(rows.shape[1])
-        if n_clusters > rows.shape[0]:
-            raise InvalidInputError(
-                f"n_clusters={n_clusters} is more than n_samples={rows.shape[0]}: "
-                "ask for fewer clusters or bring more rows"
-            )
+        auto = self.n_clusters == "auto"
+        limits = self._limits(rows)
         with one_blas_thread():
             grown = grow(
                 rows,
                 splitter,
-                n_clusters,
-                least=least,
+                limits,
                 priority=priority,
+                judge=Judge(splitter, check_real("level", self.level, 0, 0.5)) if auto else None,
                 rng=make_rng(0 if self.random_state is None else self.random_state),
                 watch=self._watch,
             )
@@ -107,7 +109,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
         self._n_features_out = grown.tree.n_leaves - 1
-        self._warn(grown.frame.constant, n_clusters)
+        self._warn(grown.frame.constant)
         return self
 
     def predict(self, X: Any) -> IntArray:
@@ -162,23 +164,43 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _watch(self, progress: Progress) -> None:
         if self.verbose:
             print(
-                f"[{type(self).__name__}] {progress.n_leaves}/{progress.n_clusters} clusters: "
+                f"[{type(self).__name__}] {progress.n_leaves}"
+                f"{'' if self.n_clusters == 'auto' else f'/{progress.n_clusters}'} clusters: "
                 f"split {progress.weight:g} rows at depth {progress.split.quality:.3f} "
                 f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
             )
         if self.callback is not None:
             self.callback(progress)
 
-    def _warn(self, constant: Any, n_clusters: int) -> None:
+    def _limits(self, rows: RowBlocks) -> Limits:
+        """Check and gather what bounds the growth."""
+        wanted, least = EVERYTHING, math.sqrt(rows.total)
+        if self.n_clusters != "auto":
+            wanted, least = check_int("n_clusters", self.n_clusters, 1, or_else='"auto"'), 1.0
+            if wanted > rows.shape[0]:
+                raise InvalidInputError(
+                    f"n_clusters={wanted} is more than n_samples={rows.shape[0]}: "
+                    "ask for fewer clusters or bring more rows"
+                )
+        if self.max_leaves is not None:
+            wanted = min(wanted, check_int("max_leaves", self.max_leaves, 1))
+        if self.min_cluster_size is not None:
+            least = check_int("min_cluster_size", self.min_cluster_size, 1)
+        depth = EVERYTHING if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
+        return Limits(wanted, depth, least)
+
+    def _warn(self, constant: Any) -> None:
         if constant.any():
             warnings.warn(
                 f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
                 UserWarning,
                 stacklevel=3,
             )
-        if self.n_clusters_ < n_clusters:
+        if isinstance(self.n_clusters, str):
+            return
+        if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
             warnings.warn(
-                f"found {self.n_clusters_} of {n_clusters} clusters: no other leaf has a valley to split at; "
+                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a valley; "
                 "a smaller bandwidth_factor or more starts (n_init) may show one",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -200,10 +222,17 @@ class MinimumDensity(TreeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default 2
-        How many clusters to find; fewer come out where there are fewer valleys, with a warning.
-    min_cluster_size : int, default 1
-        The least weight (number of rows, without weights) on either side of a split.
+    n_clusters : int or "auto", default 2
+        How many clusters to find; fewer come out where there are fewer valleys, with a warning. "auto" stops
+        where no leaf has a valley deeper than the same search finds by chance in rows with one mode and the
+        same covariance; it costs at most eight more searches a leaf, of at most 8192 rows.
+    min_cluster_size : int, optional
+        The least weight (number of rows, without weights) on either side of a split. By default 1, and the
+        square root of the number of rows for "auto", where fewer are taken for strays.
+    max_leaves, max_depth : int, optional
+        Bounds of the tree, also for "auto".
+    level : float, default 0.01
+        For "auto": the chance to split rows that have one mode only.
     split_order : {"depth", "size", "value"}, default "depth"
         Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
         one with the lowest density on its hyperplane.
@@ -252,9 +281,12 @@ class MinimumDensity(TreeClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 2,
+        n_clusters: int | str = 2,
         *,
-        min_cluster_size: int = 1,
+        min_cluster_size: int | None = None,
+        max_leaves: int | None = None,
+        max_depth: int | None = None,
+        level: float = 0.01,
         split_order: str = "depth",
         bandwidth_factor: float = 1.0,
         alpha_max: float = 0.9,
@@ -270,6 +302,9 @@ class MinimumDensity(TreeClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.min_cluster_size = min_cluster_size
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.level = level
         self.split_order = split_order
         self.bandwidth_factor = bandwidth_factor
         self.alpha_max = alpha_max
@@ -305,12 +340,18 @@ class PrincipalDirection(TreeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default 2
-        How many clusters to find; with `cut="density"`, fewer where there are fewer valleys, with a warning.
+    n_clusters : int or "auto", default 2
+        How many clusters to find ("auto" as for `MinimumDensity`); with `cut="density"`, fewer where there
+        are fewer valleys, with a warning.
     cut : {"mean", "density"}, default "mean"
         Where to cut the first principal component.
-    min_cluster_size : int, default 1
-        The least weight (number of rows, without weights) on either side of a split.
+    min_cluster_size : int, optional
+        The least weight (number of rows, without weights) on either side of a split. By default 1, and the
+        square root of the number of rows for "auto", where fewer are taken for strays.
+    max_leaves, max_depth : int, optional
+        Bounds of the tree, also for "auto".
+    level : float, default 0.01
+        For "auto": the chance to split rows that have one mode only.
     split_order : {"value", "depth", "size"}, default "value"
         Which leaf is split next. "value" is the papers' own order: the leaf with the largest scatter for
         PDDP, with the lowest density at its cut for dePDDP.
@@ -343,10 +384,13 @@ class PrincipalDirection(TreeClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 2,
+        n_clusters: int | str = 2,
         *,
         cut: str = "mean",
-        min_cluster_size: int = 1,
+        min_cluster_size: int | None = None,
+        max_leaves: int | None = None,
+        max_depth: int | None = None,
+        level: float = 0.01,
         split_order: str = "value",
         bandwidth_factor: float = 1.0,
         standardize: bool = True,
@@ -358,6 +402,9 @@ class PrincipalDirection(TreeClusterer):
         self.n_clusters = n_clusters
         self.cut = cut
         self.min_cluster_size = min_cluster_size
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.level = level
         self.split_order = split_order
         self.bandwidth_factor = bandwidth_factor
         self.standardize = standardize

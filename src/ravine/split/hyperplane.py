@@ -44,12 +44,27 @@ class Hyperplane:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """How a valley compares with those that the same search finds in rows with one mode.
+
+    `log_depth` is log(mode / valley), `null_mean` and `null_deviation` those of the references, `n_draws`
+    how many there were, and `p_value` the chance that one of them is as deep.
+    """
+
+    p_value: float
+    log_depth: float
+    null_mean: float
+    null_deviation: float
+    n_draws: int
+
+
+@dataclass(frozen=True)
 class Split:
     """One boundary with the evidence for it.
 
     `direction` is the unit normal in the standardised space; `value` the index there (for minimum density,
     the density on the hyperplane), `quality` in [0, 1] for comparing splits, `gradient_norm` the relative
-    gradient at the end, and `status` says why the search stopped.
+    gradient at the end, and `status` says why the search stopped. `evidence` is there where it was asked for.
     """
 
     boundary: Hyperplane
@@ -60,6 +75,7 @@ class Split:
     gradient_norm: float
     status: str
     n_iter: int
+    evidence: Evidence | None = None
 
     @property
     def relative_depth(self) -> float:

@@ -14,6 +14,7 @@ from ravine._validate import IntArray
 from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
+from ravine.tree.evidence import Judge
 from ravine.tree.tree import ClusterTree
 
 Priority = Callable[[Split, float], float]
@@ -55,6 +56,8 @@ class _Nodes:
     right: list[int] = field(default_factory=lambda: [-1])
     weight: list[float] = field(default_factory=list)
     splits: list[Split | None] = field(default_factory=lambda: [None])
+    found: list[Split | None] = field(default_factory=lambda: [None])
+    depth: list[int] = field(default_factory=lambda: [0])
     order: list[int] = field(default_factory=lambda: [-1])
     n_splits: int = 0
 
@@ -66,9 +69,11 @@ class _Nodes:
         self.right += [-1, -1]
         self.weight += [left, right]
         self.splits += [None, None]
+        self.found += [None, None]
+        self.depth += [self.depth[node] + 1] * 2
         self.order += [-1, -1]
         self.left[node], self.right[node] = children
-        self.splits[node], self.order[node] = split, self.n_splits
+        self.splits[node], self.found[node], self.order[node] = split, None, self.n_splits
         self.n_splits += 1
         return children
 
@@ -80,67 +85,107 @@ class _Nodes:
             right=np.array(self.right, dtype=np.int64),
             weight=np.array(self.weight),
             splits=tuple(self.splits),
+            refused=tuple(self.found),
             order=np.array(self.order, dtype=np.int64),
         )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a tree may grow."""
+
+    max_leaves: int
+    max_depth: int
+    least: float
+
+
+class _Growth:
+    """A tree while it grows: its nodes, the leaf of every row, and the splits that wait to be made."""
+
+    def __init__(
+        self, rows: RowBlocks, splitter: Splitter, limits: Limits, priority: Priority, judge: Judge | None
+    ) -> None:
+        self.rows, self.splitter, self.limits = rows, splitter, limits
+        self.priority, self.judge = priority, judge
+        self.nodes = _Nodes(weight=[rows.total])
+        self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
+        self.waiting: list[tuple[float, int, Split]] = []
+        self.root: Frame | None = None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether more leaves are wanted."""
+        return self.nodes.n_splits + 1 < self.limits.max_leaves
+
+    def look(self, node: int, members: IntArray | None, rng: np.random.Generator) -> None:
+        """Search a leaf, and let its split wait if it is worth making."""
+        rows = self.rows if members is None else self.rows.select(members)
+        least = self.limits.least
+        frame, split = drive(rows, self.splitter.search(rows, self.root, least, rng))
+        if self.root is None:
+            self.root = frame
+        if split is None:
+            return
+        if self.judge is not None:
+            split = self.judge.weigh(rows, frame, split, least, rng)
+        self.nodes.found[node] = split
+        if self.judge is None or self.judge.accepts(split):
+            heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
+
+    def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
+        """Make the most promising split; return the node, the split, and the children with their rows."""
+        _, node, split = heapq.heappop(self.waiting)
+        members = np.flatnonzero(self.leaf_of == node)
+        rows = self.rows if node == 0 else self.rows.select(members)
+        right = split.boundary.signed_distance(rows) > 0
+        sides = [members[~right], members[right]]
+        left_weight, right_weight = (self.rows.select(side).total for side in sides)
+        children = self.nodes.divide(node, split, left_weight, right_weight)
+        for child, side in zip(children, sides, strict=True):
+            self.leaf_of[side] = child
+        return node, split, list(zip(children, sides, strict=True))
+
+    def may_split(self, node: int, members: IntArray) -> bool:
+        """Whether a leaf is large and high enough to be searched."""
+        weight, depth = self.nodes.weight[node], self.nodes.depth[node]
+        return weight >= 2 * self.limits.least and len(members) > 1 and depth < self.limits.max_depth
 
 
 def grow(
     rows: RowBlocks,
     splitter: Splitter,
-    n_clusters: int,
+    limits: Limits,
     *,
-    least: float,
     priority: Priority,
+    judge: Judge | None,
     rng: np.random.Generator,
     watch: Callable[[Progress], None],
 ) -> Grown:
-    """Grow a tree to `n_clusters` leaves, or to as many as there are valleys.
+    """Grow a tree to as many leaves as are wanted, or to as many as there are valleys.
 
     Only leaves that may still be split are searched: the root and both children of every split but the
-    last, 2 K - 3 searches for K clusters. An interrupt from the keyboard keeps the tree found so far.
+    last, 2 K - 3 searches for K clusters. With a judge, a split is made only if its evidence is strong
+    enough. An interrupt from the keyboard keeps the tree found so far.
     """
     began = time.perf_counter()
-    frame, split = drive(rows, splitter.search(rows, None, least, rng))
-    nodes = _Nodes(weight=[rows.total])
-    leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
-    waiting: list[tuple[float, int, Split]] = []
-
-    def consider(node: int, found: Split | None) -> None:
-        if found is not None:
-            heapq.heappush(waiting, (-priority(found, nodes.weight[node]), node, found))
-
-    consider(0, split)
+    growth = _Growth(rows, splitter, limits, priority, judge)
+    nodes = growth.nodes
     try:
-        while waiting and nodes.n_splits + 1 < n_clusters:
-            _, node, split = heapq.heappop(waiting)
-            members = np.flatnonzero(leaf_of == node)
-            here = rows if node == 0 else rows.select(members)
-            right = split.boundary.signed_distance(here) > 0
-            sides = [members[~right], members[right]]
-            weights = [rows.select(side).total for side in sides]
-            children = nodes.divide(node, split, weights[0], weights[1])
-            for child, side in zip(children, sides, strict=True):
-                leaf_of[side] = child
-            passes = rows.reads.rows / rows.shape[0]
-            watch(
-                Progress(
-                    nodes.n_splits + 1,
-                    n_clusters,
-                    nodes.weight[node],
-                    split,
-                    passes,
-                    time.perf_counter() - began,
-                )
-            )
-            if nodes.n_splits + 1 < n_clusters:
-                for child, side in zip(children, sides, strict=True):
-                    if nodes.weight[child] >= 2 * least and len(side) > 1:
-                        part = rows.select(side)
-                        consider(child, drive(part, splitter.search(part, frame, least, rng))[1])
+        growth.look(0, None, rng)
+        while growth.waiting and growth.unfinished:
+            node, split, children = growth.split_next()
+            passes, seconds = rows.reads.rows / rows.shape[0], time.perf_counter() - began
+            watch(Progress(nodes.n_splits + 1, limits.max_leaves, nodes.weight[node], split, passes, seconds))
+            for child, members in children:
+                if growth.unfinished and growth.may_split(child, members):
+                    growth.look(child, members, rng)
     except KeyboardInterrupt:
+        if growth.root is None:
+            raise
         warnings.warn(
-            f"interrupted: the tree found so far is kept, with {nodes.n_splits + 1} of {n_clusters} clusters",
+            f"interrupted: the tree found so far is kept, with {nodes.n_splits + 1} clusters",
             stacklevel=4,
         )
+    assert growth.root is not None
     tree = nodes.tree()
-    return Grown(tree, tree.label_of_node[leaf_of], frame)
+    return Grown(tree, tree.label_of_node[growth.leaf_of], growth.root)

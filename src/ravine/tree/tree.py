@@ -36,6 +36,9 @@ class ClusterTree:
         The split of each node; None for a leaf.
     order : int array
         The number of the split, counted as they were made; -1 for a leaf.
+    refused : tuple of Split or None
+        The best split found of a leaf that was left alone, with its evidence; None where none was found or
+        none was looked for.
     """
 
     parent: IntArray
@@ -44,6 +47,7 @@ class ClusterTree:
     weight: FloatArray
     splits: tuple[Split | None, ...]
     order: IntArray
+    refused: tuple[Split | None, ...]
 
     @property
     def n_nodes(self) -> int:

@@ -1,0 +1,151 @@
+"""The number of clusters by itself: false alarms, blobs, and real data beside the peers.
+
+python -m benchmarks.auto unimodal [--draws 100]
+python -m benchmarks.auto blobs [--draws 100]
+python -m benchmarks.auto real --data DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.datasets import load
+from benchmarks.papers import Row, mean_row, show
+from ravine import MinimumDensity, metrics
+
+Array = np.ndarray[Any, Any]
+REAL = (
+    "breast_w dermatology seeds wine iris control_chart optdigits pendigits satellite segment yeast_cc "
+    "mfeat_fac s1"
+).split()
+
+
+def gaussian(n: int, d: int, rng: np.random.Generator) -> Array:
+    return rng.standard_normal((n, d))
+
+
+def long_and_thin(n: int, d: int, rng: np.random.Generator) -> Array:
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    return (rng.standard_normal((n, d)) * np.geomspace(1, 10, d)) @ rotation
+
+
+def uniform_ball(n: int, d: int, rng: np.random.Generator) -> Array:
+    points = rng.standard_normal((n, d))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return np.asarray(points * rng.random((n, 1)) ** (1 / d))
+
+
+def student(n: int, d: int, rng: np.random.Generator) -> Array:
+    return np.asarray(rng.standard_normal((n, d)) / np.sqrt(rng.chisquare(5, (n, 1)) / 5))
+
+
+SHAPES: dict[str, Callable[[int, int, np.random.Generator], Array]] = {
+    "Gaussian": gaussian,
+    "long and thin": long_and_thin,
+    "uniform ball": uniform_ball,
+    "t, 5 degrees": student,
+}
+
+
+def blobs(k: int, d: int, rng: np.random.Generator, n: int = 200, apart: float = 8.0) -> tuple[Array, Array]:
+    """Draw k unit Gaussians of n rows whose centres are random, the two closest `apart` from each other."""
+    centres = rng.standard_normal((k, d))
+    distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    centres *= apart / distances[np.triu_indices(k, 1)].min()
+    labels = np.repeat(np.arange(k), n)
+    return centres[labels] + rng.standard_normal((k * n, d)), labels
+
+
+def run_unimodal(draws: int, directory: str | None) -> list[Row]:
+    """How often data with one mode come out as one cluster."""
+    rows: list[Row] = []
+    for n in (200, 2000):
+        for d in (2, 10, 50):
+            row: Row = {"rows": n, "features": d}
+            for name, draw in SHAPES.items():
+                rng = np.random.default_rng([n, d])
+                found = [MinimumDensity("auto").fit(draw(n, d, rng)).n_clusters_ for _ in range(draws)]
+                row[name] = f"{sum(k == 1 for k in found)} of {draws}"
+            rows.append(row)
+            print(row, file=sys.stderr, flush=True)
+    return rows
+
+
+def run_blobs(draws: int, directory: str | None) -> list[Row]:
+    """How often k blobs come out as k clusters."""
+    rows: list[Row] = []
+    for k in (2, 3, 5, 10, 20):
+        for d in (2, 10, 30, 100):
+            rng, found, v, began = np.random.default_rng([k, d]), [], [], time.perf_counter()
+            for _ in range(draws):
+                X, y = blobs(k, d, rng)
+                model = MinimumDensity("auto").fit(X)
+                found.append(model.n_clusters_)
+                v.append(metrics.v_measure(y, model.labels_))
+            right = f"{sum(c == k for c in found)} of {draws}"
+            seconds = (time.perf_counter() - began) / draws
+            rows.append(
+                {"k": k, "features": d, "right": right, "v_measure": float(np.mean(v)), "seconds": seconds}
+            )
+            print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def run_real(draws: int, directory: str | None) -> list[Row]:
+    """V-measure with the number of clusters found by each method itself."""
+    from sklearn.cluster import HDBSCAN, KMeans
+    from sklearn.metrics import silhouette_score
+    from sklearn.preprocessing import StandardScaler
+
+    def kmeans(X: Array) -> Array:
+        """KMeans with the K of 2 to 20 that has the best silhouette (of at most 2000 rows)."""
+        fits = [KMeans(k, n_init=3, random_state=0).fit(X).labels_ for k in range(2, 21)]
+        size = min(len(X), 2000)
+        scores = [silhouette_score(X, labels, sample_size=size, random_state=0) for labels in fits]
+        return np.asarray(fits[int(np.argmax(scores))])
+
+    rows: list[Row] = []
+    for name in REAL:
+        X, y = load(name, directory)
+        X = StandardScaler().fit_transform(X)
+        began = time.perf_counter()
+        model = MinimumDensity("auto").fit(X)
+        row: Row = {"dataset": name, "classes": len(np.unique(y)), "found": model.n_clusters_}
+        row["seconds"] = time.perf_counter() - began
+        row["MinimumDensity"] = metrics.v_measure(y, model.labels_)
+        row["KMeans, silhouette"] = metrics.v_measure(y, kmeans(X))
+        for size in (5, 15, 50, 150):
+            labels = HDBSCAN(min_cluster_size=min(size, len(X) // 2), copy=True).fit_predict(X)
+            row[f"HDBSCAN {size}"] = metrics.v_measure(y, labels)
+        rows.append(row)
+        print(row, file=sys.stderr, flush=True)
+    for row in rows:
+        row["HDBSCAN, best of four"] = max(row[f"HDBSCAN {size}"] for size in (5, 15, 50, 150))
+    return [*rows, mean_row("mean", rows)]
+
+
+RUN = {"unimodal": run_unimodal, "blobs": run_blobs, "real": run_real}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=sorted(RUN))
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--data", help="directory of npz files; without it, OpenML is asked")
+    arguments = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    print(show(RUN[arguments.what](arguments.draws, arguments.data)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
