@@ -21,10 +21,21 @@ from benchmarks.papers import Row, mean_row, show
 from ravine import MinimumDensity, metrics
 
 Array = np.ndarray[Any, Any]
-REAL = (
-    "breast_w dermatology seeds wine iris control_chart optdigits pendigits satellite segment yeast_cc "
-    "mfeat_fac s1"
-).split()
+REAL = [
+    "breast_w",
+    "dermatology",
+    "seeds",
+    "wine",
+    "iris",
+    "control_chart",
+    "optdigits",
+    "pendigits",
+    "satellite",
+    "segment",
+    "yeast_cc",
+    "mfeat_fac",
+    "s1",
+]
 
 
 def gaussian(n: int, d: int, rng: np.random.Generator) -> Array:
@@ -33,7 +44,7 @@ def gaussian(n: int, d: int, rng: np.random.Generator) -> Array:
 
 def long_and_thin(n: int, d: int, rng: np.random.Generator) -> Array:
     rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    return (rng.standard_normal((n, d)) * np.geomspace(1, 10, d)) @ rotation
+    return np.asarray((rng.standard_normal((n, d)) * np.geomspace(1, 10, d)) @ rotation)
 
 
 def uniform_ball(n: int, d: int, rng: np.random.Generator) -> Array:

@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ravine._validate import InvalidInputError, RavineError
+    from ravine._validate import InvalidInputError, InvalidModelError, RavineError
     from ravine.cluster import MinimumDensity, PrincipalDirection
     from ravine.tree.grow import Progress
+    from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
+    from ravine.view.explain import explain
 
 __version__ = "0.1.0"
 
@@ -18,19 +20,27 @@ __version__ = "0.1.0"
 _HOMES = {
     "ClusterTree": "ravine.tree.tree",
     "InvalidInputError": "ravine._validate",
+    "InvalidModelError": "ravine._validate",
     "MinimumDensity": "ravine.cluster",
     "PrincipalDirection": "ravine.cluster",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine._validate",
+    "explain": "ravine.view.explain",
+    "load": "ravine.tree.store",
+    "save": "ravine.tree.store",
 }
 
 __all__ = [
     "ClusterTree",
     "InvalidInputError",
+    "InvalidModelError",
     "MinimumDensity",
     "PrincipalDirection",
     "Progress",
     "RavineError",
+    "explain",
+    "load",
+    "save",
 ]
 
 

@@ -20,6 +20,10 @@ class InvalidInputError(RavineError, ValueError):
     """The data or a parameter cannot be used; the message says what to do about it."""
 
 
+class InvalidModelError(RavineError, ValueError):
+    """A file or a text is not a ravine model, or not a whole one."""
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Return `sample_weight` as float64, or None where every row counts once.
 

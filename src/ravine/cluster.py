@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ravine._validate import (
@@ -59,7 +61,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     labels_: IntArray
     tree_: ClusterTree
-    n_clusters_: int
     n_features_in_: int
 
     n_clusters: int | str
@@ -103,12 +104,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 rng=make_rng(0 if self.random_state is None else self.random_state),
                 watch=self._watch,
             )
-        self.tree_ = grown.tree
+        names = getattr(self, "feature_names_in_", None)
+        self.tree_ = replace(grown.tree, feature_names=None if names is None else tuple(map(str, names)))
         self.labels_ = grown.labels
-        self.n_clusters_ = grown.tree.n_leaves
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
-        self._n_features_out = grown.tree.n_leaves - 1
         self._warn(grown.frame.constant)
         return self
 
@@ -124,10 +124,30 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         (n_rows, n_clusters) with the least signed distance on the way to each leaf: positive for the row's
         own cluster and no other, so that its largest entry is at `predict(X)`.
         """
-        distances = self.transform(X)
-        if self.n_clusters_ == 2:
+        check_is_fitted(self)
+        distances = self.tree_.distances(self._rows(X))
+        if self.tree_.n_leaves == 2:
             return np.asarray(distances[:, 0])
-        return self.tree_.leaf_scores(np.asarray(distances))
+        return self.tree_.scores(np.asarray(distances))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return a membership of every row in every cluster, the largest at `predict(X)`; two passes.
+
+        The softmax of the least signed distances of `decision_function`: even on a hyperplane between two
+        clusters, and close to 1 a few standard deviations inside one.
+        """
+        check_is_fitted(self)
+        return self.tree_.memberships(self._rows(X))
+
+    @property
+    def n_clusters_(self) -> int:
+        """How many clusters the tree has."""
+        check_is_fitted(self)
+        return self.tree_.n_clusters
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.tree_.n_leaves - 1
 
     def transform(self, X: Any) -> FloatArray:
         """Return the signed distance of every row to every split, in the order of the splits."""
@@ -144,6 +164,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         check_is_fitted(self)
         rows = self._rows(X, sample_weight)
         return depth_of_splits(self.tree_, rows)
+
+    def _restore(self, tree: ClusterTree, n_features: int, n_iter: int, n_passes: float) -> Self:
+        """Take a stored tree as if fitted; the labels of the training rows are not stored."""
+        self.tree_, self.n_iter_, self.n_passes_ = tree, n_iter, n_passes
+        self.n_features_in_ = n_features
+        if tree.feature_names is not None:
+            self.feature_names_in_ = np.array(tree.feature_names, dtype=object)
+        return self
 
     def _rows(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
         """Check the rows without reading them all: NaN and infinity are found in the first pass."""
@@ -209,6 +237,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # scikit-learn's check of sparse input reads these where there is a predict_proba, also of a clusterer
+        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
 

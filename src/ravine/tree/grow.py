@@ -79,7 +79,7 @@ class _Nodes:
 
     def tree(self) -> ClusterTree:
         """Return the finished tree."""
-        return ClusterTree(
+        return ClusterTree.of_leaves(
             parent=np.array(self.parent, dtype=np.int64),
             left=np.array(self.left, dtype=np.int64),
             right=np.array(self.right, dtype=np.int64),
@@ -188,4 +188,4 @@ def grow(
         )
     assert growth.root is not None
     tree = nodes.tree()
-    return Grown(tree, tree.label_of_node[growth.leaf_of], growth.root)
+    return Grown(tree, tree.label[growth.leaf_of], growth.root)

@@ -1,19 +1,21 @@
-"""A tree of boundaries in parallel arrays: route rows, cut it elsewhere, print it.
+"""A tree of boundaries in parallel arrays: route rows, cut it elsewhere, edit it, export it, keep it.
 
-Nodes are numbered in the order in which they were made, so that a parent always comes before its children
-and nothing here needs recursion.
+Nodes are numbered so that a parent always comes before its children: nothing here needs recursion, and a tree
+of ten thousand leaves is no deeper a problem than one of ten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError
-from ravine.data.blocks import DenseRows, RowBlocks, Rows
+from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
 from ravine.split.hyperplane import Split
 
 NOT_FINITE = (
@@ -26,6 +28,8 @@ NOT_FINITE = (
 class ClusterTree:
     """Nodes with their children, their weight, and the split of each inner one.
 
+    A tree is never changed: `cut`, `prune`, `merge`, `relabel`, `resplit` and `simplify` return another.
+
     Attributes
     ----------
     parent, left, right : int arrays
@@ -37,8 +41,23 @@ class ClusterTree:
     order : int array
         The number of the split, counted as they were made; -1 for a leaf.
     refused : tuple of Split or None
-        The best split found of a leaf that was left alone, with its evidence; None where none was found or
+        The best split known of a leaf that was left alone, with its evidence; None where none was found or
         none was looked for.
+    label : int array
+        The cluster of each leaf; -1 for inner nodes. From left to right, unless leaves were merged or
+        relabelled.
+    feature_names : tuple of str, optional
+        The columns, if they had names.
+
+    Examples
+    --------
+    >>> from ravine import MinimumDensity
+    >>> from sklearn.datasets import load_wine
+    >>> tree = MinimumDensity(3).fit(load_wine(as_frame=True).data).tree_
+    >>> print(tree.cut(2).export_text(n_features=2))
+    178 rows (100%), split at depth 0.30 by +proline, +flavanoids
+    ├─ cluster 0: 101 rows (57%)
+    └─ cluster 1: 77 rows (43%)
     """
 
     parent: IntArray
@@ -48,6 +67,26 @@ class ClusterTree:
     splits: tuple[Split | None, ...]
     order: IntArray
     refused: tuple[Split | None, ...]
+    label: IntArray
+    feature_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of_leaves(
+        cls,
+        parent: IntArray,
+        left: IntArray,
+        right: IntArray,
+        weight: FloatArray,
+        splits: tuple[Split | None, ...],
+        order: IntArray,
+        refused: tuple[Split | None, ...],
+    ) -> Self:
+        """Make a tree whose leaves are labelled from left to right."""
+        unlabelled = np.full(len(parent), -1, dtype=np.int64)
+        tree = cls(parent, left, right, weight, splits, order, refused, unlabelled)
+        labels = unlabelled.copy()
+        labels[tree.leaves] = np.arange(tree.n_leaves)
+        return replace(tree, label=labels)
 
     @property
     def n_nodes(self) -> int:
@@ -85,22 +124,31 @@ class ClusterTree:
         nodes = np.flatnonzero(self.left >= 0)
         return nodes[np.argsort(self.order[nodes])]
 
-    @cached_property
-    def label_of_node(self) -> IntArray:
-        """The label of each leaf; -1 for inner nodes."""
-        labels = np.full(self.n_nodes, -1, dtype=np.int64)
-        labels[self.leaves] = np.arange(self.n_leaves)
-        return labels
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters there are: leaves, counting merged ones once."""
+        return len(np.unique(self.label[self.leaves]))
+
+    def same(self, other: object) -> bool:
+        """Say whether two trees are alike in every field."""
+        return isinstance(other, ClusterTree) and self.to_json() == other.to_json()
+
+    # --- rows ---
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the cluster of every row of an array, a CSR matrix or a data frame; one pass."""
+        return self.route(as_rows(X))
 
     def route(self, rows: RowBlocks) -> IntArray:
         """Return the label of every row; one pass."""
-        if self.n_nodes == 1:
-            nodes = rows.map(_root_of_finite)
-        else:
-            nodes = rows.map(self._route_block)
+        return self.label[self.leaf_of(rows)]
+
+    def leaf_of(self, rows: RowBlocks) -> IntArray:
+        """Return the leaf of every row; one pass."""
+        nodes = rows.map(self.find)
         if (nodes < 0).any():
             raise InvalidInputError(NOT_FINITE)
-        return self.label_of_node[nodes.astype(np.int64)]
+        return nodes
 
     @cached_property
     def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -114,7 +162,10 @@ class ClusterTree:
                 weights[node], cuts[node] = split.boundary.weights, split.boundary.cut
         return weights, cuts, first.boundary.pivot
 
-    def _route_block(self, rows: Rows) -> IntArray:
+    def find(self, rows: Rows) -> IntArray:
+        """Return the leaf of every row of a block, -1 for rows that are not finite."""
+        if self.n_nodes == 1:
+            return np.where(np.isfinite(rows.dense()).all(axis=1), 0, -1)
         if isinstance(rows, DenseRows):
             from ravine.data import kernels
 
@@ -142,51 +193,186 @@ class ClusterTree:
 
         return _finite(rows.map(measure))
 
-    def leaf_scores(self, distances: FloatArray) -> FloatArray:
-        """Return, for every row and leaf, the least signed distance on the way to the leaf.
+    def scores(self, distances: FloatArray) -> FloatArray:
+        """Return, for every row and cluster, how far inside the row lies; (rows, clusters).
 
-        It is positive for the row's own leaf and no other, so the largest is at its label. `distances` are
+        For a leaf that is the least signed distance on the way to it, positive for the row's own leaf and no
+        other, so that the largest is at the row's cluster; merged leaves take their largest. `distances` are
         those of `distances(rows)`.
         """
-        score = np.full((len(distances), self.n_nodes), np.inf)
-        for k, node in enumerate(self.inner):
-            score[:, self.left[node]] = np.minimum(score[:, node], -distances[:, k])
-            score[:, self.right[node]] = np.minimum(score[:, node], distances[:, k])
-        return score[:, self.leaves]
+        by_node: dict[int, FloatArray] = {0: np.full(len(distances), np.inf)}
+        scores = np.full((len(distances), int(self.label.max()) + 1), -np.inf)
+        if self.n_nodes == 1:
+            scores[:] = np.inf
+        rank = np.argsort(np.argsort(self.order[self.order >= 0]))
+        column = np.full(self.n_nodes, -1)
+        column[self.order >= 0] = rank
+        for node in range(self.n_nodes):
+            here = by_node.pop(node)
+            if self.left[node] < 0:
+                k = self.label[node]
+                scores[:, k] = np.maximum(scores[:, k], here)
+            else:
+                distance = distances[:, column[node]]
+                by_node[int(self.left[node])] = np.minimum(here, -distance)
+                by_node[int(self.right[node])] = np.minimum(here, distance)
+        return scores
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return a membership of every row in every cluster, whose largest is at `predict`; two passes.
+
+        The memberships are the softmax of `scores`: 1/2 each on a hyperplane between two clusters, and close
+        to 1 a few standard deviations inside.
+        """
+        rows = as_rows(X)
+        return self.memberships(rows)
+
+    def memberships(self, rows: RowBlocks) -> FloatArray:
+        """Return what `predict_proba` does, for rows in blocks."""
+        own = self.route(rows)
+        scores = self.scores(self.distances(rows))
+        with np.errstate(invalid="ignore"):
+            share = np.exp(np.where(np.isinf(scores), 0.0, scores - scores.max(axis=1, keepdims=True)))
+        share /= share.sum(axis=1, keepdims=True)
+        # on a cut, and where rounding ties, the row's own cluster comes first
+        i = np.arange(len(own))
+        top = np.argmax(share, axis=1)
+        swap = share[i, top].copy()
+        share[i, top], share[i, own] = share[i, own], swap
+        tied = np.flatnonzero(np.argmax(share, axis=1) != own)
+        share[tied, own[tied]] = np.nextafter(share[tied].max(axis=1), 2.0)
+        return share
+
+    def decision_path(self, X: Any) -> sparse.csr_array:
+        """Return the nodes that every row passes, as a CSR indicator (rows, nodes); one pass."""
+        leaf = self.leaf_of(as_rows(X))
+        depth = self.depth[leaf] + 1
+        starts = np.concatenate([[0], np.cumsum(depth)])
+        columns = np.empty(starts[-1], dtype=np.int64)
+        at, end = leaf.copy(), starts[1:].copy()
+        alive = np.arange(len(leaf))
+        while len(alive):
+            end[alive] -= 1
+            columns[end[alive]] = at[alive]
+            at[alive] = self.parent[at[alive]]
+            alive = alive[at[alive] >= 0]
+        values = np.ones(len(columns), dtype=np.int8)
+        return sparse.csr_array((values, columns, starts), shape=(len(leaf), self.n_nodes))
+
+    def exemplars(self, X: Any, n: int = 3) -> list[IntArray]:
+        """Return, for every cluster, the n rows that are most typical of it; two passes.
+
+        They are nearest to the cluster's mean, columns being scaled to unit variance over all rows.
+        """
+        from ravine.tree.summary import nearest_to_means
+
+        return nearest_to_means(self, as_rows(X), n)
+
+    # --- other trees ---
+
+    def cut(self, n_leaves: int) -> ClusterTree:
+        """Return the tree after its first n_leaves - 1 splits: the same as if grown to so many leaves."""
+        from ravine.tree import edit
+
+        return edit.cut(self, n_leaves)
+
+    def prune(self, node: int) -> ClusterTree:
+        """Return the tree with a node made a leaf: everything below it goes."""
+        from ravine.tree import edit
+
+        return edit.prune(self, node)
+
+    def merge(self, a: int, b: int) -> ClusterTree:
+        """Return the tree with clusters a and b made one.
+
+        Sibling leaves become their parent; any two others keep their leaves and share a label.
+        """
+        from ravine.tree import edit
+
+        return edit.merge(self, a, b)
+
+    def relabel(self, labels: Mapping[int, int]) -> ClusterTree:
+        """Return the tree with clusters renumbered; `labels` maps old numbers to new ones, one to one."""
+        from ravine.tree import edit
+
+        return edit.relabel(self, labels)
+
+    def resplit(self, node: int, estimator: Any, X: Any) -> ClusterTree:
+        """Return the tree with what is below a node grown anew, by any clusterer, from the rows of X.
+
+        The node may be a leaf. The estimator is cloned and fitted to the rows of X that reach the node.
+        """
+        from ravine.tree import edit
+
+        return edit.resplit(self, node, estimator, X)
+
+    def simplify(self, X: Any, max_features: int = 3, agreement: float = 0.95) -> ClusterTree:
+        """Return the tree with every split refitted to its strongest features, where that changes little.
+
+        A split is replaced if at least this share of the rows of X that reach it stay on their side; its
+        `status` says what it cost.
+        """
+        from ravine.tree import edit
+
+        return edit.simplify(self, X, max_features, agreement)
+
+    # --- exports ---
 
     def export_text(self, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
         """Return the tree as indented text: size, depth of the split, and its strongest features."""
-        lines, stack = [], [(0, "", "")]
-        total = self.weight[0]
-        while stack:
-            node, lead, branch = stack.pop()
-            split = self.splits[node]
-            size = f"{self.weight[node]:g} rows ({self.weight[node] / total:.0%})"
-            if split is None:
-                lines.append(f"{lead}{branch}cluster {self.label_of_node[node]}: {size}")
-                continue
-            drivers = _strongest(split, feature_names, n_features)
-            lines.append(f"{lead}{branch}{size}, split at depth {split.quality:.2f} by {drivers}")
-            below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
-            stack += [(int(self.right[node]), below, "└─ "), (int(self.left[node]), below, "├─ ")]
-        return "\n".join(lines)
+        from ravine.tree import export
+
+        return export.text(self, feature_names, n_features)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row a node."""
+        from ravine.tree import export
+
+        return export.frame(self)
+
+    def to_linkage(self) -> FloatArray:
+        """Return a SciPy linkage of the leaves from left to right; the last split is the lowest merge."""
+        from ravine.tree import export
+
+        return export.linkage(self)
+
+    def to_dot(self, feature_names: Sequence[str] | None = None) -> str:
+        """Return the tree in Graphviz's language."""
+        from ravine.tree import export
+
+        return export.dot(self, feature_names)
+
+    def export_sql(self, table: str, dialect: str = "duckdb", columns: Sequence[str] | None = None) -> str:
+        """Return one SELECT with the table's columns and, last, `cluster`: the database does the predicting.
+
+        `columns` are the features' names in the table (by default those seen in `fit`).
+        """
+        from ravine.tree import export
+
+        return export.sql(self, table, dialect, columns)
+
+    def to_json(self) -> str:
+        """Return the whole tree as JSON."""
+        from ravine.tree import store
+
+        return store.to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> ClusterTree:
+        """Read a tree from JSON; a text that is none gives an `InvalidModelError`."""
+        from ravine.tree import store
+
+        return store.from_json(text)
 
 
-def _strongest(split: Split, feature_names: Sequence[str] | None, n_features: int) -> str:
-    """Name the features with the largest standardised weights."""
-    importance = np.abs(split.direction)
-    top = np.argsort(-importance, kind="stable")[:n_features]
-    return ", ".join(
-        f"{'+' if split.direction[j] > 0 else '-'}"
-        f"{feature_names[j] if feature_names is not None else f'x{j}'}"
-        for j in top
-        if importance[j] > 0
-    )
-
-
-def _root_of_finite(rows: Rows) -> IntArray:
-    """Return 0 for every finite row, -1 for the others."""
-    return np.where(np.isfinite(rows.dense()).all(axis=1), 0, -1)
+def as_rows(X: Any) -> ArrayBlocks:
+    """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
+    if sparse.issparse(X):
+        return ArrayBlocks(sparse.csr_array(X))
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise InvalidInputError(f"X has to be a table of numbers, got shape {array.shape} of {array.dtype}")
+    return ArrayBlocks(array)
 
 
 def _finite(values: FloatArray) -> FloatArray:

@@ -1,0 +1,1 @@
+"""What a person sees of a tree: explanations, pictures, a report."""

@@ -1,0 +1,113 @@
+"""Is a valley real? The reference, the test, and the number of clusters by itself."""
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from ravine import MinimumDensity, PrincipalDirection
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import frame_of
+from ravine.tree import evidence
+from ravine.tree.evidence import compare, shrink, spectrum, uniform_ellipsoid
+
+RNG = np.random.default_rng(0)
+
+
+def blobs(k, d, seed, n=150, apart=9.0):
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((k, d))
+    distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    centres *= apart / distances[np.triu_indices(k, 1)].min()
+    labels = np.repeat(np.arange(k), n)
+    return centres[labels] + rng.standard_normal((k * n, d)), labels
+
+
+def test_the_reference_has_the_covariance_asked_for_and_is_uniform():
+    shape = np.array([[2.0, 0.0, 1.0], [0.0, 0.5, 0.0]])
+    drawn = uniform_ellipsoid(shape, 200_000, np.random.default_rng(1))
+    np.testing.assert_allclose(np.cov(drawn.T), shape.T @ shape, atol=0.03)
+    radius = np.linalg.norm(drawn @ np.linalg.pinv(shape), axis=1) / 2.0
+    assert radius.max() <= 1.0 + 1e-9
+    assert (radius < 0.5).mean() == pytest.approx(0.25, abs=0.01)
+
+
+@pytest.mark.parametrize("d", [5, 300])
+def test_the_spectrum_is_that_of_the_rows(d):
+    X = RNG.standard_normal((2000, d)) * np.geomspace(1, 20, d)
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, False))
+    shape = spectrum(rows, frame, np.random.default_rng(0))
+    total = np.trace(np.cov(X.T, bias=True)) * frame.inverse_scale[0] ** 2
+    assert (shape**2).sum() == pytest.approx(total, rel=0.1)
+
+
+def test_shrinking_flattens_noise_and_leaves_structure():
+    noise = np.linalg.eigvalsh(np.cov(RNG.standard_normal((200, 50)).T))
+    assert shrink(noise, 200).std() < 0.2 * noise.std()
+    long = np.geomspace(1, 100, 50)
+    np.testing.assert_allclose(shrink(long, 50_000), long, rtol=0.1)
+    assert shrink(long, 200).sum() == pytest.approx(long.sum())
+
+
+def test_the_p_value_is_that_of_one_new_value():
+    depths = np.array([0.30, 0.42, 0.35, 0.38, 0.31])
+    found = compare(0.9, depths, n=10**6)
+    statistic = (0.9 - depths.mean()) / (depths.std(ddof=1) * np.sqrt(1 + 1 / 5))
+    assert found.p_value == pytest.approx(student.sf(statistic, 4))
+    assert compare(0.05, np.zeros(8), n=200).p_value > 0.05
+    assert compare(0.30, depths, n=200).p_value > 0.5
+
+
+@pytest.mark.parametrize("d", [2, 10])
+@pytest.mark.parametrize("draw", ["normal", "ball", "student"])
+def test_one_mode_is_one_cluster(draw, d):
+    right = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((200, d))
+        if draw == "ball":
+            X *= rng.random((200, 1)) ** (1 / d) / np.linalg.norm(X, axis=1, keepdims=True)
+        elif draw == "student":
+            X /= np.sqrt(rng.chisquare(5, (200, 1)) / 5)
+        right += MinimumDensity("auto").fit(X).n_clusters_ == 1
+    assert right >= 7
+
+
+@pytest.mark.parametrize(("k", "d"), [(2, 2), (4, 3), (6, 10), (3, 60)])
+def test_blobs_are_counted(k, d):
+    found = [MinimumDensity("auto").fit(blobs(k, d, seed)[0]).n_clusters_ for seed in range(4)]
+    assert found.count(k) >= 3
+
+
+def test_the_evidence_is_on_the_tree_made_or_refused():
+    tree = MinimumDensity("auto").fit(blobs(3, 5, 0)[0]).tree_
+    assert tree.n_leaves == 3
+    for split in tree.splits:
+        if split is not None:
+            assert split.evidence.p_value <= 0.01
+    refused = [split for split in tree.refused if split is not None]
+    assert refused
+    assert all(split.evidence.p_value > 0.01 for split in refused)
+    assert all(3 <= split.evidence.n_draws <= evidence.DRAWS for split in refused)
+    assert "may be chance" in tree.export_text()
+
+
+def test_the_level_is_in_the_users_hands():
+    heap = np.random.default_rng(3).standard_normal((300, 10))
+    strict = MinimumDensity("auto", level=1e-9).fit(blobs(2, 3, 1)[0])
+    assert strict.tree_.n_leaves <= 2
+    lenient = MinimumDensity("auto", level=0.5, min_cluster_size=5).fit(heap)
+    assert lenient.n_clusters_ >= MinimumDensity("auto", min_cluster_size=5).fit(heap).n_clusters_
+
+
+def test_auto_with_bounds_and_other_methods():
+    X, _ = blobs(6, 5, 2)
+    assert MinimumDensity("auto", max_leaves=3).fit(X).n_clusters_ == 3
+    assert MinimumDensity("auto", max_depth=1).fit(X).n_clusters_ == 2
+    assert PrincipalDirection("auto", cut="density").fit(blobs(2, 4, 0)[0]).n_clusters_ == 2
+
+
+def test_an_empty_gap_needs_no_reference():
+    X = np.concatenate([RNG.standard_normal((100, 2)), RNG.standard_normal((100, 2)) + 1e6])
+    split = MinimumDensity("auto", bandwidth_factor=0.02).fit(X).tree_.splits[0]
+    assert (split.evidence.p_value, split.evidence.n_draws) == (0.0, 0)

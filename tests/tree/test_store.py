@@ -1,0 +1,195 @@
+"""Models in files: whole, small, and never code; broken files are one clear error."""
+
+import json
+import os
+import pickle
+import stat
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
+
+import ravine
+from ravine import ClusterTree, InvalidModelError, MinimumDensity
+from ravine.tree import store
+from tests.estimators import ESTIMATORS
+from tests.tree.test_tree import staircase
+
+WINE = load_wine(as_frame=True).data
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "wine.ravine"
+    ravine.save(MinimumDensity("auto", random_state=0).fit(WINE), path)
+    return path
+
+
+@pytest.mark.parametrize("make", ESTIMATORS.values())
+@pytest.mark.parametrize("n_clusters", [1, 4])
+def test_a_model_comes_back_as_it_was(make, n_clusters, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make(n_clusters).fit(WINE)
+    path = tmp_path / "model.ravine"
+    ravine.save(model, path)
+    again = ravine.load(path)
+    assert type(again) is make
+    assert again.get_params() == model.get_params()
+    assert again.tree_.same(model.tree_)
+    np.testing.assert_array_equal(again.predict(WINE), model.labels_)
+    assert list(again.feature_names_in_) == list(WINE.columns)
+    assert not hasattr(again, "labels_")
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(WINE[WINE.columns[::-1]])
+
+
+def test_what_json_cannot_hold_is_left_out(tmp_path):
+    model = MinimumDensity(2, callback=print, random_state=np.random.default_rng(0), init=np.ones((1, 13)))
+    ravine.save(model.fit(WINE), tmp_path / "m")
+    again = ravine.load(tmp_path / "m")
+    assert again.callback is None
+    assert again.random_state is None
+    assert np.shape(again.init) == (1, 13)
+
+
+def test_json_and_back():
+    tree = MinimumDensity("auto").fit(WINE).tree_
+    assert ClusterTree.from_json(tree.to_json()).same(tree)
+    json.loads(tree.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    for wrong in ("", "{}", "[]", "null", '{"format": "ravine model", "version": 1}', "{"):
+        with pytest.raises(InvalidModelError):
+            ClusterTree.from_json(wrong)
+
+
+def test_only_a_fitted_model_is_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        ravine.save(MinimumDensity(2), tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_tree_is_small_and_quick(tmp_path):
+    import time
+
+    rng = np.random.default_rng(0)
+    tree = staircase(1000, d=50)
+    model = MinimumDensity(2).fit(rng.standard_normal((50, 50)) + 20 * np.arange(50)[:, None] // 25)
+    model.tree_ = tree
+    ravine.save(model, tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size < 2_000_000
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        again = ravine.load(tmp_path / "m")
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.05
+    assert again.tree_.same(tree)
+
+
+def test_the_file_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    model = MinimumDensity(2).fit(WINE)
+    ravine.save(model, path)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        ravine.save(MinimumDensity(3).fit(WINE), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+def test_the_file_has_the_users_own_permissions(tmp_path):
+    ravine.save(MinimumDensity(2).fit(WINE), tmp_path / "m")
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o666 & ~umask
+
+
+class Bomb:
+    def __reduce__(self):
+        return (pytest.fail, ("code from the file was run",))
+
+
+def test_code_in_a_file_is_never_run(tmp_path, saved):
+    path = tmp_path / "bomb"
+    path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(InvalidModelError):
+        ravine.load(path)
+    with np.load(saved) as stored:
+        arrays = dict(stored)
+    arrays["weight"] = np.array([Bomb()] * len(arrays["weight"]), dtype=object)
+    np.savez(tmp_path / "bomb.npz", **arrays)
+    with pytest.raises(InvalidModelError):
+        ravine.load(tmp_path / "bomb.npz")
+
+
+def edited(saved, tmp_path, change):
+    with np.load(saved) as stored:
+        arrays = dict(stored)
+    meta = json.loads(bytes(arrays.pop("meta")).decode())
+    change(meta, arrays)
+    path = tmp_path / "edited.npz"
+    np.savez(path, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m, a: m.update(version=99), "format 99, .* upgrade ravine"),
+        (lambda m, a: m.update(version="1"), "a version"),
+        (lambda m, a: m.update(format="other"), "written by ravine.save"),
+        (lambda m, a: m.update({"class": "Popen"}), "MinimumDensity"),
+        (lambda m, a: m["parameters"].update(shell=True), "parameters of that class"),
+        (lambda m, a: a.update(left=np.roll(a["left"], 1)), "not a whole ravine model"),
+        (lambda m, a: a.update(parent=a["parent"] + 1), "not a whole ravine model"),
+        (lambda m, a: a.update(left=np.zeros_like(a["left"])), "not a whole ravine model"),
+        (lambda m, a: a.update(split_cut=np.full_like(a["split_cut"], np.nan)), "finite cuts"),
+        (lambda m, a: a.update(split_weights=a["split_weights"][:, :3]), "one shape"),
+        (lambda m, a: a.update(label=np.full_like(a["label"], -1)), "a label for every leaf"),
+        (lambda m, a: a.update(label=a["label"] + 10**9), "a label for every leaf"),
+        (lambda m, a: a.pop("pivot"), "pivot"),
+        (lambda m, a: m.update(feature_names=["a"]), "a name for every feature"),
+        (lambda m, a: a.update(weight=a["weight"][:-1]), "one length"),
+    ],
+)
+def test_an_edited_file_is_said_to_be_broken(saved, tmp_path, change, message):
+    with pytest.raises(InvalidModelError, match=message):
+        ravine.load(edited(saved, tmp_path, change))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_said_to_be_broken(saved, tmp_path, share):
+    content = saved.read_bytes()
+    (tmp_path / "cut").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InvalidModelError, match="not a whole ravine model"):
+        ravine.load(tmp_path / "cut")
+
+
+def test_a_missing_file_is_the_usual_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ravine.load(tmp_path / "none")
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_mutated_files_load_whole_or_say_why_not(saved, tmp_path, data):
+    content = bytearray(saved.read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    (tmp_path / "mutated").write_bytes(bytes(content))
+    try:
+        model = ravine.load(tmp_path / "mutated")
+    except InvalidModelError:
+        return
+    labels = model.predict(WINE.to_numpy() if model.tree_.feature_names is None else WINE)
+    assert set(labels) <= set(range(model.tree_.n_nodes))

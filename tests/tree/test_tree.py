@@ -1,0 +1,276 @@
+"""Routing, memberships, cuts and edits, on small trees and on very large ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_wine
+
+from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
+from ravine.split.hyperplane import Hyperplane, Split
+from ravine.tree.tree import as_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+WINE = load_wine().data
+DIGITS = load_digits().data
+MODEL = PrincipalDirection(8).fit(DIGITS)
+TREE = MODEL.tree_
+
+
+def staircase(n_leaves, d=2):
+    """A tree that peels one leaf off at a time: as deep as it has leaves."""
+    n_splits = n_leaves - 1
+    n = 2 * n_splits + 1
+    parent, left, right = (np.full(n, -1) for _ in range(3))
+    order = np.full(n, -1)
+    splits = [None] * n
+    node = 0
+    for k in range(n_splits):
+        left[node], right[node] = 2 * k + 1, 2 * k + 2
+        parent[2 * k + 1] = parent[2 * k + 2] = node
+        plane = Hyperplane(np.eye(d)[0], np.zeros(d), k + 0.5)
+        splits[node] = Split(plane, np.eye(d)[0], "made up", 1.0, 0.5, 0.0, "made up", 1)
+        order[node] = k
+        node = 2 * k + 2
+    return ClusterTree.of_leaves(parent, left, right, np.ones(n), tuple(splits), order, (None,) * n)
+
+
+def partition(labels):
+    """The partition behind labels, whatever their numbers."""
+    return {frozenset(np.flatnonzero(labels == k)) for k in np.unique(labels)}
+
+
+# --- rows ---
+
+
+def test_a_tree_predicts_what_its_model_does_for_any_kind_of_rows():
+    np.testing.assert_array_equal(TREE.predict(DIGITS), MODEL.labels_)
+    np.testing.assert_array_equal(TREE.predict(sparse.csr_matrix(DIGITS)), MODEL.labels_)
+    np.testing.assert_array_equal(TREE.predict(DIGITS.tolist()), MODEL.labels_)
+    with pytest.raises(InvalidInputError, match="table of numbers"):
+        TREE.predict(["a", "b"])
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 8])
+def test_the_largest_membership_is_at_predict(k):
+    tree = TREE.cut(k)
+    share = tree.predict_proba(DIGITS)
+    assert share.shape == (len(DIGITS), k)
+    np.testing.assert_allclose(share.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(np.argmax(share, axis=1), tree.predict(DIGITS))
+    if k > 1:
+        assert share.min() >= 0
+        assert ((share > 0.4) & (share < 0.6)).any()
+
+
+def test_rows_exactly_on_a_cut_have_even_memberships_and_the_label_of_predict():
+    tree = staircase(4)
+    on_cuts = np.array([[0.5, 0.0], [1.5, 0.0], [2.5, 3.0]])
+    share = tree.predict_proba(on_cuts)
+    np.testing.assert_array_equal(np.argmax(share, axis=1), tree.predict(on_cuts))
+    np.testing.assert_allclose(np.sort(share, axis=1)[:, -2:].sum(axis=1), 2 * share.max(axis=1), rtol=1e-12)
+
+
+def test_memberships_of_merged_clusters_take_the_largest_leaf():
+    merged = TREE.merge(0, 7)
+    share = merged.predict_proba(DIGITS)
+    assert share.shape[1] == 7
+    np.testing.assert_array_equal(np.argmax(share, axis=1), merged.predict(DIGITS))
+
+
+def test_scores_are_positive_for_the_own_leaf_only():
+    scores = TREE.scores(TREE.distances(as_rows(DIGITS)))
+    own = TREE.predict(DIGITS)
+    assert (scores[np.arange(len(own)), own] >= 0).all()
+    others = scores.copy()
+    others[np.arange(len(own)), own] = -1
+    assert (others <= 0).all()
+
+
+def test_the_decision_path_leads_from_the_root_to_the_leaf():
+    path = TREE.decision_path(DIGITS[:50])
+    leaf = TREE.leaf_of(as_rows(DIGITS[:50]))
+    for i in range(50):
+        nodes = path.indices[path.indptr[i] : path.indptr[i + 1]]
+        assert nodes[0] == 0
+        assert nodes[-1] == leaf[i]
+        np.testing.assert_array_equal(TREE.parent[nodes[1:]], nodes[:-1])
+
+
+def test_exemplars_are_the_rows_nearest_to_their_clusters_mean():
+    found = TREE.exemplars(DIGITS, 4)
+    labels = MODEL.labels_
+    std = DIGITS.std(axis=0)
+    Z = (DIGITS - DIGITS.mean(axis=0)) / np.where(std > 0, std, 1)
+    for k, rows in enumerate(found):
+        members = np.flatnonzero(labels == k)
+        distance = ((Z[members] - Z[members].mean(axis=0)) ** 2).sum(axis=1)
+        assert set(rows) == set(members[np.argsort(distance)[:4]])
+
+
+# --- cuts ---
+
+
+@pytest.mark.parametrize("make", [MinimumDensity, PrincipalDirection])
+def test_a_cut_is_the_tree_grown_to_so_many_leaves(make):
+    large = make(8).fit(DIGITS).tree_
+    for k in range(1, 9):
+        np.testing.assert_array_equal(large.cut(k).predict(DIGITS), make(k).fit(DIGITS).labels_)
+
+
+def test_cuts_are_nested():
+    for k in range(2, 9):
+        fine, coarse = TREE.cut(k).predict(DIGITS), TREE.cut(k - 1).predict(DIGITS)
+        assert all(len(set(coarse[fine == label])) == 1 for label in range(k))
+
+
+def test_a_cut_leaf_remembers_the_split_that_was_there():
+    cut = TREE.cut(2)
+    assert cut.refused[1] == TREE.splits[1] or cut.refused[2] == TREE.splits[2]
+    assert TREE.n_leaves == 8
+
+
+def test_too_many_leaves_is_said():
+    with pytest.raises(InvalidInputError, match="8 leaves and cannot be cut into 9"):
+        TREE.cut(9)
+
+
+# --- edits ---
+
+
+def test_prune_makes_a_node_a_leaf():
+    node = int(TREE.left[0])
+    pruned = TREE.prune(node)
+    path = TREE.decision_path(DIGITS)
+    below = path[:, [node]].toarray()[:, 0] > 0
+    labels = pruned.predict(DIGITS)
+    assert len(set(labels[below])) == 1
+    assert partition(labels[~below]) == partition(MODEL.labels_[~below])
+    assert TREE.prune(0).n_leaves == 1
+    leaf = int(TREE.leaves[3])
+    assert TREE.prune(leaf).same(TREE)
+    with pytest.raises(InvalidInputError, match=f"nodes 0 to {TREE.n_nodes - 1}, got 99"):
+        TREE.prune(99)
+
+
+def test_merging_siblings_prunes_their_parent():
+    leaves = TREE.leaves
+    k = next(k for k in range(7) if TREE.parent[leaves[k]] == TREE.parent[leaves[k + 1]])
+    merged = TREE.merge(k, k + 1)
+    assert merged.n_leaves == 7
+    expected = np.where(MODEL.labels_ > k, MODEL.labels_ - 1, MODEL.labels_)
+    np.testing.assert_array_equal(merged.predict(DIGITS), expected)
+
+
+def test_merging_any_two_shares_a_label():
+    leaves = TREE.leaves
+    a, b = next(
+        (a, b) for a in range(8) for b in range(a + 2, 8) if TREE.parent[leaves[a]] != TREE.parent[leaves[b]]
+    )
+    merged = TREE.merge(a, b)
+    assert (merged.n_leaves, merged.n_clusters) == (8, 7)
+    labels = np.where(MODEL.labels_ == b, a, MODEL.labels_)
+    assert partition(merged.predict(DIGITS)) == partition(labels)
+    assert set(merged.predict(DIGITS)) == set(range(7))
+    for wrong in ((a, a), (a, 99)):
+        with pytest.raises(InvalidInputError):
+            TREE.merge(*wrong)
+
+
+def test_relabel_is_one_to_one():
+    swapped = TREE.relabel({0: 3, 3: 0})
+    expected = MODEL.labels_.copy()
+    expected[MODEL.labels_ == 0], expected[MODEL.labels_ == 3] = 3, 0
+    np.testing.assert_array_equal(swapped.predict(DIGITS), expected)
+    for wrong in ({0: 3}, {99: 0, 0: 99}):
+        with pytest.raises(InvalidInputError, match="one to one"):
+            TREE.relabel(wrong)
+
+
+@pytest.mark.parametrize("where", ["leaf", "inner", "root"])
+def test_resplit_grows_a_node_anew_with_another_method(where):
+    tree = PrincipalDirection(4).fit(DIGITS).tree_
+    before = tree.to_json()
+    node = {"leaf": int(tree.leaves[0]), "inner": int(tree.parent[tree.leaves[0]]), "root": 0}[where]
+    below = tree.decision_path(DIGITS)[:, [node]].toarray()[:, 0] > 0
+    other = MinimumDensity(3)
+    new = tree.resplit(node, other, DIGITS)
+    labels = new.predict(DIGITS)
+    assert partition(labels[below]) == partition(MinimumDensity(3).fit(DIGITS[below]).labels_)
+    assert partition(labels[~below]) == partition(tree.predict(DIGITS)[~below])
+    assert set(labels) == set(range(new.n_clusters))
+    assert tree.to_json() == before
+    assert not hasattr(other, "tree_")
+    assert ClusterTree.from_json(new.to_json()).same(new)
+    assert new.cut(2).n_leaves == 2
+
+
+def test_resplit_needs_rows():
+    with pytest.raises(InvalidInputError, match="0 rows of X reach node"):
+        TREE.resplit(int(TREE.leaves[0]), MinimumDensity(2), DIGITS[MODEL.labels_ == 5])
+
+
+def test_simplify_uses_few_features_and_says_what_it_cost():
+    model = MinimumDensity(3).fit(WINE)
+    simple = model.tree_.simplify(WINE, max_features=4, agreement=0.9)
+    for old, new in zip(model.tree_.splits, simple.splits, strict=True):
+        if old is not None and new is not old:
+            assert (new.boundary.weights != 0).sum() <= 4
+            assert "simplified to 4 of 13 features" in new.status
+            share = float(new.status.split(":")[1].split("%")[0]) / 100
+            assert share >= 0.9
+    assert any(new is not old for old, new in zip(model.tree_.splits, simple.splits, strict=True))
+    assert (simple.predict(WINE) == model.labels_).mean() > 0.85
+    assert model.tree_.simplify(WINE, max_features=1, agreement=1.0).same(model.tree_)
+
+
+def test_the_share_that_simplify_reports_is_true():
+    model = MinimumDensity(2).fit(WINE)
+    simple = model.tree_.simplify(WINE, max_features=3, agreement=0.5)
+    share = float(simple.splits[0].status.split(":")[1].split("%")[0]) / 100
+    assert (simple.predict(WINE) == model.labels_).mean() == pytest.approx(share, abs=6e-4)
+
+
+# --- growth bounds, the number of clusters by itself ---
+
+
+def test_max_leaves_and_max_depth_bound_growth():
+    assert PrincipalDirection(8, max_leaves=3).fit(DIGITS).n_clusters_ == 3
+    model = PrincipalDirection(8, max_depth=2).fit(DIGITS)
+    assert model.n_clusters_ == 4
+    assert model.tree_.depth.max() == 2
+
+
+def test_ten_thousand_leaves_hit_no_recursion_limit():
+    tree = staircase(10_000)
+    X = np.column_stack([np.array([0.0, 5000.2, 9998.7]), np.zeros(3)])
+    assert tree.predict(X).tolist() == [0, 5000, 9999]
+    assert tree.cut(5000).n_leaves == 5000
+    assert tree.prune(101).n_leaves == 10_000
+    assert tree.merge(0, 9999).n_clusters == 9999
+    assert len(tree.to_linkage()) == 9999
+    assert tree.export_text().count("\n") == 2 * 9999
+    assert tree.decision_path(X).shape == (3, 19999)
+    assert ClusterTree.from_json(tree.to_json()).same(tree)
+    assert len(tree.to_dot()) > 10_000
+    assert tree.export_sql("t", columns=["a", "b"]).count("CASE") == 10_000
+
+
+def test_a_tree_is_never_changed():
+    before = TREE.to_json()
+    TREE.cut(3)
+    TREE.prune(1)
+    TREE.merge(0, 5)
+    TREE.relabel({0: 1, 1: 0})
+    TREE.simplify(DIGITS, 3, 0.5)
+    assert TREE.to_json() == before
+    assert not replace(TREE, weight=TREE.weight + 1).same(TREE)
+
+
+def test_a_model_may_take_an_edited_tree():
+    model = PrincipalDirection(8).fit(DIGITS)
+    model.tree_ = model.tree_.cut(3)
+    assert model.n_clusters_ == 3
+    assert set(model.predict(DIGITS)) == {0, 1, 2}
+    assert model.transform(DIGITS).shape[1] == 2
