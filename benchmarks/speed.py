@@ -98,6 +98,30 @@ def small() -> None:
     print(f"1000 x 50: {seconds:.4f} s, success ratio {metrics.success_ratio(y, model.labels_):.3f}")
 
 
+def predict() -> None:
+    """Assign 1 000 000 x 50 rows to 32 leaves, beside BisectingKMeans, turn by turn."""
+    from sklearn.cluster import BisectingKMeans
+    from threadpoolctl import threadpool_limits
+
+    from ravine import MinimumDensity, PrincipalDirection
+
+    X, _ = four_gaussians(1_000_000, 50)
+    few = X[:20_000]
+    print("| method | leaves | depth | 1 thread, s | ratio |\n|---|---|---|---|---|")
+    with threadpool_limits(1):
+        peer = BisectingKMeans(32, random_state=0).fit(few)
+        models = [MinimumDensity(32).fit(few), PrincipalDirection(32).fit(few)]
+        best = [np.inf] * 3
+        for _ in range(3):
+            for i, model in enumerate([peer, *models]):
+                best[i] = min(best[i], best_of(1, lambda m=model: m.predict(X))[0])  # type: ignore[misc]
+    print(f"| BisectingKMeans | 32 | | {best[0]:.2f} | 1 |")
+    for model, seconds in zip(models, best[1:], strict=True):
+        name, tree = type(model).__name__, model.tree_
+        ratio = seconds / best[0]
+        print(f"| {name} | {tree.n_leaves} | {tree.depth.max()} | {seconds:.2f} | {ratio:.2f} |")
+
+
 MEMORY = """
 from ravine import MinimumDensity
 from benchmarks.speed import four_gaussians
@@ -202,6 +226,7 @@ SECTIONS = {
     "split": split,
     "growth": growth,
     "small": small,
+    "predict": predict,
     "memory": memory,
     "imports": imports,
     "peers": peers,

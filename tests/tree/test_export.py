@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import dendrogram, fcluster, is_valid_linkage
 from sklearn.datasets import load_digits, load_wine
 
 from ravine import InvalidInputError, MinimumDensity, PrincipalDirection
+from ravine.tree.tree import as_rows
 from tests.tree.test_tree import partition
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -73,9 +74,7 @@ HOSTILE = [
 
 def clear_rows(tree, X):
     """Rows that are farther than 1e-9 from every cut."""
-    return (
-        np.abs(tree.distances(__import__("ravine.tree.tree", fromlist=["x"]).as_rows(X))).min(axis=1) > 1e-9
-    )
+    return np.abs(tree.distances(as_rows(X))).min(axis=1) > 1e-9
 
 
 @pytest.mark.parametrize("names", [list(WINE.columns), HOSTILE], ids=["plain", "hostile"])
