@@ -32,7 +32,6 @@ from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread
 from ravine.split.hyperplane import Splitter
 from ravine.split.principal import PrincipalSplitter
 from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
-from ravine.tree.evidence import Judge
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
@@ -100,7 +99,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 splitter,
                 limits,
                 priority=priority,
-                judge=Judge(splitter, check_real("level", self.level, 0, 0.5)) if auto else None,
+                level=check_real("level", self.level, 0, 0.5) if auto else None,
                 rng=make_rng(0 if self.random_state is None else self.random_state),
                 watch=self._watch,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -82,6 +83,10 @@ class Split:
         """The lower adjacent mode over the density at the cut, less one; infinite across an empty gap."""
         return self.quality / (1.0 - self.quality) if self.quality < 1.0 else np.inf
 
+    def convinces(self, level: float) -> bool:
+        """Say whether the evidence is strong enough at a level."""
+        return self.evidence is not None and self.evidence.p_value <= level
+
 
 class Splitter(Protocol):
     """Finds the best split of a set of rows."""
@@ -94,3 +99,6 @@ class Splitter(Protocol):
         No split is an answer: None says that there is nothing to split here. `root` is the frame of all
         rows, whose scale is kept; None at the root itself.
         """
+
+    def wider(self) -> Sequence[Splitter]:
+        """Return splitters to try where this one finds nothing that convinces; may be empty."""

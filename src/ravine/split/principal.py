@@ -26,6 +26,10 @@ class PrincipalSplitter:
     bandwidth_factor: float = 1.0
     standardize: bool = True
 
+    def wider(self) -> tuple[()]:
+        """Return nothing: the whole principal component is searched as it is."""
+        return ()
+
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
     ) -> Asker[tuple[Frame, Split | None]]:

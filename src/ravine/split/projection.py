@@ -19,6 +19,7 @@ from ravine.split.hyperplane import Hyperplane, Split
 LEAST_SAMPLE = 8192  # the rows of the smallest sample that all starts are pursued on
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
 FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 1 %, and no label
+WIDE = 2.5  # standard deviations from the mean that a wider search looks at
 PROGRESS = 1e-3  # a step that lowers log phi by less ends a descent
 EXACT = 8  # bins this much finer give the reported figures: an error of about 1e-5
 
@@ -29,6 +30,9 @@ class IndexFamily(Protocol):
     @property
     def name(self) -> str:
         """The method's name."""
+
+    def wider(self) -> Sequence[IndexFamily]:
+        """Return families that look farther from the middle; may be empty."""
 
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
         """Return the sequence for rows seen in this way."""
@@ -42,6 +46,10 @@ class MinimumDensityFamily:
     alpha_max: float = 0.9
     n_alphas: int = 10
     name: str = "minimum density"
+
+    def wider(self) -> Sequence[MinimumDensityFamily]:
+        """Return the same with the interval grown to two and a half standard deviations."""
+        return [replace(self, alpha_max=WIDE)] if self.alpha_max < WIDE else []
 
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
         """Return the index at ten values of alpha from near 0 to the largest."""
@@ -65,6 +73,10 @@ class ProjectionSplitter:
     init: FloatArray | None = None
     tol: float = 0.02
     max_iter: int = 15
+
+    def wider(self) -> list[ProjectionSplitter]:
+        """Return this splitter with an index that looks farther from the middle."""
+        return [replace(self, family=family) for family in self.family.wider()]
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator

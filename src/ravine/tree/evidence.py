@@ -8,7 +8,7 @@ Depths are compared as L = log(mode / valley), which is close to normal over dra
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,48 +32,46 @@ def log_depth(split: Split | None) -> float:
     return math.inf if split.quality >= 1.0 else -math.log1p(-split.quality)
 
 
-@dataclass(frozen=True)
-class Judge:
-    """Decides whether a split is worth making, at a level: the chance to split rows with one mode.
+def weigh(
+    rows: RowBlocks,
+    frame: Frame,
+    split: Split,
+    splitter: Splitter,
+    least: float,
+    level: float,
+    rng: np.random.Generator,
+) -> Split:
+    """Return a split with the evidence for it.
 
-    Costs at most eight searches of references with as many rows (8192 at most), three where the answer is
-    plain.
+    Costs at most eight searches of references with as many rows (8192 at most), and three where the answer is
+    plain at this level.
     """
+    observed = log_depth(split)
+    if math.isinf(observed):
+        return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
+    n = int(min(max(round(frame.total), 2), NULL_ROWS))
+    shape = spectrum(rows, frame, rng)
+    depths: list[float] = []
+    while True:
+        depths.append(_reference(splitter, shape, n, least * n / frame.total, rng))
+        if len(depths) < FIRST_DRAWS:
+            continue
+        found = compare(observed, np.array(depths), n)
+        settled = found.p_value > HOPELESS or found.p_value < EARLY * level
+        if settled or len(depths) == DRAWS:
+            return replace(split, evidence=found)
 
-    splitter: Splitter
-    level: float = 0.01
 
-    def weigh(
-        self, rows: RowBlocks, frame: Frame, split: Split, least: float, rng: np.random.Generator
-    ) -> Split:
-        """Return the split with the evidence for it."""
-        observed = log_depth(split)
-        if math.isinf(observed):
-            return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
-        n = int(min(max(round(frame.total), 2), NULL_ROWS))
-        shape = spectrum(rows, frame, rng)
-        depths: list[float] = []
-        while True:
-            depths.append(self._reference(shape, n, least * n / frame.total, rng))
-            if len(depths) < FIRST_DRAWS:
-                continue
-            found = compare(observed, np.array(depths), n)
-            settled = found.p_value > HOPELESS or found.p_value < EARLY * self.level
-            if settled or len(depths) == DRAWS:
-                return replace(split, evidence=found)
-
-    def accepts(self, split: Split) -> bool:
-        """Say whether the evidence is strong enough."""
-        return split.evidence is not None and split.evidence.p_value <= self.level
-
-    def _reference(self, shape: FloatArray, n: int, least: float, rng: np.random.Generator) -> float:
-        """Search one reference; return the L that it shows by chance."""
-        drawn = uniform_ellipsoid(shape, n, rng)
-        d = drawn.shape[1]
-        unit = Frame(np.zeros(d), np.ones(d), np.ones(d), float(n), np.zeros(d, dtype=bool))
-        rows = ArrayBlocks(drawn)
-        _, split = drive(rows, self.splitter.search(rows, unit, least, rng))
-        return log_depth(split)
+def _reference(
+    splitter: Splitter, shape: FloatArray, n: int, least: float, rng: np.random.Generator
+) -> float:
+    """Search one reference; return the L that it shows by chance."""
+    drawn = uniform_ellipsoid(shape, n, rng)
+    d = drawn.shape[1]
+    unit = Frame(np.zeros(d), np.ones(d), np.ones(d), float(n), np.zeros(d, dtype=bool))
+    rows = ArrayBlocks(drawn)
+    _, split = drive(rows, splitter.search(rows, unit, least, rng))
+    return log_depth(split)
 
 
 def compare(observed: float, depths: FloatArray, n: int) -> Evidence:

@@ -14,8 +14,10 @@ from ravine._validate import IntArray
 from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
-from ravine.tree.evidence import Judge
+from ravine.tree.evidence import weigh
 from ravine.tree.tree import ClusterTree
+
+SECOND_TRY = 0.1  # the share of the level at which a wider search has to convince
 
 Priority = Callable[[Split, float], float]
 
@@ -103,10 +105,12 @@ class _Growth:
     """A tree while it grows: its nodes, the leaf of every row, and the splits that wait to be made."""
 
     def __init__(
-        self, rows: RowBlocks, splitter: Splitter, limits: Limits, priority: Priority, judge: Judge | None
+        self, rows: RowBlocks, splitter: Splitter, limits: Limits, priority: Priority, level: float | None
     ) -> None:
-        self.rows, self.splitter, self.limits = rows, splitter, limits
-        self.priority, self.judge = priority, judge
+        self.rows, self.limits, self.priority = rows, limits, priority
+        self.searches = [(splitter, level)]
+        if level is not None:
+            self.searches += [(wider, SECOND_TRY * level) for wider in splitter.wider()]
         self.nodes = _Nodes(weight=[rows.total])
         self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
         self.waiting: list[tuple[float, int, Split]] = []
@@ -118,19 +122,24 @@ class _Growth:
         return self.nodes.n_splits + 1 < self.limits.max_leaves
 
     def look(self, node: int, members: IntArray | None, rng: np.random.Generator) -> None:
-        """Search a leaf, and let its split wait if it is worth making."""
+        """Search a leaf, and let its split wait if it is worth making.
+
+        With a level, where the usual search finds nothing that convinces, a wider one may, which looks for
+        groups far from the middle; it is a second try, and has to convince at a tenth of the level.
+        """
         rows = self.rows if members is None else self.rows.select(members)
-        least = self.limits.least
-        frame, split = drive(rows, self.splitter.search(rows, self.root, least, rng))
-        if self.root is None:
-            self.root = frame
-        if split is None:
-            return
-        if self.judge is not None:
-            split = self.judge.weigh(rows, frame, split, least, rng)
-        self.nodes.found[node] = split
-        if self.judge is None or self.judge.accepts(split):
-            heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
+        for splitter, level in self.searches:
+            frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
+            self.root = self.root or frame
+            if split is None:
+                continue
+            if level is not None:
+                split = weigh(rows, frame, split, splitter, self.limits.least, level, rng)
+            self.nodes.found[node] = self.nodes.found[node] or split
+            if level is None or split.convinces(level):
+                self.nodes.found[node] = split
+                heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
+                return
 
     def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
         """Make the most promising split; return the node, the split, and the children with their rows."""
@@ -157,18 +166,18 @@ def grow(
     limits: Limits,
     *,
     priority: Priority,
-    judge: Judge | None,
+    level: float | None,
     rng: np.random.Generator,
     watch: Callable[[Progress], None],
 ) -> Grown:
     """Grow a tree to as many leaves as are wanted, or to as many as there are valleys.
 
     Only leaves that may still be split are searched: the root and both children of every split but the
-    last, 2 K - 3 searches for K clusters. With a judge, a split is made only if its evidence is strong
+    last, 2 K - 3 searches for K clusters. With a level, a split is made only if its evidence is strong
     enough. An interrupt from the keyboard keeps the tree found so far.
     """
     began = time.perf_counter()
-    growth = _Growth(rows, splitter, limits, priority, judge)
+    growth = _Growth(rows, splitter, limits, priority, level)
     nodes = growth.nodes
     try:
         growth.look(0, None, rng)
