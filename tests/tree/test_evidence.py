@@ -8,7 +8,7 @@ from ravine import MinimumDensity, PrincipalDirection
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import frame_of
 from ravine.tree import evidence
-from ravine.tree.evidence import compare, shrink, spectrum, uniform_ellipsoid
+from ravine.tree.evidence import Shape, compare, shrink, spectrum
 
 RNG = np.random.default_rng(0)
 
@@ -23,10 +23,11 @@ def blobs(k, d, seed, n=150, apart=9.0):
 
 
 def test_the_reference_has_the_covariance_asked_for_and_is_uniform():
-    shape = np.array([[2.0, 0.0, 1.0], [0.0, 0.5, 0.0]])
-    drawn = uniform_ellipsoid(shape, 200_000, np.random.default_rng(1))
-    np.testing.assert_allclose(np.cov(drawn.T), shape.T @ shape, atol=0.03)
-    radius = np.linalg.norm(drawn @ np.linalg.pinv(shape), axis=1) / 2.0
+    axes = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0]])
+    shape = Shape(axes, np.array([2.0, 0.5]))
+    drawn = shape.draw(200_000, None, np.random.default_rng(1))
+    np.testing.assert_allclose(np.cov(drawn.T), axes.T @ np.diag([4.0, 0.25]) @ axes, atol=0.03)
+    radius = np.linalg.norm(drawn @ axes.T / shape.deviations, axis=1) / 2.0
     assert radius.max() <= 1.0 + 1e-9
     assert (radius < 0.5).mean() == pytest.approx(0.25, abs=0.01)
 
@@ -38,7 +39,19 @@ def test_the_spectrum_is_that_of_the_rows(d):
     frame = drive(rows, frame_of(rows, None, False))
     shape = spectrum(rows, frame, np.random.default_rng(0))
     total = np.trace(np.cov(X.T, bias=True)) * frame.inverse_scale[0] ** 2
-    assert (shape**2).sum() == pytest.approx(total, rel=0.1)
+    assert (shape.deviations**2).sum() == pytest.approx(total, rel=0.1)
+
+
+def test_a_reference_with_the_rows_own_tails_has_their_radii():
+    X = RNG.standard_t(3, (500, 4))
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, True))
+    shape = spectrum(rows, frame, np.random.default_rng(0))
+    radii = shape.radii(rows, frame)
+    drawn = shape.draw(4000, radii, np.random.default_rng(1))
+    again = np.linalg.norm(drawn @ shape.axes.T / shape.deviations, axis=1)
+    assert set(np.round(again, 9)) <= set(np.round(radii, 9))
+    assert np.quantile(again, 0.99) == pytest.approx(np.quantile(radii, 0.99), rel=0.3)
 
 
 def test_shrinking_flattens_noise_and_leaves_structure():

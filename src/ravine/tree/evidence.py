@@ -8,12 +8,12 @@ Depths are compared as L = log(mode / valley), which is close to normal over dra
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import ArrayBlocks, RowBlocks, drive
+from ravine.data.blocks import ArrayBlocks, RowBlocks, Rows, drive
 from ravine.data.frame import FULL_COVARIANCE, Covariance, Frame
 from ravine.split.hyperplane import Evidence, Split, Splitter
 
@@ -32,46 +32,50 @@ def log_depth(split: Split | None) -> float:
     return math.inf if split.quality >= 1.0 else -math.log1p(-split.quality)
 
 
-def weigh(
-    rows: RowBlocks,
-    frame: Frame,
-    split: Split,
-    splitter: Splitter,
-    least: float,
-    level: float,
-    rng: np.random.Generator,
-) -> Split:
-    """Return a split with the evidence for it.
+@dataclass(frozen=True)
+class Trial:
+    """A search and the strictness with which its splits are judged.
 
-    Costs at most eight searches of references with as many rows (8192 at most), and three where the answer is
-    plain at this level.
+    With `own_tails` the reference has the rows' own distances from their mean instead of uniform ones: a
+    search far from the middle would take heavy tails for groups.
     """
-    observed = log_depth(split)
-    if math.isinf(observed):
-        return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
-    n = int(min(max(round(frame.total), 2), NULL_ROWS))
-    shape = spectrum(rows, frame, rng)
-    depths: list[float] = []
-    while True:
-        depths.append(_reference(splitter, shape, n, least * n / frame.total, rng))
-        if len(depths) < FIRST_DRAWS:
-            continue
-        found = compare(observed, np.array(depths), n)
-        settled = found.p_value > HOPELESS or found.p_value < EARLY * level
-        if settled or len(depths) == DRAWS:
-            return replace(split, evidence=found)
 
+    splitter: Splitter
+    level: float
+    own_tails: bool = False
 
-def _reference(
-    splitter: Splitter, shape: FloatArray, n: int, least: float, rng: np.random.Generator
-) -> float:
-    """Search one reference; return the L that it shows by chance."""
-    drawn = uniform_ellipsoid(shape, n, rng)
-    d = drawn.shape[1]
-    unit = Frame(np.zeros(d), np.ones(d), np.ones(d), float(n), np.zeros(d, dtype=bool))
-    rows = ArrayBlocks(drawn)
-    _, split = drive(rows, splitter.search(rows, unit, least, rng))
-    return log_depth(split)
+    def weigh(
+        self, rows: RowBlocks, frame: Frame, split: Split, least: float, rng: np.random.Generator
+    ) -> Split:
+        """Return a split with the evidence for it.
+
+        Costs at most eight searches of references with as many rows (8192 at most), and three where the
+        answer is plain at this level.
+        """
+        observed = log_depth(split)
+        if math.isinf(observed):
+            return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
+        n = int(min(max(round(frame.total), 2), NULL_ROWS))
+        shape = spectrum(rows, frame, rng)
+        radii = shape.radii(rows, frame) if self.own_tails else None
+        depths: list[float] = []
+        while True:
+            drawn = shape.draw(n, radii, rng)
+            depths.append(self._depth_by_chance(drawn, least * n / frame.total, rng))
+            if len(depths) < FIRST_DRAWS:
+                continue
+            found = compare(observed, np.array(depths), n)
+            settled = found.p_value > HOPELESS or found.p_value < EARLY * self.level
+            if settled or len(depths) == DRAWS:
+                return replace(split, evidence=found)
+
+    def _depth_by_chance(self, drawn: FloatArray, least: float, rng: np.random.Generator) -> float:
+        """Search one reference; return the L that it shows."""
+        n, d = drawn.shape
+        unit = Frame(np.zeros(d), np.ones(d), np.ones(d), float(n), np.zeros(d, dtype=bool))
+        rows = ArrayBlocks(drawn)
+        _, split = drive(rows, self.splitter.search(rows, unit, least, rng))
+        return log_depth(split)
 
 
 def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
@@ -88,8 +92,39 @@ def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
     return Evidence(float(t.sf(statistic, k - 1)), observed, mean, deviation, k)
 
 
-def spectrum(rows: RowBlocks, frame: Frame, rng: np.random.Generator) -> FloatArray:
-    """Return a matrix A (r, d) with A'A the covariance of the framed rows, shrunk; one pass.
+@dataclass(frozen=True)
+class Shape:
+    """An ellipsoid: orthonormal axes (r, d) and the standard deviation along each."""
+
+    axes: FloatArray
+    deviations: FloatArray
+
+    def radii(self, rows: RowBlocks, frame: Frame) -> FloatArray:
+        """Return how far every row of positive weight is from the mean, in standard deviations; one pass."""
+        whiten = self.axes.T / self.deviations
+
+        def measure(block: Rows) -> FloatArray:
+            framed = (block.dense() - frame.mean) * frame.inverse_scale
+            lengths = np.linalg.norm(framed @ whiten, axis=1)
+            return np.asarray(np.where(block.weights > 0, lengths, -1.0))
+
+        lengths = rows.map(measure)
+        return np.asarray(lengths[lengths >= 0])
+
+    def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
+        """Draw n rows, whitened in uniform directions, with radii of these or as uniform in the ball."""
+        r = len(self.deviations)
+        points = rng.standard_normal((n, r))
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+        if radii is None:
+            points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
+        else:
+            points *= rng.choice(radii, n)[:, None]
+        return np.asarray((points * self.deviations) @ self.axes)
+
+
+def spectrum(rows: RowBlocks, frame: Frame, rng: np.random.Generator) -> Shape:
+    """Return the shape of the framed rows' covariance, shrunk; one pass.
 
     Few rows in many dimensions spread the eigenvalues of a sample's covariance; without shrinking them
     (by the oracle approximating rule of Chen, Wiesel, Eldar, Hero 2010) the reference would be narrower in
@@ -99,14 +134,18 @@ def spectrum(rows: RowBlocks, frame: Frame, rng: np.random.Generator) -> FloatAr
         ((matrix,),) = rows.pass_over([Covariance(frame)])
         varies = frame.inverse_scale > 0
         values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / frame.total)
-        shape = np.zeros((len(values), len(varies)))
-        shape[:, varies] = np.sqrt(shrink(values, frame.total))[:, None] * vectors.T
-        return shape
-    sample = rows.sample(min(rows.shape[0], SPECTRUM_ROWS), rng)
-    framed = sample.map(lambda block: (block.dense() - frame.mean) * frame.inverse_scale)
-    _, values, vectors = np.linalg.svd(framed - framed.mean(axis=0), full_matrices=False)
-    keep = values > 1e-7 * values[0]
-    return np.asarray(np.sqrt(shrink(values[keep] ** 2 / len(framed), len(framed)))[:, None] * vectors[keep])
+        axes = np.zeros((len(values), len(varies)))
+        axes[:, varies] = vectors.T
+        n = frame.total
+    else:
+        sample = rows.sample(min(rows.shape[0], SPECTRUM_ROWS), rng)
+        framed = sample.map(lambda block: (block.dense() - frame.mean) * frame.inverse_scale)
+        n = float(len(framed))
+        _, lengths, axes = np.linalg.svd(framed - framed.mean(axis=0), full_matrices=False)
+        values = lengths**2 / n
+    shrunk = shrink(values, n)
+    keep = shrunk > 1e-10 * shrunk.max()
+    return Shape(axes[keep], np.sqrt(shrunk[keep]))
 
 
 def shrink(values: FloatArray, n: float) -> FloatArray:
@@ -117,12 +156,3 @@ def shrink(values: FloatArray, n: float) -> FloatArray:
     spread = (n + 1 - 2 / p) * (squares - square / p)
     share = 1.0 if spread <= 0 else min(1.0, ((1 - 2 / p) * squares + square) / spread)
     return np.asarray((1 - share) * values + share * values.mean())
-
-
-def uniform_ellipsoid(shape: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Draw n rows, uniform on the ellipsoid with covariance shape' shape."""
-    r = len(shape)
-    points = rng.standard_normal((n, r))
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
-    points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
-    return np.asarray(points @ shape)

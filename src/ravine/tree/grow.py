@@ -14,7 +14,7 @@ from ravine._validate import IntArray
 from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
-from ravine.tree.evidence import weigh
+from ravine.tree.evidence import Trial
 from ravine.tree.tree import ClusterTree
 
 SECOND_TRY = 0.1  # the share of the level at which a wider search has to convince
@@ -108,9 +108,10 @@ class _Growth:
         self, rows: RowBlocks, splitter: Splitter, limits: Limits, priority: Priority, level: float | None
     ) -> None:
         self.rows, self.limits, self.priority = rows, limits, priority
-        self.searches = [(splitter, level)]
+        self.searches: list[tuple[Splitter, Trial | None]] = [(splitter, None)]
         if level is not None:
-            self.searches += [(wider, SECOND_TRY * level) for wider in splitter.wider()]
+            second = [Trial(wider, SECOND_TRY * level, own_tails=True) for wider in splitter.wider()]
+            self.searches = [(trial.splitter, trial) for trial in (Trial(splitter, level), *second)]
         self.nodes = _Nodes(weight=[rows.total])
         self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
         self.waiting: list[tuple[float, int, Split]] = []
@@ -128,15 +129,16 @@ class _Growth:
         groups far from the middle; it is a second try, and has to convince at a tenth of the level.
         """
         rows = self.rows if members is None else self.rows.select(members)
-        for splitter, level in self.searches:
-            frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
+        least = self.limits.least
+        for splitter, trial in self.searches:
+            frame, split = drive(rows, splitter.search(rows, self.root, least, rng))
             self.root = self.root or frame
             if split is None:
                 continue
-            if level is not None:
-                split = weigh(rows, frame, split, splitter, self.limits.least, level, rng)
+            if trial is not None:
+                split = trial.weigh(rows, frame, split, least, rng)
             self.nodes.found[node] = self.nodes.found[node] or split
-            if level is None or split.convinces(level):
+            if trial is None or split.convinces(trial.level):
                 self.nodes.found[node] = split
                 heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
                 return
