@@ -37,6 +37,7 @@ from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
 
 EVERYTHING = 2**31 - 1  # no bound
+STRAYS = 1.5  # times the square root of the rows: fewer are no cluster to "auto"
 
 
 class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -201,7 +202,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _limits(self, rows: RowBlocks) -> Limits:
         """Check and gather what bounds the growth."""
-        wanted, least = EVERYTHING, math.sqrt(rows.total)
+        wanted, least = EVERYTHING, STRAYS * math.sqrt(rows.total)
         if self.n_clusters != "auto":
             wanted, least = check_int("n_clusters", self.n_clusters, 1, or_else='"auto"'), 1.0
             if wanted > rows.shape[0]:
@@ -256,8 +257,8 @@ class MinimumDensity(TreeClusterer):
         where no leaf has a valley deeper than the same search finds by chance in rows with one mode and the
         same covariance; it costs at most eight more searches a leaf, of at most 8192 rows.
     min_cluster_size : int, optional
-        The least weight (number of rows, without weights) on either side of a split. By default 1, and the
-        square root of the number of rows for "auto", where fewer are taken for strays.
+        The least weight (number of rows, without weights) on either side of a split. By default 1, and 1.5
+        times the square root of the number of rows for "auto", where fewer are taken for strays.
     max_leaves, max_depth : int, optional
         Bounds of the tree, also for "auto".
     level : float, default 0.01
@@ -375,8 +376,8 @@ class PrincipalDirection(TreeClusterer):
     cut : {"mean", "density"}, default "mean"
         Where to cut the first principal component.
     min_cluster_size : int, optional
-        The least weight (number of rows, without weights) on either side of a split. By default 1, and the
-        square root of the number of rows for "auto", where fewer are taken for strays.
+        The least weight (number of rows, without weights) on either side of a split. By default 1, and 1.5
+        times the square root of the number of rows for "auto", where fewer are taken for strays.
     max_leaves, max_depth : int, optional
         Bounds of the tree, also for "auto".
     level : float, default 0.01

@@ -47,8 +47,9 @@ def test_a_reference_with_the_rows_own_tails_has_their_radii():
     rows = ArrayBlocks(X)
     frame = drive(rows, frame_of(rows, None, True))
     shape = spectrum(rows, frame, np.random.default_rng(0))
-    radii = shape.radii(rows, frame)
-    drawn = shape.draw(4000, radii, np.random.default_rng(1))
+    found = shape.radii(rows, frame)
+    radii = found[:, 0]
+    drawn = shape.draw(4000, found, np.random.default_rng(1))
     again = np.linalg.norm(drawn @ shape.axes.T / shape.deviations, axis=1)
     assert set(np.round(again, 9)) <= set(np.round(radii, 9))
     assert np.quantile(again, 0.99) == pytest.approx(np.quantile(radii, 0.99), rel=0.3)

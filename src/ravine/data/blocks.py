@@ -205,7 +205,10 @@ class RowBlocks(Protocol):
         """Return these rows (in increasing order) as blocks of their own."""
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> RowBlocks:
-        """Return about evenly spread random rows, in order, as blocks of their own."""
+        """Return about evenly spread random rows of positive weight, in order, as blocks of their own."""
+
+    def counted(self) -> IntArray | None:
+        """Return the rows of positive weight, or None where all are."""
 
 
 def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
@@ -275,14 +278,26 @@ class ArrayBlocks:
         return type(self)(self.array, self.weights, self.n_jobs, picked, self.reads)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Self:
-        """Return one random row out of each of `n_rows` equal stretches; a copy where that is small."""
-        n = self.shape[0]
-        spread = (np.arange(n_rows) + rng.random(n_rows)) * (n / n_rows)
-        chosen = self.select(np.minimum(spread.astype(np.int64), n - 1))
+        """Return one random row out of each of `n_rows` equal stretches; a copy where that is small.
+
+        Stretches are counted in rows of positive weight. Fewer rows than asked for are all of them.
+        """
+        counted = self.counted()
+        n = self.shape[0] if counted is None else len(counted)
+        spread = (np.arange(min(n, n_rows)) + rng.random(min(n, n_rows))) * (n / min(n, n_rows))
+        drawn = np.minimum(spread.astype(np.int64), n - 1)
+        chosen = self.select(drawn if counted is None else counted[drawn])
         if sparse.issparse(self.array) or n_rows * self.shape[1] * 8 > COPY_BYTES:
             return chosen
         weights = None if self.weights is None else self.weights[chosen.picked]
         return type(self)(self.array[chosen.picked], weights, self.n_jobs, None, self.reads)
+
+    def counted(self) -> IntArray | None:
+        """Return the rows of positive weight, or None where all are."""
+        if self.weights is None:
+            return None
+        weights = self.weights if self.picked is None else self.weights[self.picked]
+        return None if (weights > 0).all() else np.flatnonzero(weights > 0)
 
     def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result]:
         self.reads.rows += self.shape[0]

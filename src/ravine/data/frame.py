@@ -70,16 +70,15 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
     Sums are taken about a pivot from the first rows and in units of a power of two, so that means of 1e9
     and values of 1e300 lose nothing. NaN and infinity are found on the way.
     """
-    n_peek = min(PEEK_ROWS, rows.shape[0])
-    peek = rows.select(np.linspace(0, rows.shape[0] - 1, n_peek).astype(np.int64))
-    pivot, width = _peek(peek)
+    pivot, width = _peek(rows)
     scale = _power_of_two(width)
     (answer,) = yield [Moments(pivot, scale)]
     _check_finite(answer[2])
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = answer[2] - answer[1]
+        spread = answer[2] / 2 - answer[1] / 2
         mean, variance = _centred(answer[0], rows.total)
-        doubtful = (answer[1] < answer[2]) & ~((variance > 1e-12) & np.isfinite(variance))
+        sure = (variance > 1e-12) & (variance > 1e-8 * mean**2) & np.isfinite(variance)
+        doubtful = (answer[1] < answer[2]) & ~sure
     if doubtful.any():
         pivot = np.where(doubtful, answer[1] / 2 + answer[2] / 2, pivot)
         scale = np.where(doubtful, _power_of_two(spread), scale)
@@ -93,12 +92,16 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
 
 
 def _peek(rows: RowBlocks) -> tuple[FloatArray, FloatArray]:
-    """Return the middle and the width of every column over a few rows."""
+    """Return the middle and half the width of every column over a few rows of positive weight."""
     d = rows.shape[1]
-    (answer,) = rows.pass_over([Moments(np.zeros(d), np.ones(d))])
+    counted = rows.counted()
+    n = rows.shape[0] if counted is None else len(counted)
+    spread = np.linspace(0, n - 1, min(PEEK_ROWS, n)).astype(np.int64)
+    few = rows.select(spread if counted is None else counted[spread])
+    (answer,) = few.pass_over([Moments(np.zeros(d), np.ones(d))])
     low = np.where(np.isfinite(answer[1]), answer[1], 0.0)
     high = np.where(np.isfinite(answer[2]), answer[2], low)
-    return low / 2 + high / 2, high - low
+    return low / 2 + high / 2, high / 2 - low / 2
 
 
 def _centred(totals: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:

@@ -85,7 +85,8 @@ class ProjectionSplitter:
         frame = yield from frame_of(rows, root, self.standardize)
         if not (frame.inverse_scale > 0).any():
             return frame, None
-        sizes = sample_sizes(rows.shape[0])
+        counted = rows.counted()
+        sizes = sample_sizes(rows.shape[0] if counted is None else len(counted))
         if not sizes:
             view, starts = yield from self._look(frame, rng)
             best = yield from self._choose(view, starts, least)

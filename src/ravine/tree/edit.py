@@ -44,10 +44,10 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
         refused=tuple(tree.refused[i] if inner[i] else tree.splits[i] or tree.refused[i] for i in nodes),
         label=np.where(inner[nodes], -1, label[nodes]),
     )
-    return _number_labels(cut)
+    return number_labels(cut)
 
 
-def _number_labels(tree: ClusterTree) -> ClusterTree:
+def number_labels(tree: ClusterTree) -> ClusterTree:
     """Number the labels by their first leaf from the left."""
     numbers: dict[int, int] = {}
     for leaf in tree.leaves:
@@ -94,7 +94,7 @@ def merge(tree: ClusterTree, a: int, b: int) -> ClusterTree:
         parents = {int(tree.parent[found[0]]) for found in leaves}
         if len(parents) == 1:
             return prune(tree, parents.pop())
-    return _number_labels(replace(tree, label=np.where(tree.label == b, a, tree.label)))
+    return number_labels(replace(tree, label=np.where(tree.label == b, a, tree.label)))
 
 
 def relabel(tree: ClusterTree, labels: Mapping[int, int]) -> ClusterTree:
@@ -149,6 +149,7 @@ def _graft(base: ClusterTree, at: int, part: ClusterTree) -> ClusterTree:
     new = np.arange(part.n_nodes) + shift
     new[0] = at
     moved = [_about(split, pivot) for split in part.splits]
+    refused = [_about(split, pivot) for split in part.refused]
     later = int(base.order.max()) + 1
 
     def join(old: IntArray, grafted: IntArray) -> IntArray:
@@ -161,7 +162,7 @@ def _graft(base: ClusterTree, at: int, part: ClusterTree) -> ClusterTree:
 
     parent = np.concatenate([base.parent, new[part.parent[1:]]])
     labels = np.where(part.label >= 0, base.n_nodes + part.n_nodes + part.label, -1)
-    return _number_labels(
+    return number_labels(
         replace(
             base,
             parent=parent,
@@ -170,7 +171,7 @@ def _graft(base: ClusterTree, at: int, part: ClusterTree) -> ClusterTree:
             weight=np.concatenate([base.weight, part.weight[1:]]),
             splits=(*base.splits[:at], moved[0], *base.splits[at + 1 :], *moved[1:]),
             order=join(base.order, np.where(part.order >= 0, part.order + later, -1)),
-            refused=(*base.refused[:at], None, *base.refused[at + 1 :], *part.refused[1:]),
+            refused=(*base.refused[:at], None, *base.refused[at + 1 :], *refused[1:]),
             label=join(base.label, labels),
         )
     )

@@ -100,16 +100,14 @@ class Shape:
     deviations: FloatArray
 
     def radii(self, rows: RowBlocks, frame: Frame) -> FloatArray:
-        """Return how far every row of positive weight is from the mean, in standard deviations; one pass."""
+        """Return how far every row is from the mean, in standard deviations, and its weight; one pass."""
         whiten = self.axes.T / self.deviations
 
         def measure(block: Rows) -> FloatArray:
             framed = (block.dense() - frame.mean) * frame.inverse_scale
-            lengths = np.linalg.norm(framed @ whiten, axis=1)
-            return np.asarray(np.where(block.weights > 0, lengths, -1.0))
+            return np.column_stack([np.linalg.norm(framed @ whiten, axis=1), block.weights])
 
-        lengths = rows.map(measure)
-        return np.asarray(lengths[lengths >= 0])
+        return rows.map(measure)
 
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
         """Draw n rows, whitened in uniform directions, with radii of these or as uniform in the ball."""
@@ -119,7 +117,7 @@ class Shape:
         if radii is None:
             points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
         else:
-            points *= rng.choice(radii, n)[:, None]
+            points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
         return np.asarray((points * self.deviations) @ self.axes)
 
 
@@ -140,8 +138,10 @@ def spectrum(rows: RowBlocks, frame: Frame, rng: np.random.Generator) -> Shape:
     else:
         sample = rows.sample(min(rows.shape[0], SPECTRUM_ROWS), rng)
         framed = sample.map(lambda block: (block.dense() - frame.mean) * frame.inverse_scale)
-        n = float(len(framed))
-        _, lengths, axes = np.linalg.svd(framed - framed.mean(axis=0), full_matrices=False)
+        weights = sample.map(lambda block: block.weights)
+        n = sample.total
+        centred = (framed - weights @ framed / n) * np.sqrt(weights)[:, None]
+        _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
         values = lengths**2 / n
     shrunk = shrink(values, n)
     keep = shrunk > 1e-10 * shrunk.max()

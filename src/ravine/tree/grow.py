@@ -15,6 +15,7 @@ from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
 from ravine.tree.evidence import Trial
+from ravine.tree.reunite import reunite
 from ravine.tree.tree import ClusterTree
 
 SECOND_TRY = 0.1  # the share of the level at which a wider search has to convince
@@ -122,26 +123,32 @@ class _Growth:
         """Whether more leaves are wanted."""
         return self.nodes.n_splits + 1 < self.limits.max_leaves
 
-    def look(self, node: int, members: IntArray | None, rng: np.random.Generator) -> None:
-        """Search a leaf, and let its split wait if it is worth making.
+    def best_split(self, rows: RowBlocks, rng: np.random.Generator) -> tuple[Split | None, bool]:
+        """Search some rows; return the best split, if any, and whether it is worth making.
 
         With a level, where the usual search finds nothing that convinces, a wider one may, which looks for
         groups far from the middle; it is a second try, and has to convince at a tenth of the level.
         """
-        rows = self.rows if members is None else self.rows.select(members)
-        least = self.limits.least
+        first: Split | None = None
         for splitter, trial in self.searches:
-            frame, split = drive(rows, splitter.search(rows, self.root, least, rng))
+            frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
             self.root = self.root or frame
             if split is None:
                 continue
             if trial is not None:
-                split = trial.weigh(rows, frame, split, least, rng)
-            self.nodes.found[node] = self.nodes.found[node] or split
+                split = trial.weigh(rows, frame, split, self.limits.least, rng)
             if trial is None or split.convinces(trial.level):
-                self.nodes.found[node] = split
-                heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
-                return
+                return split, True
+            first = first or split
+        return first, False
+
+    def look(self, node: int, members: IntArray | None, rng: np.random.Generator) -> None:
+        """Search a leaf, and let its split wait if it is worth making."""
+        rows = self.rows if members is None else self.rows.select(members)
+        split, worth = self.best_split(rows, rng)
+        self.nodes.found[node] = split
+        if split is not None and worth:
+            heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
 
     def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
         """Make the most promising split; return the node, the split, and the children with their rows."""
@@ -176,14 +183,15 @@ def grow(
 
     Only leaves that may still be split are searched: the root and both children of every split but the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if its evidence is strong
-    enough. An interrupt from the keyboard keeps the tree found so far.
+    enough, and leaves that a hyperplane cut out of one cluster are put together again. An interrupt from the
+    keyboard keeps the tree found so far.
     """
     began = time.perf_counter()
     growth = _Growth(rows, splitter, limits, priority, level)
     nodes = growth.nodes
     try:
         growth.look(0, None, rng)
-        while growth.waiting and growth.unfinished:
+        while growth.waiting and growth.unfinished and limits.max_depth > 0:
             node, split, children = growth.split_next()
             passes, seconds = rows.reads.rows / rows.shape[0], time.perf_counter() - began
             watch(Progress(nodes.n_splits + 1, limits.max_leaves, nodes.weight[node], split, passes, seconds))
@@ -199,4 +207,6 @@ def grow(
         )
     assert growth.root is not None
     tree = nodes.tree()
+    if level is not None:
+        tree = reunite(tree, growth.leaf_of, rows, growth.root, lambda part: growth.best_split(part, rng)[1])
     return Grown(tree, tree.label[growth.leaf_of], growth.root)

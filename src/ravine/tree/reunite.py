@@ -1,0 +1,68 @@
+"""Leaves that are parts of one cluster: a hyperplane high in the tree may have cut through it.
+
+Where many clusters lie in many dimensions, every hyperplane that parts them in two halves meets one or the
+other. Its parts end in different leaves, and are one cluster by the same rule as any leaf: their rows, taken
+together, have no split that convinces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.blocks import RowBlocks
+from ravine.data.frame import Frame
+from ravine.tree.edit import number_labels
+from ravine.tree.summary import LeafSums
+from ravine.tree.tree import ClusterTree
+
+
+def reunite(
+    tree: ClusterTree,
+    leaf_of: npt.NDArray[np.int32],
+    rows: RowBlocks,
+    frame: Frame,
+    splits: Callable[[RowBlocks], bool],
+) -> ClusterTree:
+    """Give one label to leaves that are nearest to each other and together have no split that convinces.
+
+    `splits` says whether some rows have one. Costs a pass, and one question for each cluster and its nearest.
+    """
+    if tree.n_leaves < 3:
+        return tree
+    ((weight, sums),) = rows.pass_over([LeafSums(tree, frame.mean)])
+    groups = [[int(leaf)] for leaf in tree.leaves]
+    asked: set[frozenset[int]] = {frozenset((int(tree.left[n]), int(tree.right[n]))) for n in tree.inner}
+    while True:
+        pair = _next_pair(groups, weight, sums * frame.inverse_scale, asked)
+        if pair is None:
+            break
+        a, b = pair
+        together = groups[a] + groups[b]
+        asked.add(frozenset(together))
+        if not splits(rows.select(np.flatnonzero(np.isin(leaf_of, together)))):
+            groups[a] = together
+            del groups[b]
+    label = tree.label.copy()
+    for k, leaves in enumerate(groups):
+        label[leaves] = k
+    return number_labels(replace(tree, label=label))
+
+
+def _next_pair(
+    groups: list[list[int]], weight: FloatArray, sums: FloatArray, asked: set[frozenset[int]]
+) -> tuple[int, int] | None:
+    """Return a group and its nearest, by their means, of which it was not yet asked whether they are one."""
+    means = np.array([sums[g].sum(axis=0) / weight[g].sum() for g in groups])
+    distance = np.linalg.norm(means[:, None] - means[None], axis=2)
+    np.fill_diagonal(distance, np.inf)
+    nearest: IntArray = np.argmin(distance, axis=1)
+    for a in np.argsort(distance.min(axis=1)):
+        b = int(nearest[a])
+        if frozenset(groups[a] + groups[b]) not in asked:
+            return int(a), b
+    return None
