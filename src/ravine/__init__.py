@@ -45,6 +45,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "metrics":
+        return import_module("ravine.metrics")
     if name not in _HOMES:
         raise AttributeError(f"module 'ravine' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -84,7 +84,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Parameters
         ----------
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows; never copied, and never written to.
+            The rows; never written to, and not copied unless they have to be made an array first.
         y : ignored
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; a row of weight 0 is only labelled.
@@ -94,6 +94,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         splitter = self._splitter(rows.shape[1])
         auto = self.n_clusters == "auto"
         limits = self._limits(rows)
+        if rows.total < 2 * limits.least and rows.shape[0] >= 2 * limits.least:
+            warnings.warn(
+                f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
+                "copies of a row, so scale the weights to a mean of 1",
+                UserWarning,
+                stacklevel=2,
+            )
         with one_blas_thread():
             grown = grow(
                 rows,
@@ -120,15 +127,15 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each cluster.
 
-        For two clusters, the signed distance to the hyperplane, positive for cluster 1. For more, an array
+        For two clusters, the signed distance to the boundary, positive for cluster 1. For more, an array
         (n_rows, n_clusters) with the least signed distance on the way to each leaf: positive for the row's
         own cluster and no other, so that its largest entry is at `predict(X)`.
         """
         check_is_fitted(self)
-        distances = self.tree_.distances(self._rows(X))
-        if self.tree_.n_leaves == 2:
-            return np.asarray(distances[:, 0])
-        return self.tree_.scores(np.asarray(distances))
+        scores = self.tree_.scores(self.tree_.distances(self._rows(X)))
+        if self.n_clusters_ == 2:
+            return np.asarray(np.where(scores[:, 1] > 0, scores[:, 1], -scores[:, 0]))
+        return scores
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return a membership of every row in every cluster, the largest at `predict(X)`; two passes.
@@ -228,8 +235,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             return
         if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
             warnings.warn(
-                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a valley; "
-                "a smaller bandwidth_factor or more starts (n_init) may show one",
+                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a valley with "
+                "enough rows on both sides; a smaller bandwidth_factor or min_cluster_size may show one",
                 ConvergenceWarning,
                 stacklevel=3,
             )

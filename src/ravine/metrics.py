@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import v_measure_score
 
-from ravine._validate import FloatArray, InvalidInputError, check_weights
+from ravine._validate import FloatArray, InvalidInputError, check_real, check_weights
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
 
@@ -121,6 +121,8 @@ def _projected(X: Any, weights: Any) -> FloatArray:
     points = np.asarray(X, dtype=np.float64)
     if points.ndim == 1:
         return points
+    if weights is None:
+        raise InvalidInputError(f"rows of shape {points.shape} need the weights to project them on")
     return np.asarray(points @ np.asarray(weights, dtype=np.float64))
 
 
@@ -143,6 +145,7 @@ def relative_depth(
     True
     """
     points = _projected(X, weights)
+    bandwidth = check_real("bandwidth", bandwidth, 0)
     mass = check_weights(sample_weight, len(points))
     mass = np.ones(len(points)) if mass is None else mass
     points, mass = points[mass > 0], mass[mass > 0]

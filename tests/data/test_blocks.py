@@ -146,12 +146,21 @@ def test_a_selection_is_its_rows(small_blocks, kind):
 def test_a_sample_is_spread_over_the_rows(monkeypatch, limit):
     monkeypatch.setattr(blocks, "COPY_BYTES", limit)
     numbered = np.arange(1000.0)[:, None]
-    sample = ArrayBlocks(numbered, np.arange(1000.0)).sample(100, np.random.default_rng(3))
+    sample = ArrayBlocks(numbered, 1 + np.arange(1000.0)).sample(100, np.random.default_rng(3))
     values = sample.map(lambda block: block.dense())[:, 0]
     assert len(values) == 100
     assert (np.diff(values) > 0).all()
     assert (values // 10 == np.arange(100)).all()
-    assert sample.total == values.sum()
+    assert sample.total == (1 + values).sum()
+
+
+def test_a_sample_has_only_rows_that_count():
+    weights = np.zeros(1000)
+    weights[[3, 700, 701]] = 1.0
+    rows = ArrayBlocks(np.arange(1000.0)[:, None], weights)
+    assert rows.counted().tolist() == [3, 700, 701]
+    assert rows.sample(2, np.random.default_rng(0)).total == 2.0
+    assert rows.sample(50, np.random.default_rng(0)).shape == (3, 1)
 
 
 def test_the_fold_is_a_tree_over_neighbours():

@@ -40,7 +40,7 @@ def test_a_model_comes_back_as_it_was(make, n_clusters, tmp_path):
     again = ravine.load(path)
     assert type(again) is make
     assert again.get_params() == model.get_params()
-    assert again.tree_.same(model.tree_)
+    assert again.tree_ == model.tree_
     np.testing.assert_array_equal(again.predict(WINE), model.labels_)
     assert list(again.feature_names_in_) == list(WINE.columns)
     assert not hasattr(again, "labels_")
@@ -59,7 +59,7 @@ def test_what_json_cannot_hold_is_left_out(tmp_path):
 
 def test_json_and_back():
     tree = MinimumDensity("auto").fit(WINE).tree_
-    assert ClusterTree.from_json(tree.to_json()).same(tree)
+    assert ClusterTree.from_json(tree.to_json()) == tree
     json.loads(tree.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     for wrong in ("", "{}", "[]", "null", '{"format": "ravine model", "version": 1}', "{"):
         with pytest.raises(InvalidModelError):
@@ -87,7 +87,7 @@ def test_a_large_tree_is_small_and_quick(tmp_path):
         again = ravine.load(tmp_path / "m")
         times.append(time.perf_counter() - began)
     assert min(times) < 0.05
-    assert again.tree_.same(tree)
+    assert again.tree_ == tree
 
 
 def test_the_file_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):

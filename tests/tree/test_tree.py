@@ -149,7 +149,7 @@ def test_prune_makes_a_node_a_leaf():
     assert partition(labels[~below]) == partition(MODEL.labels_[~below])
     assert TREE.prune(0).n_leaves == 1
     leaf = int(TREE.leaves[3])
-    assert TREE.prune(leaf).same(TREE)
+    assert TREE.prune(leaf) == TREE
     with pytest.raises(InvalidInputError, match=f"nodes 0 to {TREE.n_nodes - 1}, got 99"):
         TREE.prune(99)
 
@@ -202,7 +202,7 @@ def test_resplit_grows_a_node_anew_with_another_method(where):
     assert set(labels) == set(range(new.n_clusters))
     assert tree.to_json() == before
     assert not hasattr(other, "tree_")
-    assert ClusterTree.from_json(new.to_json()).same(new)
+    assert ClusterTree.from_json(new.to_json()) == new
     assert new.cut(2).n_leaves == 2
 
 
@@ -222,7 +222,7 @@ def test_simplify_uses_few_features_and_says_what_it_cost():
             assert share >= 0.9
     assert any(new is not old for old, new in zip(model.tree_.splits, simple.splits, strict=True))
     assert (simple.predict(WINE) == model.labels_).mean() > 0.85
-    assert model.tree_.simplify(WINE, max_features=1, agreement=1.0).same(model.tree_)
+    assert model.tree_.simplify(WINE, max_features=1, agreement=1.0) == model.tree_
 
 
 def test_the_share_that_simplify_reports_is_true():
@@ -252,7 +252,7 @@ def test_ten_thousand_leaves_hit_no_recursion_limit():
     assert len(tree.to_linkage()) == 9999
     assert tree.export_text().count("\n") == 2 * 9999
     assert tree.decision_path(X).shape == (3, 19999)
-    assert ClusterTree.from_json(tree.to_json()).same(tree)
+    assert ClusterTree.from_json(tree.to_json()) == tree
     assert len(tree.to_dot()) > 10_000
     assert tree.export_sql("t", columns=["a", "b"]).count("CASE") == 10_000
 
@@ -265,7 +265,7 @@ def test_a_tree_is_never_changed():
     TREE.relabel({0: 1, 1: 0})
     TREE.simplify(DIGITS, 3, 0.5)
     assert TREE.to_json() == before
-    assert not replace(TREE, weight=TREE.weight + 1).same(TREE)
+    assert replace(TREE, weight=TREE.weight + 1) != TREE
 
 
 def test_a_model_may_take_an_edited_tree():

@@ -318,7 +318,9 @@ class ArrayBlocks:
 
     def _blocks(self, start: int, stop: int) -> Iterator[Rows]:
         """Yield the rows start..stop in pieces that fit the cache."""
-        step = CHUNK_ROWS if sparse.issparse(self.array) else max(64, BLOCK_BYTES // (8 * self.shape[1]))
+        step = max(64, BLOCK_BYTES // (8 * self.shape[1]))
+        if sparse.issparse(self.array):  # small enough to be written out where that is needed
+            step = min(CHUNK_ROWS, 8 * step)
         for a in range(start, stop, step):
             b = min(a + step, stop)
             where = slice(a, b) if self.picked is None else self.picked[a:b]

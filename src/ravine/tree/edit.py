@@ -13,6 +13,7 @@ from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int,
 from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame, measure
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.tree.score import depth_of_cut
 
 if TYPE_CHECKING:
     from ravine.tree.tree import ClusterTree
@@ -108,24 +109,24 @@ def relabel(tree: ClusterTree, labels: Mapping[int, int]) -> ClusterTree:
     return replace(tree, label=np.where(tree.label >= 0, new[tree.label], -1))
 
 
-def resplit(tree: ClusterTree, node: int, estimator: Any, X: Any) -> ClusterTree:
+def resplit(tree: ClusterTree, node: int, estimator: Any, X: Any, sample_weight: Any) -> ClusterTree:
     """Return the tree with what is below a node grown anew from the rows of X."""
     from sklearn.base import clone
 
-    from ravine.tree.tree import as_rows
-
     _check_node(tree, node)
+    rows = tree.rows(X, sample_weight)
     base = prune(tree, node) if tree.left[node] >= 0 else tree
-    path = tree.decision_path(X)
-    members = np.flatnonzero(path[:, [node]].toarray()[:, 0])
+    at = _same_node(tree, base, node)
+    members = np.flatnonzero(base.leaf_of(rows) == at)
     if len(members) < 2:
         raise InvalidInputError(
             f"{len(members)} rows of X reach node {node}; at least 2 are needed to split it"
         )
-    rows = as_rows(X).array
-    part = clone(estimator).fit(rows[members]).tree_
-    at = _same_node(tree, base, node)
-    return _graft(base, at, part)
+    weights = None if rows.weights is None else rows.weights[members]
+    fitted = clone(estimator).fit(rows.array[members], sample_weight=weights)
+    if not hasattr(fitted, "tree_"):
+        raise InvalidInputError(f"resplit needs a clusterer of ravine, got {type(estimator).__name__}")
+    return _graft(base, at, fitted.tree_)
 
 
 def _same_node(tree: ClusterTree, base: ClusterTree, node: int) -> int:
@@ -186,74 +187,87 @@ def _about(split: Split | None, pivot: FloatArray | None) -> Split | None:
     return replace(split, boundary=Hyperplane(old.weights, pivot, cut))
 
 
-def simplify(tree: ClusterTree, X: Any, max_features: int, agreement: float) -> ClusterTree:
+def simplify(
+    tree: ClusterTree, X: Any, max_features: int, agreement: float, sample_weight: Any
+) -> ClusterTree:
     """Return the tree with every split refitted to its strongest features, where that changes little.
 
     The weights of the kept features are refitted by least squares to the sides that they have, and the cut is
-    put where most rows stay on their side. Costs two passes over the rows that reach a split.
+    put where most rows stay on their side. Costs three passes over the rows that reach a split.
     """
-    from ravine.tree.tree import as_rows
-
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
-    rows = as_rows(X)
+    rows = tree.rows(X, sample_weight)
     frame = drive(rows, measure(rows))
+    row_weight = rows.map(lambda block: block.weights)
     node_of = np.zeros(rows.shape[0], dtype=np.int64)
-    splits = list(tree.splits)
+    splits, weight = list(tree.splits), np.zeros(tree.n_nodes)
     for node, split in enumerate(tree.splits):
-        if split is None:
-            continue
         members = np.flatnonzero(node_of == node)
+        weight[node] = row_weight[members].sum()
+        if split is None or len(members) == 0:
+            continue
         part = rows.select(members)
-        right = split.boundary.signed_distance(part) > 0
-        splits[node] = _simpler(split, part, right, frame, max_features, agreement)
+        simpler = _simpler(split, part, frame, max_features, agreement)
+        splits[node] = simpler
+        right = simpler.boundary.signed_distance(part) > 0
         node_of[members] = np.where(right, tree.right[node], tree.left[node])
-    return replace(tree, splits=tuple(splits))
+    return replace(tree, splits=tuple(splits), weight=weight)
 
 
 def _simpler(
     split: Split,
     rows: RowBlocks,
-    right: npt.NDArray[np.bool_],
     frame: Frame,
     max_features: int,
     agreement: float,
 ) -> Split:
     """Return the split with fewer features, or itself if too many rows would change sides."""
+    right = split.boundary.signed_distance(rows) > 0
     top = np.sort(np.argsort(-np.abs(split.direction), kind="stable")[:max_features])
     if (split.direction != 0).sum() <= max_features or right.all() or not right.any():
         return split
     kept = rows.map(lambda block: (block.dense()[:, top] - frame.mean[top]) * frame.inverse_scale[top])
+    weight = rows.map(lambda block: block.weights)
     target = np.where(right, 1.0, -1.0)
-    centred = kept - kept.mean(axis=0)
-    weights = np.linalg.lstsq(centred, target - target.mean(), rcond=None)[0]
-    length = float(np.linalg.norm(weights))
+    root = np.sqrt(weight)
+    centred = (kept - weight @ kept / weight.sum()) * root[:, None]
+    coefficients = np.linalg.lstsq(centred, (target - weight @ target / weight.sum()) * root, rcond=None)[0]
+    length = float(np.linalg.norm(coefficients))
     if length == 0.0:
         return split
-    points = kept @ (weights / length)
-    cut, same = _best_cut(points, right)
-    share = same / len(points)
+    points = kept @ (coefficients / length)
+    cut, share = _best_cut(points, right, weight)
     if share < agreement:
         return split
     direction = np.zeros_like(split.direction)
-    direction[top] = weights / length
+    direction[top] = coefficients / length
     raw = frame.weights(direction)
     pivot = split.boundary.pivot
     plane = Hyperplane(raw, pivot, cut + float(raw @ (frame.mean - pivot)))
     status = f"simplified to {len(top)} of {len(direction)} features: {share:.1%} of the rows keep their side"
-    return replace(split, boundary=plane, direction=direction, status=status)
-
-
-def _best_cut(points: FloatArray, right: npt.NDArray[np.bool_]) -> tuple[float, int]:
-    """Return the cut that leaves most rows on their side, and how many."""
-    order = np.argsort(points, kind="stable")
-    sorted_points, on_right = points[order], right[order]
-    stay = np.concatenate([[0], np.cumsum(~on_right)]) + (
-        on_right.sum() - np.concatenate([[0], np.cumsum(on_right)])
+    quality = depth_of_cut(points - cut, weight)
+    return replace(
+        split,
+        boundary=plane,
+        direction=direction,
+        status=status,
+        quality=quality,
+        value=np.nan,
+        evidence=None,
     )
-    distinct = np.concatenate([[True], np.diff(sorted_points) > 0, [True]])
-    k = int(np.argmax(np.where(distinct, stay, -1)))
+
+
+def _best_cut(points: FloatArray, right: npt.NDArray[np.bool_], weight: FloatArray) -> tuple[float, float]:
+    """Return the cut that leaves the most weight on its side, and its share."""
+    order = np.argsort(points, kind="stable")
+    ordered, on_right, mass = points[order], right[order], weight[order]
+    left_of = np.concatenate([[0.0], np.cumsum(np.where(on_right, 0.0, mass))])
+    right_of = np.concatenate([[0.0], np.cumsum(np.where(on_right, mass, 0.0))])
+    stay = left_of + right_of[-1] - right_of
+    distinct = np.concatenate([[True], np.diff(ordered) > 0, [True]])
+    k = int(np.argmax(np.where(distinct, stay, -1.0)))
+    share = float(stay[k] / mass.sum())
     if k in (0, len(points)):
-        edge = sorted_points[0] - 1.0 if k == 0 else sorted_points[-1] + 1.0
-        return float(edge), int(stay[k])
-    return float(sorted_points[k - 1] / 2 + sorted_points[k] / 2), int(stay[k])
+        return float(ordered[0] - 1.0 if k == 0 else ordered[-1] + 1.0), share
+    return float(ordered[k - 1] / 2 + ordered[k] / 2), share

@@ -24,17 +24,22 @@ def names_of(tree: ClusterTree, names: Sequence[str] | None, n_features: int) ->
     return [str(name) for name in found]
 
 
-def strongest(split: Split, names: Sequence[str] | None, n_features: int) -> str:
+def _names(tree: ClusterTree, names: Sequence[str] | None) -> list[str]:
+    """Return the names for as many features as the splits have; none for a tree without splits."""
+    split = next((split for split in tree.splits if split is not None), None)
+    return [] if split is None else names_of(tree, names, len(split.direction))
+
+
+def strongest(split: Split, names: Sequence[str], n_features: int) -> str:
     """Name the features with the largest standardised weights, and their signs."""
     direction = split.direction
-    named = names if names is not None else [f"x{j}" for j in range(len(direction))]
     top = np.argsort(-np.abs(direction), kind="stable")[:n_features]
-    return ", ".join(f"{'+' if direction[j] > 0 else '-'}{named[j]}" for j in top if direction[j] != 0)
+    return ", ".join(f"{'+' if direction[j] > 0 else '-'}{names[j]}" for j in top if direction[j] != 0)
 
 
 def text(tree: ClusterTree, feature_names: Sequence[str] | None, n_features: int) -> str:
     """Return the tree as indented text."""
-    names = feature_names if feature_names is not None else tree.feature_names
+    names = _names(tree, feature_names)
     lines: list[str] = []
     stack = [(0, "", "")]
     while stack:
@@ -116,7 +121,7 @@ def linkage(tree: ClusterTree) -> FloatArray:
 
 def dot(tree: ClusterTree, feature_names: Sequence[str] | None) -> str:
     """Return the tree in Graphviz's language."""
-    names = feature_names if feature_names is not None else tree.feature_names
+    names = _names(tree, feature_names)
     lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
     for node, split in enumerate(tree.splits):
         title = f"{tree.weight[node]:g} rows"
@@ -145,8 +150,9 @@ QUOTES = {
 def sql(tree: ClusterTree, table: str, dialect: str, columns: Sequence[str] | None) -> str:
     """Return one SELECT that assigns the cluster of every row of a table.
 
-    Every inner node is a CASE on (column - pivot) * weight + ... > cut, with the numbers of `predict` in
-    full; a row with a NULL among the columns gets NULL.
+    The table's name is quoted as one identifier, without a schema. Every inner node is a CASE on
+    (column - pivot) * weight + ... > cut, with the numbers of `predict` in full; a row with a NULL among the
+    columns gets NULL.
     """
     opening, closing = QUOTES[check_choice("dialect", dialect, tuple(QUOTES))]
 

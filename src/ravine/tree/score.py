@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import RowBlocks
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
-from ravine.tree.tree import ClusterTree
+
+if TYPE_CHECKING:
+    from ravine.tree.tree import ClusterTree
 
 
 def depth_of_splits(tree: ClusterTree, rows: RowBlocks) -> float:
@@ -27,14 +31,14 @@ def depth_of_splits(tree: ClusterTree, rows: RowBlocks) -> float:
         if split is None or len(members) == 0:
             continue
         distances = split.boundary.signed_distance(rows.select(members))
-        depths.append(_depth(distances, weights[members]))
+        depths.append(depth_of_cut(distances, weights[members]))
         masses.append(float(weights[members].sum()))
         node_of[members] = np.where(distances > 0, tree.right[node], tree.left[node])
     return float(np.average(depths, weights=masses)) if sum(masses) > 0 else 0.0
 
 
-def _depth(distances: FloatArray, weights: FloatArray) -> float:
-    """Return the bounded relative depth of the cut at 0."""
+def depth_of_cut(distances: FloatArray, weights: FloatArray) -> float:
+    """Return the bounded relative depth of the cut at distance 0, with bandwidth 0.9 sd n^(-1/5)."""
     distances, weights = distances[weights > 0], weights[weights > 0]
     order = np.argsort(distances, kind="stable")
     points, mass = distances[order], weights[order]

@@ -215,8 +215,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 def _parameter(value: Any) -> Any:
     """Return a parameter as JSON has it; functions and random generators are not kept."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    if isinstance(value, np.ndarray | list | tuple):
+        return np.asarray(value).tolist()
     if isinstance(value, np.generic):
         return value.item()
     try:
@@ -271,4 +271,7 @@ def _rebuild(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     _check(set(parameters) <= set(make().get_params(deep=False)), "parameters of that class")
     model = make(**parameters)
     tree = from_parts(meta, arrays)
-    return model._restore(tree, int(meta["n_features"]), int(meta["n_iter"]), float(meta["n_passes"]))
+    n_features = int(meta["n_features"])
+    known_features = len(arrays["pivot"])
+    _check(known_features in (0, n_features), f"{n_features} features")
+    return model._restore(tree, n_features, int(meta["n_iter"]), float(meta["n_passes"]))

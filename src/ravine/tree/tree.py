@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError
+from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_weights
 from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
 from ravine.split.hyperplane import Split
 
@@ -24,7 +24,7 @@ NOT_FINITE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClusterTree:
     """Nodes with their children, their weight, and the split of each inner one.
 
@@ -129,15 +129,34 @@ class ClusterTree:
         """How many clusters there are: leaves, counting merged ones once."""
         return len(np.unique(self.label[self.leaves]))
 
-    def same(self, other: object) -> bool:
-        """Say whether two trees are alike in every field."""
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, ClusterTree) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
 
     # --- rows ---
 
+    def rows(self, X: Any, sample_weight: Any = None) -> ArrayBlocks:
+        """Return X as blocks of rows, after checking that it has the columns that the tree knows."""
+        rows = as_rows(X, sample_weight)
+        first = next((split for split in (*self.splits, *self.refused) if split is not None), None)
+        n_features = None if first is None else len(first.direction)
+        if n_features is not None and rows.shape[1] != n_features:
+            raise InvalidInputError(f"X has {rows.shape[1]} columns, but the tree was grown on {n_features}")
+        names = getattr(X, "columns", None)
+        if (
+            self.feature_names is not None
+            and names is not None
+            and tuple(map(str, names)) != self.feature_names
+        ):
+            raise InvalidInputError(
+                "the columns of X have other names, or another order, than those of the tree"
+            )
+        return rows
+
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of every row of an array, a CSR matrix or a data frame; one pass."""
-        return self.route(as_rows(X))
+        return self.route(self.rows(X))
 
     def route(self, rows: RowBlocks) -> IntArray:
         """Return the label of every row; one pass."""
@@ -224,8 +243,7 @@ class ClusterTree:
         The memberships are the softmax of `scores`: 1/2 each on a hyperplane between two clusters, and close
         to 1 a few standard deviations inside.
         """
-        rows = as_rows(X)
-        return self.memberships(rows)
+        return self.memberships(self.rows(X))
 
     def memberships(self, rows: RowBlocks) -> FloatArray:
         """Return what `predict_proba` does, for rows in blocks."""
@@ -245,7 +263,7 @@ class ClusterTree:
 
     def decision_path(self, X: Any) -> sparse.csr_array:
         """Return the nodes that every row passes, as a CSR indicator (rows, nodes); one pass."""
-        leaf = self.leaf_of(as_rows(X))
+        leaf = self.leaf_of(self.rows(X))
         depth = self.depth[leaf] + 1
         starts = np.concatenate([[0], np.cumsum(depth)])
         columns = np.empty(starts[-1], dtype=np.int64)
@@ -259,14 +277,14 @@ class ClusterTree:
         values = np.ones(len(columns), dtype=np.int8)
         return sparse.csr_array((values, columns, starts), shape=(len(leaf), self.n_nodes))
 
-    def exemplars(self, X: Any, n: int = 3) -> list[IntArray]:
-        """Return, for every cluster, the n rows that are most typical of it; two passes.
+    def exemplars(self, X: Any, n: int = 3, sample_weight: Any = None) -> list[IntArray]:
+        """Return, for every cluster, the n rows that are most typical of it; four passes.
 
         They are nearest to the cluster's mean, columns being scaled to unit variance over all rows.
         """
         from ravine.tree.summary import nearest_to_means
 
-        return nearest_to_means(self, as_rows(X), n)
+        return nearest_to_means(self, self.rows(X, sample_weight), check_int("n", n, 1))
 
     # --- other trees ---
 
@@ -297,24 +315,27 @@ class ClusterTree:
 
         return edit.relabel(self, labels)
 
-    def resplit(self, node: int, estimator: Any, X: Any) -> ClusterTree:
-        """Return the tree with what is below a node grown anew, by any clusterer, from the rows of X.
+    def resplit(self, node: int, estimator: Any, X: Any, sample_weight: Any = None) -> ClusterTree:
+        """Return the tree with what is below a node grown anew by a clusterer of ravine from the rows of X.
 
         The node may be a leaf. The estimator is cloned and fitted to the rows of X that reach the node.
         """
         from ravine.tree import edit
 
-        return edit.resplit(self, node, estimator, X)
+        return edit.resplit(self, node, estimator, X, sample_weight)
 
-    def simplify(self, X: Any, max_features: int = 3, agreement: float = 0.95) -> ClusterTree:
+    def simplify(
+        self, X: Any, max_features: int = 3, agreement: float = 0.95, sample_weight: Any = None
+    ) -> ClusterTree:
         """Return the tree with every split refitted to its strongest features, where that changes little.
 
-        A split is replaced if at least this share of the rows of X that reach it stay on their side; its
-        `status` says what it cost.
+        A split is replaced if at least this share of the rows of X that reach it (through the simplified
+        splits above) stay on their side; its `status` says what it cost. Weights of nodes are those of X,
+        and a new split's quality is its depth in these rows.
         """
         from ravine.tree import edit
 
-        return edit.simplify(self, X, max_features, agreement)
+        return edit.simplify(self, X, max_features, agreement, sample_weight)
 
     # --- exports ---
 
@@ -365,14 +386,20 @@ class ClusterTree:
         return store.from_json(text)
 
 
-def as_rows(X: Any) -> ArrayBlocks:
+def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
     """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
     if sparse.issparse(X):
-        return ArrayBlocks(sparse.csr_array(X))
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise InvalidInputError(f"X has to be a table of numbers, got shape {array.shape} of {array.dtype}")
-    return ArrayBlocks(array)
+        array = sparse.csr_array(X)
+        if not array.has_canonical_format:
+            array = array.copy()
+            array.sum_duplicates()
+    else:
+        array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or 0 in array.shape:
+        raise InvalidInputError(
+            f"X has to be a table of numbers with at least one row, got shape {array.shape} of {array.dtype}"
+        )
+    return ArrayBlocks(array, check_weights(sample_weight, array.shape[0]))
 
 
 def _finite(values: FloatArray) -> FloatArray:

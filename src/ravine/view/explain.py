@@ -11,7 +11,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.tree.export import names_of
 from ravine.tree.summary import NodeMeans, label_means, node_means
-from ravine.tree.tree import ClusterTree, as_rows
+from ravine.tree.tree import ClusterTree
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class SplitExplanation:
 
     def words(self, n_features: int = 3) -> str:
         """Say it in a sentence."""
+        if not (self.left_weight > 0 and self.right_weight > 0):
+            return f"{self.left_weight:g} | {self.right_weight:g} rows: nothing to compare"
         parts = [
             f"{d.feature} ({d.left_mean:.4g} against {d.right_mean:.4g}, {d.contribution:.0%})"
             for d in self.drivers[:n_features]
@@ -69,6 +71,8 @@ class ClusterExplanation:
     def words(self, n_features: int = 3) -> str:
         """Say it in a few lines."""
         lines = [f"cluster {self.label}: {self.weight:g} rows"]
+        if not self.weight > 0:
+            return lines[0]
         lines += [f"  rule: {rule}" for rule in self.rules]
         lines += [
             f"  {t.feature}: {t.mean:.4g} against {t.rest_mean:.4g} elsewhere ({t.difference:+.1f} sd)"
@@ -91,7 +95,11 @@ class Explanation:
 
 
 def explain(
-    tree: ClusterTree, X: Any, feature_names: Sequence[str] | None = None, n_features: int = 3
+    tree: ClusterTree,
+    X: Any,
+    feature_names: Sequence[str] | None = None,
+    n_features: int = 3,
+    sample_weight: Any = None,
 ) -> Explanation:
     """Explain a tree (or a fitted clusterer) by the rows of X; two passes.
 
@@ -105,7 +113,7 @@ def explain(
     101 | 77 rows, driven by flavanoids (1.338 against 2.936, 17%), proline (552.7 against 1002, 17%)
     """
     tree = getattr(tree, "tree_", tree)
-    rows = as_rows(X)
+    rows = tree.rows(X, sample_weight)
     names = names_of(tree, feature_names, rows.shape[1])
     means = node_means(tree, rows)
     splits = {int(node): _explain_split(tree, int(node), means, names) for node in tree.inner}
