@@ -325,6 +325,21 @@ def test_fewer_valleys_than_clusters_is_said(make):
     assert model.n_clusters_ == len(set(model.labels_))
 
 
+def test_weights_that_add_up_to_one_row_are_said(make):
+    with pytest.warns(UserWarning, match="the weights add up to 1 rows, .* scale the weights"):
+        make().fit(WINE, sample_weight=np.full(len(WINE), 1 / len(WINE)))
+
+
+def test_few_rows_that_count_among_many(make):
+    X = np.random.default_rng(0).standard_normal((40_000, 3))
+    weights = np.zeros(40_000)
+    few = np.arange(20_000, 20_300)
+    X[few[:150]] += 15
+    weights[few] = 1.0
+    model = quiet_fit(make(), X, sample_weight=weights)
+    np.testing.assert_array_equal(model.labels_[few], quiet_fit(make(), X[few]).labels_)
+
+
 # --- progress, interrupts, passes ------------------------------------------------------------------------
 
 

@@ -101,3 +101,11 @@ def test_principal_directions_are_those_of_the_covariance(store, d):
 def test_fix_sign_makes_the_largest_component_positive():
     assert fix_sign(np.array([1.0, -3.0])).tolist() == [-1.0, 3.0]
     assert fix_sign(np.array([1.0, 3.0])).tolist() == [1.0, 3.0]
+
+
+def test_a_peek_looks_at_rows_that_count():
+    X = 1e9 + RNG.standard_normal((1000, 2))
+    weights = np.ones(1000)
+    weights[np.linspace(0, 999, 256).astype(int)] = 0.0
+    one, two = frame(X, weights), frame(X[weights > 0])
+    np.testing.assert_allclose(one.inverse_scale, two.inverse_scale, rtol=1e-9)

@@ -1,14 +1,18 @@
 """Is a valley real? The reference, the test, and the number of clusters by itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from ravine import MinimumDensity, PrincipalDirection
+from ravine import ClusterTree, MinimumDensity, PrincipalDirection
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import frame_of
+from ravine.split.hyperplane import Hyperplane
 from ravine.tree import evidence
 from ravine.tree.evidence import Shape, compare, shrink, spectrum
+from ravine.tree.reunite import reunite
 
 RNG = np.random.default_rng(0)
 
@@ -125,3 +129,61 @@ def test_an_empty_gap_needs_no_reference():
     X = np.concatenate([RNG.standard_normal((100, 2)), RNG.standard_normal((100, 2)) + 1e6])
     split = MinimumDensity("auto", bandwidth_factor=0.02).fit(X).tree_.splits[0]
     assert (split.evidence.p_value, split.evidence.n_draws) == (0.0, 0)
+
+
+def test_weights_count_in_the_reference():
+    X = RNG.standard_normal((400, 3))
+    heavy = np.where(np.linalg.norm(X, axis=1) > 2, 50.0, 1.0)
+    copies = np.repeat(X, heavy.astype(int), axis=0)
+    means = []
+    for rows in (ArrayBlocks(X, heavy), ArrayBlocks(copies)):
+        frame = drive(rows, frame_of(rows, None, True))
+        shape = spectrum(rows, frame, np.random.default_rng(0))
+        drawn = shape.draw(20_000, shape.radii(rows, frame), np.random.default_rng(1))
+        means.append((drawn**2).sum(axis=1).mean())
+    assert means[0] == pytest.approx(means[1], rel=0.03)
+    wide = RNG.standard_normal((600, 300))
+    wide[:300] *= 5
+    some = ArrayBlocks(wide, np.repeat([0.0, 1.0], 300))
+    frame = drive(some, frame_of(some, None, False))
+    alone = ArrayBlocks(wide[300:])
+    expected = spectrum(alone, frame, np.random.default_rng(0)).deviations
+    found = spectrum(some, frame, np.random.default_rng(0)).deviations
+    assert (found**2).sum() == pytest.approx((expected**2).sum(), rel=1e-6)
+
+
+def test_parts_of_one_cluster_are_put_together_again():
+    """Two leaves that a hyperplane high up cut out of one heap share a label; a third one does not."""
+    rng = np.random.default_rng(0)
+    heap, other = rng.standard_normal((600, 2)), rng.standard_normal((300, 2)) + [0.0, 30.0]
+    X = np.vstack([heap, other])
+    leaf_of = np.where(np.arange(900) >= 600, 4, np.where(X[:, 0] > 0, 3, 1)).astype(np.int32)
+    halves = PrincipalDirection(2).fit(X).tree_
+    plane = halves.splits[0]
+    tree = ClusterTree.of_leaves(
+        np.array([-1, 0, 0, 2, 2]),
+        np.array([1, -1, 3, -1, -1]),
+        np.array([2, -1, 4, -1, -1]),
+        np.array([900.0, 300, 600, 300, 300]),
+        (cut(plane, [1.0, 0.0], 0.0), None, cut(plane, [0.0, 1.0], 15.0), None, None),
+        np.array([0, -1, 1, -1, -1]),
+        (None,) * 5,
+    )
+    X[600:, 0] = np.abs(X[600:, 0]) + 0.1
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, True))
+    asked = []
+
+    def splits(part):
+        asked.append(part.shape[0])
+        return part.map(lambda block: block.dense()[:, 1]).std() > 5
+
+    merged = reunite(tree, leaf_of, rows, frame, splits)
+    assert merged.n_clusters == 2
+    assert merged.label[1] == merged.label[3] != merged.label[4]
+    assert asked == [600]
+
+
+def cut(split, weights, at):
+    plane = Hyperplane(np.array(weights), np.zeros(2), at)
+    return replace(split, boundary=plane, direction=np.array(weights))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_wine
 
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
@@ -274,3 +275,75 @@ def test_a_model_may_take_an_edited_tree():
     assert model.n_clusters_ == 3
     assert set(model.predict(DIGITS)) == {0, 1, 2}
     assert model.transform(DIGITS).shape[1] == 2
+
+
+# --- rows that do not fit, weights ---
+
+
+def test_rows_with_other_columns_are_refused():
+    frame = load_wine(as_frame=True).data
+    tree = MinimumDensity(2).fit(frame).tree_
+    for wrong in (WINE[:, :5], np.hstack([WINE, WINE]), sparse.csr_array(WINE[:, :5])):
+        for use in (tree.predict, tree.predict_proba, tree.decision_path, tree.exemplars, tree.simplify):
+            with pytest.raises(InvalidInputError, match="but the tree was grown on 13"):
+                use(wrong)
+    with pytest.raises(InvalidInputError, match="other names, or another order"):
+        tree.predict(frame[frame.columns[::-1]])
+    with pytest.raises(InvalidInputError, match="at least one row"):
+        tree.predict(np.empty((0, 13)))
+
+
+def test_a_grafted_tree_keeps_its_refused_splits_through_json():
+    rng = np.random.default_rng(0)
+    X = (np.repeat(rng.normal(0, 12, (8, 3)), 100, axis=0) + rng.standard_normal((800, 3))) * [
+        1,
+        10,
+        100,
+    ] + 100
+    grafted = MinimumDensity(2).fit(X).tree_.resplit(1, MinimumDensity(3), X)
+    again = ClusterTree.from_json(grafted.to_json())
+    known = [split for split in grafted.refused if split is not None]
+    assert known
+    for a, b in zip(grafted.refused, again.refused, strict=True):
+        if a is not None:
+            assert a.boundary.intercept == pytest.approx(b.boundary.intercept, rel=1e-12)
+
+
+def test_the_sign_of_the_decision_follows_the_labels():
+    model = MinimumDensity(2).fit(WINE)
+    model.tree_ = model.tree_.relabel({0: 1, 1: 0})
+    np.testing.assert_array_equal(model.decision_function(WINE) > 0, model.predict(WINE) == 1)
+    model = PrincipalDirection(4).fit(WINE)
+    model.tree_ = model.tree_.cut(3).merge(0, 2)
+    assert model.decision_function(WINE).ndim == 1
+    np.testing.assert_array_equal(model.decision_function(WINE) > 0, model.predict(WINE) == 1)
+
+
+def test_no_depth_is_one_cluster():
+    assert PrincipalDirection(8, max_depth=0).fit(WINE).n_clusters_ == 1
+
+
+def test_weights_are_repeats_in_edits_and_views():
+    counts = np.random.default_rng(0).integers(0, 3, len(WINE))
+    repeated = np.repeat(WINE, counts, axis=0)
+    tree = MinimumDensity(3).fit(WINE, sample_weight=counts).tree_
+    one = tree.simplify(WINE, 3, 0.7, sample_weight=counts)
+    two = tree.simplify(repeated, 3, 0.7)
+    for a, b in zip(one.splits, two.splits, strict=True):
+        if a is not None:
+            np.testing.assert_allclose(a.boundary.weights, b.boundary.weights, atol=1e-9)
+            assert a.status == b.status
+    np.testing.assert_allclose(one.weight, two.weight)
+    np.testing.assert_array_equal(np.bincount(two.predict(repeated)), two.weight[two.leaves])
+    leaf = int(tree.leaves[0])
+    grown = tree.resplit(leaf, PrincipalDirection(2), WINE, sample_weight=counts)
+    again = tree.resplit(leaf, PrincipalDirection(2), repeated)
+    np.testing.assert_array_equal(grown.predict(WINE), again.predict(WINE))
+    with pytest.raises(InvalidInputError, match="clusterer of ravine, got KMeans"):
+        tree.resplit(leaf, KMeans(2, n_init=1), WINE)
+
+
+def test_trees_are_compared_by_value():
+    assert MinimumDensity(3).fit(WINE).tree_ == MinimumDensity(3).fit(WINE).tree_
+    assert TREE.cut(3) != TREE
+    assert TREE != "a tree"

@@ -36,7 +36,7 @@ def reunite(
         return tree
     ((weight, sums),) = rows.pass_over([LeafSums(tree, frame.mean)])
     groups = [[int(leaf)] for leaf in tree.leaves]
-    asked: set[frozenset[int]] = {frozenset((int(tree.left[n]), int(tree.right[n]))) for n in tree.inner}
+    asked = set(_leaves_below(tree))
     while True:
         pair = _next_pair(groups, weight, sums * frame.inverse_scale, asked)
         if pair is None:
@@ -51,6 +51,14 @@ def reunite(
     for k, leaves in enumerate(groups):
         label[leaves] = k
     return number_labels(replace(tree, label=label))
+
+
+def _leaves_below(tree: ClusterTree) -> list[frozenset[int]]:
+    """Return the leaves below each inner node: they have a split that convinces, the node's own."""
+    below: dict[int, frozenset[int]] = {int(leaf): frozenset([int(leaf)]) for leaf in tree.leaves}
+    for node in sorted(tree.inner.tolist(), reverse=True):
+        below[node] = below[int(tree.left[node])] | below[int(tree.right[node])]
+    return [below[node] for node in tree.inner.tolist()]
 
 
 def _next_pair(
