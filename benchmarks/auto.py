@@ -1,8 +1,8 @@
 """The number of clusters by itself: false alarms, blobs, and real data beside the peers.
 
-python -m benchmarks.auto unimodal [--draws 100]
-python -m benchmarks.auto blobs [--draws 100]
-python -m benchmarks.auto real --data DIR
+python benchmarks/auto.py unimodal [--draws 100]
+python benchmarks/auto.py blobs [--draws 100]
+python benchmarks/auto.py real --data DIR
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+if not __package__:  # run as a script, from anywhere
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.datasets import load
 from benchmarks.papers import Row, mean_row, show

@@ -1,6 +1,6 @@
 """The papers' tables beside ours.
 
-python -m benchmarks.papers --data DIR --table mdh
+python benchmarks/papers.py --data DIR --table mdh
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+if not __package__:  # run as a script, from anywhere
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.datasets import load
 from ravine import MinimumDensity, PrincipalDirection, metrics

@@ -1,7 +1,7 @@
 """Time and memory beside the peers', in one run on one machine.
 
-python -m benchmarks.speed                 all sections
-python -m benchmarks.speed split small     some of them
+python benchmarks/speed.py                 all sections
+python benchmarks/speed.py split small     some of them
 
 `peers` needs `make .venv-peers`.
 """
@@ -18,11 +18,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+ROOT = str(Path(__file__).resolve().parent.parent)
 
 
 def four_gaussians(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
@@ -153,7 +155,7 @@ print(f"{imported - began:.3f} {time.perf_counter() - began_fit:.2f}")
 def in_process(code: str, **environment: str) -> str:
     """Run code in a fresh process."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {ROOT!r})\n{code}"],
         capture_output=True,
         text=True,
         check=True,
@@ -208,7 +210,7 @@ def peers() -> None:
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/X.npy", X)
         done = subprocess.run(
-            [".venv-peers/bin/python", "-c", PEER, f"{folder}/X.npy"],
+            [f"{ROOT}/.venv-peers/bin/python", "-c", PEER, f"{folder}/X.npy"],
             capture_output=True,
             text=True,
             check=True,
