@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ravine.index import density_kernels as kernels
@@ -10,6 +10,7 @@ from tests.index.test_every_index import make_profile, seen
 
 
 @settings(deadline=None, max_examples=60)
+@example(1978, 0.1, 0.1, 0.1)
 @given(st.integers(0, 10**6), st.floats(0.01, 1.5), st.floats(0.1, 1.0), st.floats(0.0, 3.0))
 def test_value_is_phi_of_the_paper(seed, alpha, factor, offset):
     profile = make_profile(seed, n=40, offset=offset)

@@ -16,6 +16,7 @@ jit = numba.njit(cache=True, nogil=True)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 FAR = 80.0  # terms exp(-40) below the largest do not show in the sum
 TINY = 1e-250
+CLOSE = 0.1  # coarse minima whose log density is this close to the lowest are settled, too
 
 
 @jit
@@ -123,21 +124,43 @@ def penalised(points, mass, total, h, half, eta, b):
 
 
 @jit
-def coarse_cut(points, mass, total, h, half):
-    """Return the bracket (left, middle, right) of the lowest of equally spaced cuts in [-half, half]."""
+def coarse_curve(points, mass, total, h, half):
+    """Return the log density, up to a constant, at evenly spaced cuts in [-half, half], and their spacing."""
     m = max(5, math.ceil(8.0 * half / h) + 1)
     step = 2.0 * half / (m - 1)
-    if step == 0.0:
-        return 0.0, 0.0, 0.0
     curve = np.empty(m)
-    densities(points, mass, h, -half, step, curve)
-    best = np.argmin(curve)
-    if curve[best] < TINY * 1e20 * total:
-        for k in range(m):
-            curve[k] = log_density(points, mass, total, h, -half + k * step)[0]
-        best = np.argmin(curve)
-    middle = -half + best * step
-    return max(middle - step, -half), middle, min(middle + step, half)
+    if step > 0.0:
+        densities(points, mass, h, -half, step, curve)
+        if np.min(curve) > TINY * 1e20 * total:
+            return np.log(curve), step
+    for k in range(m):
+        curve[k] = log_density(points, mass, total, h, -half + k * step)[0]
+    return curve, step
+
+
+@jit
+def lowest_cut(points, mass, total, h, half, eta):
+    """Return the cut with the least f: the best settled of all coarse minima close to the lowest."""
+    curve, step = coarse_curve(points, mass, total, h, half)
+    m = len(curve)
+    if step == 0.0:
+        return settle(points, mass, total, h, half, eta, -eta, 0.0, eta)
+    bound = np.min(curve) + CLOSE
+    best = 0.0
+    lowest = np.inf
+    for k in range(m):
+        left_ok = k == 0 or curve[k] <= curve[k - 1]
+        right_ok = k == m - 1 or curve[k] <= curve[k + 1]
+        if curve[k] <= bound and left_ok and right_ok:
+            middle = -half + k * step
+            left = middle - step if k > 0 else -half - eta
+            right = middle + step if k < m - 1 else half + eta
+            b = settle(points, mass, total, h, half, eta, left, middle, right)
+            value = penalised(points, mass, total, h, half, eta, b)[0]
+            if value < lowest:
+                lowest = value
+                best = b
+    return best
 
 
 @jit
@@ -147,12 +170,7 @@ def minimum(points, mass, total, h, half, eta, slope):
     Returns the value, the cut, the derivative by `half`, and whether the cut is a minimiser of the
     density itself. A cut at the edge of the interval is none, unless the foot of the valley is at hand.
     """
-    left, b, right = coarse_cut(points, mass, total, h, half)
-    if left == -half:
-        left = -half - eta
-    if right == half:
-        right = half + eta
-    b = settle(points, mass, total, h, half, eta, left, b, right)
+    b = lowest_cut(points, mass, total, h, half, eta)
     value, _, d2, share = penalised(points, mass, total, h, half, eta, b)
     fill_slope(points, mass, h, b, share, slope)
     excess = penalty(b, half, eta, h)[0]

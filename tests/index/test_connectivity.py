@@ -1,0 +1,87 @@
+"""The path form against the dense eigenproblem."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import eigh
+
+from ravine.index import connectivity_kernels as kernels
+from ravine.index.connectivity import ConnectivityIndex
+from tests.index.test_every_index import make_profile, seen
+
+
+def dense(points, mass, s, normalized):
+    """The second eigenvalue of the Laplacian over points, each counted as often as its mass says."""
+    K = np.exp(-np.abs(points[:, None] - points[None, :]) / s)
+    root = np.sqrt(mass)
+    A = root[:, None] * K * root[None, :]
+    degree = K @ mass
+    if normalized:
+        return eigh(np.eye(len(points)) - A / np.sqrt(degree[:, None] * degree[None, :]), eigvals_only=True)[
+            1
+        ]
+    return eigh(np.diag(degree) - A, eigvals_only=True)[1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.floats(0.2, 2.0), st.floats(0.0, 2.0), st.booleans())
+def test_lambda_is_that_of_the_dense_eigenproblem(seed, s, offset, normalized):
+    profile = make_profile(seed, n=40, offset=offset)
+    log_theta, mode = kernels.connectivity(profile.points, profile.mass, s, normalized, np.empty(40))
+    theta = np.exp(log_theta)
+    found = theta / (1 + theta) if normalized else theta
+    expected = dense(profile.points, profile.mass, s, normalized)
+    assert found == pytest.approx(expected, rel=1e-7, abs=1e-12)
+    assert (np.diff(mode) >= 0).all()
+
+
+def test_a_mass_of_two_is_two_points_in_the_dense_problem_too():
+    profile = make_profile(3, n=30)
+    counts = np.random.default_rng(0).integers(1, 4, 30)
+    repeated = np.repeat(profile.points, counts)
+    for normalized in (True, False):
+        log_theta, _ = kernels.connectivity(
+            profile.points, counts.astype(float), 0.7, normalized, np.empty(30)
+        )
+        theta = np.exp(log_theta)
+        found = theta / (1 + theta) if normalized else theta
+        assert found == pytest.approx(dense(repeated, np.ones(len(repeated)), 0.7, normalized), rel=1e-7)
+
+
+def test_tiny_eigenvalues_keep_their_digits():
+    apart = np.concatenate([np.linspace(0, 1, 20), np.linspace(251, 252, 20)])
+    log_theta, _ = kernels.connectivity(apart, np.ones(40), 1.0, True, np.empty(40))
+    # two dense groups: theta is the conductance of the gap over the harmonic masses of the sides
+    assert -252 < log_theta < -240
+    closer = np.concatenate([np.linspace(0, 1, 20), np.linspace(241, 242, 20)])
+    other, _ = kernels.connectivity(closer, np.ones(40), 1.0, True, np.empty(40))
+    assert other - log_theta == pytest.approx(10.0, rel=1e-9)
+
+
+def test_points_very_close_together_do_no_harm():
+    points = np.sort(np.concatenate([np.linspace(-2, 2, 20), np.linspace(-2, 2, 20) + 1e-9]))
+    for normalized in (True, False):
+        log_theta, _ = kernels.connectivity(points, np.ones(40), 0.5, normalized, np.empty(40))
+        theta = np.exp(log_theta)
+        found = theta / (1 + theta) if normalized else theta
+        assert found == pytest.approx(dense(points, np.ones(40), 0.5, normalized), rel=1e-6)
+
+
+def test_the_contraction_is_continuous_and_draws_outliers_in():
+    profile = seen(np.concatenate([np.linspace(-1, 1, 200), [30.0]]), np.ones(201))
+    index = ConnectivityIndex(0.3, beta=2.0)
+    moved, steep, by_std = index.contract(profile)
+    edge = 2.0 * profile.std
+    inside = np.abs(profile.points) <= edge
+    np.testing.assert_array_equal(moved[inside], profile.points[inside])
+    assert edge < moved[-1] < edge + 0.1 * (profile.points[-1] - edge)
+    assert steep[-1] < 0.02
+    assert by_std[-1] == pytest.approx(2.0 * (1 - steep[-1]))
+
+
+def test_balance_is_what_makes_a_cut_valid():
+    rng = np.random.default_rng(0)
+    profile = seen(np.concatenate([rng.normal(0, 1, 190), rng.normal(12, 1, 10)]), np.ones(200))
+    assert ConnectivityIndex(0.3, beta=6.0, least_share=0.01).evaluate(profile).valid
+    assert not ConnectivityIndex(0.3, beta=6.0, least_share=0.25).evaluate(profile).valid
