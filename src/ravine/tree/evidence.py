@@ -37,7 +37,8 @@ class Trial:
     """A search and the strictness with which its splits are judged.
 
     With `own_tails` the reference has the rows' own distances from their mean instead of uniform ones: a
-    search far from the middle would take heavy tails for groups.
+    search far from the middle would take heavy tails for groups. Its sides may then be half as large as
+    those of the rows, since a tail now and then is just large enough, and a few draws would miss that.
     """
 
     splitter: Splitter
@@ -58,10 +59,11 @@ class Trial:
         n = int(min(max(round(frame.total), 2), NULL_ROWS))
         shape = spectrum(rows, frame, rng)
         radii = shape.radii(rows, frame) if self.own_tails else None
+        smallest = least * n / frame.total * (0.5 if self.own_tails else 1.0)
         depths: list[float] = []
         while True:
             drawn = shape.draw(n, radii, rng)
-            depths.append(self._depth_by_chance(drawn, least * n / frame.total, rng))
+            depths.append(self._depth_by_chance(drawn, smallest, rng))
             if len(depths) < FIRST_DRAWS:
                 continue
             found = compare(observed, np.array(depths), n)
