@@ -18,6 +18,7 @@ from ravine.tree.evidence import Trial
 from ravine.tree.reunite import reunite
 from ravine.tree.tree import ClusterTree
 
+MANY = 20  # rows a column that a wider search needs
 SECOND_TRY = 0.1  # the share of the level at which a wider search has to convince
 
 Priority = Callable[[Split, float], float]
@@ -131,6 +132,8 @@ class _Growth:
         """
         first: Split | None = None
         for splitter, trial in self.searches:
+            if trial is not None and trial.own_tails and rows.total < MANY * rows.shape[1]:
+                continue  # with few rows for the dimension, chance makes deep valleys in the tails
             frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
             self.root = self.root or frame
             if split is None:
