@@ -268,7 +268,7 @@ class MinimumDensity(TreeClusterer):
         times the square root of the number of rows for "auto", where fewer are taken for strays.
     max_leaves, max_depth : int, optional
         Bounds of the tree, also for "auto".
-    level : float, default 0.001
+    level : float, default 0.01
         For "auto": the chance to split rows that have one mode only.
     split_order : {"depth", "size", "value"}, default "depth"
         Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
@@ -323,7 +323,7 @@ class MinimumDensity(TreeClusterer):
         min_cluster_size: int | None = None,
         max_leaves: int | None = None,
         max_depth: int | None = None,
-        level: float = 0.001,
+        level: float = 0.01,
         split_order: str = "depth",
         bandwidth_factor: float = 1.0,
         alpha_max: float = 0.9,
@@ -387,7 +387,7 @@ class PrincipalDirection(TreeClusterer):
         times the square root of the number of rows for "auto", where fewer are taken for strays.
     max_leaves, max_depth : int, optional
         Bounds of the tree, also for "auto".
-    level : float, default 0.001
+    level : float, default 0.01
         For "auto": the chance to split rows that have one mode only.
     split_order : {"value", "depth", "size"}, default "value"
         Which leaf is split next. "value" is the papers' own order: the leaf with the largest scatter for
@@ -427,7 +427,7 @@ class PrincipalDirection(TreeClusterer):
         min_cluster_size: int | None = None,
         max_leaves: int | None = None,
         max_depth: int | None = None,
-        level: float = 0.001,
+        level: float = 0.01,
         split_order: str = "value",
         bandwidth_factor: float = 1.0,
         standardize: bool = True,

@@ -102,10 +102,10 @@ def test_the_evidence_is_on_the_tree_made_or_refused():
     assert tree.n_leaves == 3
     for split in tree.splits:
         if split is not None:
-            assert split.evidence.p_value <= 0.001
+            assert split.evidence.p_value <= 0.01
     refused = [split for split in tree.refused if split is not None]
     assert refused
-    assert all(split.evidence.p_value > 0.001 for split in refused)
+    assert all(split.evidence.p_value > 0.01 for split in refused)
     assert all(3 <= split.evidence.n_draws <= evidence.DRAWS for split in refused)
     assert "may be chance" in tree.export_text()
 

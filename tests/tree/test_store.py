@@ -25,7 +25,7 @@ WINE = load_wine(as_frame=True).data
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "wine.ravine"
-    ravine.save(MinimumDensity("auto", random_state=0).fit(WINE), path)
+    ravine.save(MinimumDensity("auto", level=0.2, min_cluster_size=5).fit(WINE), path)
     return path
 
 
