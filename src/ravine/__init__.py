@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ravine._validate import InvalidInputError, InvalidModelError, RavineError
-    from ravine.cluster import MinimumDensity, PrincipalDirection
+    from ravine.cluster.minimum_density import MinimumDensity
+    from ravine.cluster.principal_direction import PrincipalDirection
     from ravine.tree.grow import Progress
     from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
@@ -21,8 +22,8 @@ _HOMES = {
     "ClusterTree": "ravine.tree.tree",
     "InvalidInputError": "ravine._validate",
     "InvalidModelError": "ravine._validate",
-    "MinimumDensity": "ravine.cluster",
-    "PrincipalDirection": "ravine.cluster",
+    "MinimumDensity": "ravine.cluster.minimum_density",
+    "PrincipalDirection": "ravine.cluster.principal_direction",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine._validate",
     "explain": "ravine.view.explain",

@@ -1,0 +1,1 @@
+"""The clusterers: one file each, over what they share."""
