@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ravine._validate import InvalidInputError, InvalidModelError, RavineError
     from ravine.cluster.minimum_density import MinimumDensity
     from ravine.cluster.principal_direction import PrincipalDirection
+    from ravine.cluster.spectral_connectivity import SpectralConnectivity
     from ravine.tree.grow import Progress
     from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
@@ -26,6 +27,7 @@ _HOMES = {
     "PrincipalDirection": "ravine.cluster.principal_direction",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine._validate",
+    "SpectralConnectivity": "ravine.cluster.spectral_connectivity",
     "explain": "ravine.view.explain",
     "load": "ravine.tree.store",
     "save": "ravine.tree.store",
@@ -39,6 +41,7 @@ __all__ = [
     "PrincipalDirection",
     "Progress",
     "RavineError",
+    "SpectralConnectivity",
     "explain",
     "load",
     "save",

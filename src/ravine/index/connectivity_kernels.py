@@ -61,10 +61,12 @@ def smallest_mode(m, c, y):
             energy += flow[i] * step
             y[i + 1] = y[i] + step
         y -= np.sum(m * y) / total
+        largest = max(abs(y[0]), abs(y[n - 1]))  # y is monotone; its square may overflow
+        y /= largest
         norm = np.sum(m * y * y)
-        new = energy / norm
+        new = energy / largest / largest / norm
         y /= math.sqrt(norm)
-        if abs(new - theta) <= 1e-14 * new:
+        if abs(new - theta) <= 1e-13 * new:
             theta = new
             break
         theta = new
@@ -78,14 +80,14 @@ def standard_eigenvalue(mass, degree, c, y):
     theta falls as lambda grows, so the difference has one zero, found by false position (Illinois rule).
     """
     low = 0.0
-    high = np.min(degree) * (1.0 - 1e-12)
     above = smallest_mode(mass * degree, c, y)
+    high = min(above, np.min(degree) * (1.0 - 1e-12))
     below = smallest_mode(mass * degree / (degree - high), c, y) - high
     side = 0
-    value = min(above, 0.5 * high)
+    value = low + (high - low) * (above / (above - below))
     for _ in range(100):
         excess = smallest_mode(mass * degree / (degree - value), c, y) - value
-        if abs(excess) <= 1e-13 * value:
+        if abs(excess) <= 1e-12 * value:
             break
         if excess > 0.0:
             low, above = value, excess
@@ -97,7 +99,7 @@ def standard_eigenvalue(mass, degree, c, y):
             if side == -1:
                 above *= 0.5
             side = -1
-        value = (above * high - below * low) / (above - below)
+        value = low + (high - low) * (above / (above - below))
     return value
 
 

@@ -6,7 +6,7 @@ The chain rule from an index on the line to the space of the rows is written her
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +20,7 @@ from ravine.index.base import IndexValue, Profile, ProjectionIndex
 from ravine.optimise.sphere import Curvature, descend
 
 REACH = 5.0  # the grid goes this many standard deviations (of the widest direction) from the mean
+ROUNDING = 1e-13  # of the largest coordinate: closer points are one
 MOST_ROW_SUMS = 1 << 17  # up to here, bins keep the sums of their rows and one pass gives the gradient
 
 
@@ -33,10 +34,13 @@ class View:
 
 @dataclass(frozen=True)
 class Seen:
-    """The rows projected on a direction, in bins: their profile, and the sum of each bin's rows if kept."""
+    """The rows projected on a direction: their profile, and the sum of each bin's rows if kept.
+
+    Without a grid every point of the profile is one row.
+    """
 
     direction: FloatArray
-    grid: Grid
+    grid: Grid | None
     full: IntArray
     profile: Profile
     rows: FloatArray | None
@@ -65,6 +69,12 @@ class Evaluated:
         """The value of the index."""
         return self.index_value.value
 
+    @property
+    def smaller_side(self) -> float:
+        """The weight on the lighter side of the cut."""
+        left = float(self.profile.mass[self.profile.points <= self.index_value.cut].sum())
+        return min(left, self.profile.total - left)
+
 
 def project(view: View, width: float, direction: FloatArray) -> Asker[Seen]:
     """Project the rows on a direction and put them into bins of at most this width; one pass."""
@@ -79,6 +89,23 @@ def project(view: View, width: float, direction: FloatArray) -> Asker[Seen]:
     return Seen(direction, grid, full, profile, rows if with_rows else None)
 
 
+def project_exactly(view: View, rows: FloatArray, mass: FloatArray, direction: FloatArray) -> Seen:
+    """Project rows in memory, that are standardised already, on a direction: sorted, without bins.
+
+    Rows at one place (up to rounding) are one point.
+    """
+    projected = rows @ direction
+    order = np.argsort(projected, kind="stable")
+    line = projected[order]
+    apart = np.diff(line) > ROUNDING * np.abs(line).max(initial=0.0)
+    first = np.flatnonzero(np.append(True, apart))
+    weight = np.add.reduceat(mass[order], first)
+    sums = np.add.reduceat(mass[order, None] * rows[order], first, axis=0)
+    points = sums @ direction / weight
+    profile = Profile(points, weight, view.frame.total, math.sqrt(weight @ points**2 / view.frame.total))
+    return Seen(direction, None, np.arange(len(points)), profile, sums)
+
+
 def judge(view: View, index: ProjectionIndex, seen: Seen) -> Asker[Evaluated]:
     """Return what an index says of projected rows, with its gradient: the chain rule, for all indices.
 
@@ -87,13 +114,14 @@ def judge(view: View, index: ProjectionIndex, seen: Seen) -> Asker[Evaluated]:
     """
     frame, profile, v = view.frame, seen.profile, seen.direction
     said = index.evaluate(profile)
-    slope = np.zeros(seen.grid.n_bins)
+    slope = np.zeros(len(seen.full) if seen.grid is None else seen.grid.n_bins)
     slope[seen.full] = said.slope / profile.mass
     if said.d_std and profile.std > 0.0:
         slope[seen.full] += said.d_std * profile.points / (frame.total * profile.std)
     if seen.rows is not None:
         total = slope @ seen.rows
     else:
+        assert seen.grid is not None
         (((total,),),) = yield [SlopeSum(frame, v, seen.grid, slope)]
     gradient = total * frame.inverse_scale
     return Evaluated(seen, said, gradient - (gradient @ v) * v)
@@ -138,11 +166,12 @@ def pursue(
     max_iter: int,
     progress: float = 1e-4,
     curvature: Curvature | None = None,
+    enough: Callable[[Evaluated], bool] = lambda point: False,
 ) -> Asker[Pursued]:
     """Follow a sequence of indices (of one resolution) from one start, each from where the last one ended.
 
     Returns the last valid point (for the density: the last hyperplane that is a minimiser of the projected
-    density), or the very last point where none is.
+    density), or the very last point where none is. An index whose end is `enough` is the last one followed.
     """
     curvature = curvature or Curvature()
     kept: Pursued | None = None
@@ -162,5 +191,7 @@ def pursue(
         seen = end.point.seen
         if kept is None or end.point.index_value.valid or not kept.point.index_value.valid:
             kept = Pursued(end.point, index, rank, curvature, n_iter, end.status)
+        if enough(end.point):
+            break
     assert kept is not None
     return kept

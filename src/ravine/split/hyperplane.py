@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, Rows
 from ravine.data.frame import Frame
+
+BLOCK = 1024  # rows whose distances to all centres are held at a time
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,70 @@ class Hyperplane:
         """Return the signed distance of every row, positive on the right."""
         return rows.map(self.distances)
 
+    def about(self, pivot: FloatArray) -> Hyperplane:
+        """Return the same hyperplane told from another pivot."""
+        return Hyperplane(self.weights, pivot, self.cut + float(self.weights @ (self.pivot - pivot)))
+
+
+@dataclass(frozen=True)
+class NearestCentre:
+    """Two sides by the nearest of several centres, in the projection on a few directions.
+
+    `directions` (l, d) act on the raw columns, about the pivot; `centres` (m, l) lie in the projection, and
+    `right` says on which side each is. The signed distance of a row is half the difference of its distances
+    to the nearest centre of either side: 0 on the boundary, with slope 1 across it.
+
+    >>> centres, right = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([False, True])
+    >>> sides = NearestCentre(np.eye(2), np.zeros(2), centres, right)
+    >>> sides.weights.tolist(), sides.cut
+    ([1.0, 0.0], 0.0)
+    """
+
+    directions: FloatArray
+    pivot: FloatArray
+    centres: FloatArray
+    right: npt.NDArray[np.bool_]
+
+    @cached_property
+    def _line(self) -> tuple[FloatArray, FloatArray]:
+        """The unit vector from the left centres' mean to the right ones', and the middle between them."""
+        left, right = self.centres[~self.right].mean(axis=0), self.centres[self.right].mean(axis=0)
+        length = float(np.linalg.norm(right - left))
+        return (right - left) / (length or 1.0), left / 2 + right / 2
+
+    @property
+    def weights(self) -> FloatArray:
+        """The straight way from the left side to the right one, as weights of the raw columns."""
+        return np.asarray(self._line[0] @ self.directions)
+
+    @property
+    def cut(self) -> float:
+        """The middle of that way."""
+        return float(self._line[0] @ self._line[1])
+
+    def distances(self, rows: Rows) -> FloatArray:
+        """Return the signed distance of every row of a block, positive on the right."""
+        points = rows.project(self.pivot, self.directions).T
+        out = np.empty(len(points))
+        for a in range(0, len(points), BLOCK):
+            near = [
+                np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
+                for side in (self.centres[~self.right], self.centres[self.right])
+            ]
+            out[a : a + BLOCK] = (near[0] - near[1]) / 2
+        return out
+
+    def signed_distance(self, rows: RowBlocks) -> FloatArray:
+        """Return the signed distance of every row, positive on the right."""
+        return rows.map(self.distances)
+
+    def about(self, pivot: FloatArray) -> NearestCentre:
+        """Return the same boundary told from another pivot."""
+        return replace(self, pivot=pivot, centres=self.centres + self.directions @ (self.pivot - pivot))
+
+
+Boundary = Hyperplane | NearestCentre
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -69,7 +137,7 @@ class Split:
     `facts` are further numbers that the method tells of its split, by name.
     """
 
-    boundary: Hyperplane
+    boundary: Boundary
     direction: FloatArray
     method: str
     value: float

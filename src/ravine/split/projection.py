@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,6 +37,12 @@ class IndexFamily(Protocol):
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
         """Return the sequence for rows seen in this way."""
 
+    def accepts(self, point: Evaluated) -> bool:
+        """Say whether the end of one index is what is sought, so that those after it need not be followed."""
+
+    def facts(self, index: Any, width: float) -> Mapping[str, float]:
+        """Return further numbers to tell of a split found with an index, in bins of this width."""
+
 
 @dataclass(frozen=True)
 class MinimumDensityFamily:
@@ -56,6 +62,14 @@ class MinimumDensityFamily:
         bandwidth = 0.9 * self.bandwidth_factor * view.widest * view.frame.total**-0.2
         alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
         return [MinimumDensityIndex(bandwidth, float(alpha)) for alpha in alphas]
+
+    def accepts(self, point: Evaluated) -> bool:
+        """Follow all values of alpha: the last valid end counts."""
+        return False
+
+    def facts(self, index: MinimumDensityIndex, width: float) -> Mapping[str, float]:
+        """Return the bandwidth and the width of the interval."""
+        return {"bandwidth": index.bandwidth, "alpha": index.alpha}
 
 
 @dataclass(frozen=True)
@@ -132,14 +146,22 @@ class ProjectionSplitter:
         """Pursue all starts side by side; return the best valid cut that leaves enough on each side."""
         indices = self.family.indices(view)
         ends = yield from together([self._pursue(view, start, indices) for start in starts])
-        allowed = [end for end in ends if _smaller_side(end.point) >= least]
+        allowed = [end for end in ends if end.point.smaller_side >= least]
         qualities = [end.quality() for end in allowed]
         if not qualities or max(qualities) <= 0.0:
             return None
         return allowed[int(np.argmax(qualities))]
 
     def _pursue(self, view: View, start: FloatArray, indices: Sequence[ProjectionIndex]) -> Asker[Pursued]:
-        end = yield from pursue(view, start, indices, tol=self.tol, max_iter=self.max_iter, progress=PROGRESS)
+        end = yield from pursue(
+            view,
+            start,
+            indices,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            progress=PROGRESS,
+            enough=self.family.accepts,
+        )
         return end
 
     def _continue(self, view: View, best: Pursued, max_iter: int) -> Asker[Pursued]:
@@ -160,7 +182,7 @@ class ProjectionSplitter:
     def _finish(self, view: View, best: Pursued, least: float, pivot: FloatArray) -> Asker[Split | None]:
         """Measure the winner again with fine bins, fix its sign, and tell its cut from the common pivot."""
         point = yield from evaluate(view, best.index, best.point.direction, fineness=EXACT)
-        if not point.index_value.valid or _smaller_side(point) < least:
+        if not point.index_value.valid or point.smaller_side < least:
             return None
         direction = fix_sign(point.direction)
         sign = 1.0 if direction is point.direction else -1.0
@@ -175,6 +197,7 @@ class ProjectionSplitter:
             gradient_norm=float(np.linalg.norm(point.gradient)),
             status=best.status,
             n_iter=best.n_iter,
+            facts=self.family.facts(best.index, best.index.resolution / EXACT),
         )
 
 
@@ -191,9 +214,3 @@ def sample_sizes(n: int) -> list[int]:
         return []
     first = max(n // 64, LEAST_SAMPLE)
     return [first, n // 16] if n // 16 >= 2 * first else [first]
-
-
-def _smaller_side(point: Evaluated) -> float:
-    """Return the weight on the lighter side of the cut, zero if there is no cut."""
-    left = float(point.profile.mass[point.profile.points <= point.index_value.cut].sum())
-    return min(left, point.profile.total - left)

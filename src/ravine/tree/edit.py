@@ -182,9 +182,7 @@ def _about(split: Split | None, pivot: FloatArray | None) -> Split | None:
     """Return the same split told from another pivot."""
     if split is None or pivot is None:
         return split
-    old = split.boundary
-    cut = old.cut + float(old.weights @ (old.pivot - pivot))
-    return replace(split, boundary=Hyperplane(old.weights, pivot, cut))
+    return replace(split, boundary=split.boundary.about(pivot))
 
 
 def simplify(

@@ -177,6 +177,11 @@ def sql(tree: ClusterTree, table: str, dialect: str, columns: Sequence[str] | No
             pieces.append(str(int(tree.label[item])))
             continue
         quoted = [quote(name) for name in names_of(tree, columns, len(split.direction))]
+        if not isinstance(split.boundary, Hyperplane):
+            raise RavineError(
+                "a split in several directions has no SQL, because its sides are told by the nearest centre: "
+                'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
+            )
         test, terms = _test(split.boundary, quoted)
         used.update(terms)
         stack += [" END", int(tree.left[item]), " ELSE ", int(tree.right[item]), f"CASE WHEN {test} THEN "]

@@ -11,14 +11,14 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ravine._validate import FloatArray, InvalidModelError, RavineError
-from ravine.split.hyperplane import Evidence, Hyperplane, Split
+from ravine.split.hyperplane import Boundary, Evidence, Hyperplane, NearestCentre, Split
 
 if TYPE_CHECKING:
     from ravine.tree.tree import ClusterTree
@@ -41,6 +41,7 @@ def to_parts(tree: ClusterTree) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays["split_made"] = np.array([made for _, _, made in known], dtype=np.int64)
     arrays["split_weights"] = np.array([s.boundary.weights for s in splits]).reshape(len(splits), d)
     arrays["split_direction"] = np.array([s.direction for s in splits]).reshape(len(splits), d)
+    arrays.update(_centres_to_arrays([s.boundary for s in splits], d))
     arrays["split_iterations"] = np.array([s.n_iter for s in splits], dtype=np.int64)
     arrays["pivot"] = splits[0].boundary.pivot if splits else np.zeros(0)
     for name in SPLIT_NUMBERS:
@@ -58,6 +59,47 @@ def to_parts(tree: ClusterTree) -> tuple[dict[str, Any], dict[str, Any]]:
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),
     }
     return facts, arrays
+
+
+def _centres_to_arrays(boundaries: Sequence[Boundary], d: int) -> dict[str, Any]:
+    """Return the boundaries that are not hyperplanes: directions, centres and sides, with their split.
+
+    The centres' coordinates follow each other, because boundaries may differ in their number of directions.
+    """
+    several = [(i, b) for i, b in enumerate(boundaries) if isinstance(b, NearestCentre)]
+    if not several:
+        return {}
+    return {
+        "several_split": np.repeat([i for i, _ in several], [len(b.directions) for _, b in several]),
+        "several_directions": np.concatenate([b.directions for _, b in several]).reshape(-1, d),
+        "centre_split": np.repeat([i for i, _ in several], [len(b.centres) for _, b in several]),
+        "centre_right": np.concatenate([b.right for _, b in several]).astype(np.int64),
+        "centre_points": np.concatenate([b.centres.ravel() for _, b in several]),
+    }
+
+
+def _centres_from_arrays(arrays: Mapping[str, Any], pivot: FloatArray) -> dict[int, NearestCentre]:
+    """Return the boundaries that are not hyperplanes, by their split."""
+    if "several_split" not in arrays:
+        return {}
+    directions = np.ascontiguousarray(arrays["several_directions"], dtype=np.float64)
+    points = np.ascontiguousarray(arrays["centre_points"], dtype=np.float64)
+    of_direction = np.asarray(arrays["several_split"], dtype=np.int64)
+    of_centre = np.asarray(arrays["centre_split"], dtype=np.int64)
+    right = np.asarray(arrays["centre_right"]) != 0
+    _check(directions.shape == (len(of_direction), len(pivot)), "directions of as many features")
+    _check(right.shape == of_centre.shape and right.ndim == 1, "a side for every centre")
+    _check(bool(np.isfinite(directions).all() and np.isfinite(points).all()), "finite centres")
+    found, at = {}, 0
+    for i in dict.fromkeys(of_direction.tolist()):
+        mine, size = directions[of_direction == i], int((of_direction == i).sum())
+        sides = right[of_centre == i]
+        stop = at + size * len(sides)
+        _check(stop <= len(points) and sides.any() and not sides.all(), "centres on both sides")
+        found[i] = NearestCentre(mine, pivot, points[at:stop].reshape(-1, size), sides)
+        at = stop
+    _check(at == len(points), "a place for every centre")
+    return found
 
 
 def from_parts(facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> ClusterTree:
@@ -133,9 +175,10 @@ def _splits(facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[Split]:
     _check(len(methods) == len(statuses) == len(further) == m, "a method, a status and facts of every split")
     _check(bool(np.isfinite(numbers["split_cut"]).all()), "finite cuts")
     evidence = [numbers[f"evidence_{name}"] for name in EVIDENCE_NUMBERS]
+    several = _centres_from_arrays(arrays, pivot)
     return [
         Split(
-            boundary=Hyperplane(weights[i], pivot, float(numbers["split_cut"][i])),
+            boundary=several.get(i) or Hyperplane(weights[i], pivot, float(numbers["split_cut"][i])),
             direction=direction[i],
             method=str(methods[i]),
             value=float(numbers["split_value"][i]),
@@ -175,6 +218,8 @@ def from_json(text: str) -> ClusterTree:
         arrays = {name: np.array([float(x) for x in values]) for name, values in facts["arrays"].items()}
         for name in ("split_weights", "split_direction"):
             arrays[name] = arrays[name].reshape(facts["shape"])
+        if "several_directions" in arrays:
+            arrays["several_directions"] = arrays["several_directions"].reshape(-1, facts["shape"][1])
         return from_parts(facts, arrays)
     except RavineError:
         raise

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_weights
 from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
-from ravine.split.hyperplane import Split
+from ravine.split.hyperplane import Hyperplane, Split
 
 NOT_FINITE = (
     "Input X contains NaN or infinity; remove those rows or fill them in, "
@@ -170,10 +170,12 @@ class ClusterTree:
         return nodes
 
     @cached_property
-    def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights (nodes, d), cuts (nodes,) and the common pivot of all hyperplanes."""
+    def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Weights (nodes, d), cuts (nodes,) and the common pivot, if all boundaries are hyperplanes."""
         first = self.splits[0]
         assert first is not None
+        if any(split is not None and not isinstance(split.boundary, Hyperplane) for split in self.splits):
+            return None
         weights = np.zeros((self.n_nodes, len(first.boundary.weights)))
         cuts = np.zeros(self.n_nodes)
         for node, split in enumerate(self.splits):
@@ -185,7 +187,7 @@ class ClusterTree:
         """Return the leaf of every row of a block, -1 for rows that are not finite."""
         if self.n_nodes == 1:
             return np.where(np.isfinite(rows.dense()).all(axis=1), 0, -1)
-        if isinstance(rows, DenseRows):
+        if isinstance(rows, DenseRows) and self._stacked is not None:
             from ravine.data import kernels
 
             weights, cuts, pivot = self._stacked

@@ -1,0 +1,176 @@
+"""Micro-clusters: a few hundred weighted centres that stand for many rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ravine._validate import FloatArray
+from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows
+from ravine.data.frame import Frame
+
+SAMPLE_ROWS = 20  # rows a micro-cluster that its seed is sought among
+PIECE = 1024  # rows whose distances to all centres are held at a time
+ROUNDS = 10  # of k-means on the sample: finer seeds make no better stand-ins
+
+
+@dataclass(frozen=True)
+class MicroClusters:
+    """Centres in standardised coordinates about the mean, and the weight of the rows of each."""
+
+    centres: FloatArray
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class NearestSum(Additive):
+    """For every seed, the weight of the rows nearest to it, and their sum.
+
+    Seeds (m, l) lie in the projection on `directions` (l, d) of the frame.
+    """
+
+    frame: Frame
+    directions: FloatArray
+    seeds: FloatArray
+
+    def start(self, n_features: int) -> Answer:
+        """Return the sums of no rows."""
+        return np.zeros(len(self.seeds)), np.zeros((len(self.seeds), n_features))
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[NearestSum], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (mass, sums) in zip(requests, answers, strict=True):
+            frame, seeds = request.frame, request.seeds
+            inner = rows.project(frame.mean, frame.weights(seeds @ request.directions))
+            nearest = np.argmax(inner - 0.5 * (seeds**2).sum(axis=1)[:, None], axis=0)
+            mass += np.bincount(nearest, rows.weights, len(seeds))
+            rows.group_sums(frame.mean, rows.weights, nearest, sums)
+
+
+def microclusters(
+    rows: RowBlocks,
+    frame: Frame,
+    n: int,
+    rng: np.random.Generator,
+    directions: FloatArray | None = None,
+) -> Asker[MicroClusters]:
+    """Return at most n micro-clusters: seeds by k-means on a sample, then one pass that gathers all rows.
+
+    With `directions`, rows are near each other in that projection. Where there are no more rows than n, each
+    is its own micro-cluster.
+    """
+    counted = rows.counted()
+    n_rows = rows.shape[0] if counted is None else len(counted)
+    sample = rows.sample(n if n_rows <= n else min(n_rows, SAMPLE_ROWS * n), rng)
+    points = sample.map(lambda block: (block.dense() - frame.mean) * frame.inverse_scale)
+    weights = sample.map(lambda block: block.weights)
+    if n_rows <= n:
+        return MicroClusters(points, weights)
+    from sklearn.cluster import KMeans
+
+    if directions is None:
+        directions = np.eye(rows.shape[1])
+    means = KMeans(n, n_init=1, max_iter=ROUNDS, random_state=int(rng.integers(2**31 - 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than asked for
+        seeds = means.fit(points @ directions.T, sample_weight=weights).cluster_centers_
+    ((mass, sums),) = yield [NearestSum(frame, directions, np.asarray(seeds, dtype=np.float64))]
+    full = mass > 0
+    return MicroClusters(sums[full] * frame.inverse_scale / mass[full, None], mass[full])
+
+
+@dataclass(frozen=True)
+class CentreSum:
+    """For centres in a projection, the weight of the rows nearest to each, and the largest distance."""
+
+    frame: Frame
+    directions: FloatArray
+    centres: FloatArray
+
+    def start(self, n_features: int) -> Answer:
+        """Return the sums of no rows."""
+        return np.zeros(len(self.centres)), np.zeros(1)
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[CentreSum], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (mass, farthest) in zip(requests, answers, strict=True):
+            points = rows.project(request.frame.mean, request.frame.weights(request.directions)).T
+            for a in range(0, len(points), PIECE):
+                weights = rows.weights[a : a + PIECE]
+                squares = ((points[a : a + PIECE, None, :] - request.centres) ** 2).sum(axis=2)
+                mass += np.bincount(squares.argmin(axis=1), weights, len(request.centres))
+                counted = squares.min(axis=1)[weights > 0]
+                farthest[0] = max(farthest[0], np.sqrt(counted.max(initial=0.0)))
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        """Add the weights and keep the larger distance."""
+        return left[0] + right[0], np.maximum(left[1], right[1])
+
+
+@dataclass(frozen=True)
+class _StretchSum(Additive):
+    """The weight and the sum of the rows between each two edges along a direction."""
+
+    frame: Frame
+    direction: FloatArray
+    edges: FloatArray
+
+    def start(self, n_features: int) -> Answer:
+        return np.zeros(len(self.edges) + 1), np.zeros((len(self.edges) + 1, n_features))
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[_StretchSum], answers: Sequence[Answer]) -> None:
+        for request, (mass, sums) in zip(requests, answers, strict=True):
+            points = rows.project(request.frame.mean, request.frame.weights(request.direction)[None, :])[0]
+            stretch = np.searchsorted(request.edges, points)
+            mass += np.bincount(stretch, rows.weights, len(mass))
+            rows.group_sums(request.frame.mean, rows.weights, stretch, sums)
+
+
+@dataclass(frozen=True)
+class AroundCut:
+    """Rows near a cut one by one, the others in stretches along its normal; standardised, about the mean.
+
+    `left` and `right` are the weights of the sides, `gap` the distance between the rows next to the cut.
+    """
+
+    rows: MicroClusters
+    left: float
+    right: float
+    gap: float
+    middle: float
+
+
+def around_cut(rows: RowBlocks, frame: Frame, direction: FloatArray, cut: float, n: int) -> AroundCut:
+    """Gather about n micro-clusters around a cut: half of them are its nearest rows; three passes."""
+    weights = rows.map(lambda block: block.weights)
+    raw = frame.weights(direction)[None, :]
+    points = rows.map(lambda block: block.project(frame.mean, raw)[0])
+    counted = weights > 0
+    below, above = (np.sort(points[counted & side]) for side in (points <= cut, points > cut))
+    quarter = max(1, n // 4)
+    low = below[-quarter:][0] if len(below) else cut
+    high = above[:quarter][-1] if len(above) else cut
+    near = rows.select(np.flatnonzero(counted & (points >= low) & (points <= high)))
+    far = [part[:: -(-len(part) // quarter)] for part in (below[:-quarter], above[quarter:]) if len(part)]
+    edges = np.unique(np.concatenate([*far, [np.nextafter(low, -np.inf), high]]))
+    ((mass, sums),) = rows.pass_over([_StretchSum(frame, direction, edges)])
+    mass[np.searchsorted(edges, high)] = 0.0  # these rows count one by one
+    full = mass > 0
+    centres = np.concatenate(
+        [
+            near.map(lambda block: (block.dense() - frame.mean) * frame.inverse_scale),
+            sums[full] * frame.inverse_scale / mass[full, None],
+        ]
+    )
+    gap = float(above[0] - below[-1]) if len(below) and len(above) else 0.0
+    middle = float(below[-1] / 2 + above[0] / 2) if gap else cut
+    left, right = (float(weights[counted & side].sum()) for side in (points <= cut, points > cut))
+    each = np.concatenate([near.map(lambda block: block.weights), mass[full]])
+    return AroundCut(MicroClusters(centres, each), left, right, gap, middle)

@@ -1,0 +1,273 @@
+"""Spectral connectivity: its family of indices, its search in several directions, and its large margins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ravine._validate import FloatArray
+from ravine.data.blocks import Asker, RowBlocks
+from ravine.data.frame import Frame, fix_sign, frame_of, principal
+from ravine.data.microclusters import CentreSum, MicroClusters, around_cut, microclusters
+from ravine.index.base import ProjectionIndex
+from ravine.index.connectivity import ConnectivityIndex
+from ravine.index.graph import GraphConnectivity
+from ravine.optimise import several
+from ravine.optimise.large_margin import widen
+from ravine.optimise.pursuit import Evaluated, View
+from ravine.split.hyperplane import Hyperplane, NearestCentre, Split
+from ravine.split.projection import ProjectionSplitter
+
+BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
+SIGMA = 0.5  # the scale, times sd n^(-1/5)
+SPARE = 3  # principal components beyond those of one start, to make other starts from
+HALVINGS = 40  # of sigma at most
+UNDERFLOW = 600.0  # widths of a gap, in units of sigma: its affinity is 1e-260, and the margin exact to 1 %
+SETTLED = 1e-3  # the change of the normal, in radians, that ends the search for a large margin
+SETTLED_SEVERAL = 0.02  # the same for several directions
+RESOLVED = 1e-9  # the share of the mass below which a dense eigenvalue is noise
+
+
+@dataclass(frozen=True)
+class ConnectivityFamily:
+    """Spectral connectivity with sigma = 0.5 sd_pc1 n^(-1/5) and beta lowered until the cut is balanced.
+
+    Of `betas` the first counts whose smaller side has at least `least_share` of the weight, or the last. The
+    factor one half was found on the data sets of the paper (Section 7.2) with the first beta, 1.5.
+    """
+
+    normalized: bool = True
+    sigma_factor: float = 1.0
+    betas: tuple[float, ...] = BETAS
+    least_share: float = 0.25
+    name: str = "spectral connectivity"
+
+    def wider(self) -> Sequence[ConnectivityFamily]:
+        """Return nothing: a larger beta looks farther already."""
+        return []
+
+    def indices(self, view: View) -> Sequence[ProjectionIndex]:
+        """Return the index at every beta, from the largest."""
+        sigma = SIGMA * self.sigma_factor * view.widest * view.frame.total**-0.2
+        return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
+
+    def accepts(self, point: Evaluated) -> bool:
+        """Say whether the smaller side is large enough."""
+        return point.smaller_side >= self.least_share * point.profile.total
+
+    def facts(self, index: ConnectivityIndex, width: float) -> Mapping[str, float]:
+        """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
+        return {
+            "sigma": index.sigma,
+            "beta": index.beta,
+            "binning_error_bound": index.error_bound(width),
+        }
+
+
+@dataclass(frozen=True)
+class LargeMarginSplitter:
+    """Follows sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
+
+    At every step the rows nearest to the cut count one by one, the others in groups of neighbours along the
+    normal; each step costs three passes.
+    """
+
+    univariate: ProjectionSplitter
+    n_rows: int = 1000
+
+    def wider(self) -> Sequence[LargeMarginSplitter]:
+        """Return nothing."""
+        return []
+
+    def search(
+        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
+    ) -> Asker[tuple[Frame, Split | None]]:
+        """Find the split of the fixed scale, then halve the scale until the normal settles."""
+        frame, split = yield from self.univariate.search(rows, root, least, rng)
+        if split is None:
+            return frame, None
+        assert isinstance(split.boundary, Hyperplane)
+        sigma, beta = split.facts["sigma"], split.facts["beta"]
+        direction = split.direction
+        cut = split.boundary.about(frame.mean).cut
+        n_iter = split.n_iter
+        status = split.status
+        for _ in range(HALVINGS):
+            near = around_cut(rows, frame, direction, cut, self.n_rows)
+            if near.gap > UNDERFLOW * sigma / 2.0:
+                break
+            sigma /= 2.0
+            end = widen(near.rows, direction, ConnectivityIndex(sigma, beta, normalized=False))
+            turned = math.acos(min(1.0, abs(float(end.point.direction @ direction))))
+            direction, cut = end.point.direction, end.point.index_value.cut
+            n_iter, status = n_iter + end.n_iter, end.status
+            if turned < SETTLED:
+                break
+        direction, sign = fix_sign(direction), 1.0 if fix_sign(direction) is direction else -1.0
+        near = around_cut(rows, frame, direction, sign * cut, self.n_rows)
+        if min(near.left, near.right) < least or not near.gap > 0.0:
+            return frame, split
+        weights, pivot = frame.weights(direction), (root or frame).mean
+        unit = 1.0 if self.univariate.standardize else float(np.linalg.norm(weights))
+        return frame, replace(
+            split,
+            boundary=Hyperplane(weights, pivot, near.middle + float(weights @ (frame.mean - pivot))),
+            direction=direction,
+            status=status,
+            n_iter=n_iter,
+            facts={"sigma": sigma, "beta": beta, "margin": near.gap / 2.0 / unit},
+        )
+
+
+@dataclass(frozen=True)
+class SeveralSplitter:
+    """Pursues lambda_2 in several directions at once over micro-clusters (Equation 26).
+
+    With `correlated` directions, which end as one, it goes on from there with the univariate search over all
+    rows. Otherwise the sides are told by the nearest micro-cluster in the projection: the second eigenvector
+    is known there, and only there (a hyperplane could not follow the boundary).
+    """
+
+    univariate: ProjectionSplitter
+    normalized: bool
+    similarity: str
+    n_directions: int
+    omega: float
+    sigma_factor: float
+    betas: tuple[float, ...]
+    least_share: float
+    n_microclusters: int
+    large_margin: bool = False
+
+    def wider(self) -> Sequence[SeveralSplitter]:
+        """Return nothing."""
+        return []
+
+    def search(
+        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
+    ) -> Asker[tuple[Frame, Split | None]]:
+        """Find the best split; one pass for the micro-clusters and one at the end, beside the moments."""
+        frame = yield from frame_of(rows, root, self.univariate.standardize)
+        if not (frame.inverse_scale > 0).any():
+            return frame, None
+        found = yield from principal(frame, self.n_directions + SPARE, rng)
+        useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
+        clusters = yield from microclusters(rows, frame, self.n_microclusters, rng)
+        if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):
+            return (yield from self.univariate.search(rows, root, least, rng))
+        n = min(self.n_directions, len(useful))
+        sigma = SIGMA * self.sigma_factor * math.sqrt(n) * float(found.deviations[0]) * frame.total**-0.2
+        ends = [self._pursue(clusters, useful[list(start)], sigma) for start in self._starts(len(useful), n)]
+        if self.omega < 0:
+            ones = np.array([_one(end.directions) for end in ends])
+            return (
+                yield from replace(self.univariate, init=frame.weights(ones)).search(rows, root, least, rng)
+            )
+        best = min(ends, key=lambda end: end.said.value)
+        if self.large_margin:
+            best, clusters = yield from self._shrink(rows, frame, best, clusters, rng)
+        return frame, (yield from self._finish(frame, best, clusters, least, (root or frame).mean))
+
+    def _starts(self, n_useful: int, n: int) -> list[tuple[int, ...]]:
+        """Return sets of principal components, the strongest first."""
+        sets = sorted(itertools.combinations(range(n_useful), n), key=lambda s: (sum(s), s))
+        return sets[: self.univariate.n_init]
+
+    def _pursue(self, clusters: MicroClusters, start: FloatArray, sigma: float) -> several.Directions:
+        return several.pursue(
+            clusters,
+            start,
+            [GraphConnectivity(sigma, beta, self.normalized, self.similarity) for beta in self.betas],
+            omega=self.omega,
+            least=self.least_share * float(clusters.weights.sum()),
+            tol=self.univariate.tol,
+            max_iter=self.univariate.max_iter,
+        )
+
+    def _shrink(
+        self,
+        rows: RowBlocks,
+        frame: Frame,
+        best: several.Directions,
+        clusters: MicroClusters,
+        rng: np.random.Generator,
+    ) -> Asker[tuple[several.Directions, MicroClusters]]:
+        """Halve sigma, with micro-clusters made anew in the projection, until the plane settles."""
+        for _ in range(HALVINGS):
+            finer = yield from microclusters(rows, frame, self.n_microclusters, rng, best.directions)
+            index = replace(best.index, sigma=best.index.sigma / 2.0)
+            objective = several.Objective(finer, index, self.omega)
+            end = several.descend(
+                objective, best.directions, tol=self.univariate.tol, max_iter=self.univariate.max_iter
+            )
+            if end.said.eigenvalue < RESOLVED * frame.total or _one_sided(end, finer, self.least_share):
+                break
+            turned = _angle(best.directions, end.directions)
+            best, clusters = replace(end, n_iter=best.n_iter + end.n_iter), finer
+            if turned < SETTLED_SEVERAL:
+                break
+        return best, clusters
+
+    def _finish(
+        self,
+        frame: Frame,
+        best: several.Directions,
+        clusters: MicroClusters,
+        least: float,
+        pivot: FloatArray,
+    ) -> Asker[Split | None]:
+        """Assign all rows to the nearest centre in the projection, and judge the split with their weights."""
+        centres = clusters.centres @ best.directions.T
+        ((mass, farthest),) = yield [CentreSum(frame, best.directions, centres)]
+        full = mass > 0
+        if full.sum() < 2:
+            return None
+        centres, mass = centres[full], mass[full]
+        said = best.index.evaluate(centres - mass @ centres / mass.sum(), mass)
+        right = said.mode > 0
+        if min(mass[right].sum(), mass[~right].sum()) < max(least, 1e-300):
+            return None
+        weights = frame.weights(best.directions)
+        boundary = NearestCentre(weights, frame.mean, centres, right)
+        direction = boundary._line[0] @ best.directions
+        if fix_sign(direction) is not direction:
+            boundary, direction = replace(boundary, right=~right), -direction
+        diameter = float(np.linalg.norm(np.ptp(centres, axis=0)))
+        quality = 1.0 - said.eigenvalue / (1.0 if self.normalized else frame.total)
+        return Split(
+            boundary=boundary.about(pivot),
+            direction=direction / float(np.linalg.norm(direction)),
+            method="spectral connectivity in several directions",
+            value=said.eigenvalue,
+            quality=min(max(quality, 0.0), 1.0),
+            gradient_norm=best.gradient_norm,
+            status=best.status,
+            n_iter=max(1, best.n_iter),
+            facts={
+                "sigma": best.index.sigma,
+                "beta": best.index.beta,
+                "microclusters": float(len(centres)),
+                "microcluster_error_bound": best.index.error_bound(float(farthest[0]), diameter),
+            },
+        )
+
+
+def _one(directions: FloatArray) -> FloatArray:
+    """Return the common direction of almost parallel ones."""
+    return np.asarray(np.linalg.svd(directions, full_matrices=False)[2][0])
+
+
+def _angle(old: FloatArray, new: FloatArray) -> float:
+    """Return the largest angle between two subspaces."""
+    a, b = np.linalg.qr(old.T)[0], np.linalg.qr(new.T)[0]
+    return math.acos(min(1.0, float(np.linalg.svd(a.T @ b)[1].min())))
+
+
+def _one_sided(end: several.Directions, clusters: MicroClusters, share: float) -> bool:
+    right = float(clusters.weights[end.right].sum())
+    total = float(clusters.weights.sum())
+    return min(right, total - right) < share * total
