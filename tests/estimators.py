@@ -1,4 +1,6 @@
-"""Every public estimator, found by itself: tests that are written for one hold for all."""
+"""Every public estimator, found by itself, and its ways that differ in kind: tests for one hold for all."""
+
+from functools import partial
 
 import ravine
 
@@ -6,4 +8,9 @@ ESTIMATORS = {
     name: getattr(ravine, name)
     for name in ravine.__all__
     if isinstance(getattr(ravine, name), type) and hasattr(getattr(ravine, name), "fit")
+}
+ESTIMATORS |= {
+    "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
+    "correlated": partial(ravine.SpectralConnectivity, projection="correlated"),
+    "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
 }

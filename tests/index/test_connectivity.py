@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh
 
 from ravine.index import connectivity_kernels as kernels
-from ravine.index.connectivity import ConnectivityIndex
-from tests.index.test_every_index import make_profile, seen
+from ravine.index.connectivity import ConnectivityIndex, draw_in
+from tests.index.test_every_index import make_profile
 
 
 def dense(points, mass, s, normalized):
@@ -69,19 +69,29 @@ def test_points_very_close_together_do_no_harm():
 
 
 def test_the_contraction_is_continuous_and_draws_outliers_in():
-    profile = seen(np.concatenate([np.linspace(-1, 1, 200), [30.0]]), np.ones(201))
-    index = ConnectivityIndex(0.3, beta=2.0)
-    moved, steep, by_std = index.contract(profile)
-    edge = 2.0 * profile.std
-    inside = np.abs(profile.points) <= edge
-    np.testing.assert_array_equal(moved[inside], profile.points[inside])
-    assert edge < moved[-1] < edge + 0.1 * (profile.points[-1] - edge)
+    points = np.concatenate([np.linspace(-1, 1, 200), [30.0]])
+    moved, steep, by_edge = draw_in(points, np.array(0.8), 0.3)
+    inside = np.abs(points) <= 0.8
+    np.testing.assert_array_equal(moved[inside], points[inside])
+    assert np.abs(moved[~inside][:-1]).max() < 0.8 + 0.2 * 0.2
+    assert 0.8 < moved[-1] < 0.8 + 0.1 * (30.0 - 0.8)
     assert steep[-1] < 0.02
-    assert by_std[-1] == pytest.approx(2.0 * (1 - steep[-1]))
+    assert by_edge[-1] == pytest.approx(1 - steep[-1])
 
 
-def test_balance_is_what_makes_a_cut_valid():
+@pytest.mark.parametrize("normalized", [True, False])
+def test_the_error_of_stand_ins_is_within_its_bound(normalized):
     rng = np.random.default_rng(0)
-    profile = seen(np.concatenate([rng.normal(0, 1, 190), rng.normal(12, 1, 10)]), np.ones(200))
-    assert ConnectivityIndex(0.3, beta=6.0, least_share=0.01).evaluate(profile).valid
-    assert not ConnectivityIndex(0.3, beta=6.0, least_share=0.25).evaluate(profile).valid
+    points = np.sort(np.concatenate([rng.normal(-2, 0.7, 150), rng.normal(2, 0.7, 150)]))
+    width = 0.05
+    bins = np.floor(points / width)
+    stand_ins = np.array([points[bins == b].mean() for b in np.unique(bins)])
+    mass = np.array([(bins == b).sum() for b in np.unique(bins)], dtype=float)
+    index = ConnectivityIndex(0.5, beta=1e6, normalized=normalized)
+    log_theta, _ = kernels.connectivity(stand_ins, mass, 0.5, normalized, np.empty(len(mass)))
+    theta = np.exp(log_theta)
+    found = theta / (1 + theta) if normalized else theta
+    exact = dense(points, np.ones(300), 0.5, normalized)
+    bound = index.error_bound(width)
+    assert abs(found - exact) <= bound * exact
+    assert bound < 0.5

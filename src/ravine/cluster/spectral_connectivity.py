@@ -187,7 +187,7 @@ class SpectralConnectivity(TreeClusterer):
         usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
         n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)
         if projection == "univariate" and similarity in ("auto", "laplace"):
-            return LargeMarginSplitter(univariate) if self.large_margin else univariate
+            return LargeMarginSplitter(univariate, share) if self.large_margin else univariate
         return SeveralSplitter(
             univariate,
             normalized,

@@ -137,12 +137,12 @@ class _StretchSum(Additive):
 class AroundCut:
     """Rows near a cut one by one, the others in stretches along its normal; standardised, about the mean.
 
-    `left` and `right` are the weights of the sides, `gap` the distance between the rows next to the cut.
+    `smaller` is the weight of the lighter side, `gap` the distance between the rows next to the cut and
+    `middle` the place halfway between them.
     """
 
     rows: MicroClusters
-    left: float
-    right: float
+    smaller: float
     gap: float
     middle: float
 
@@ -171,6 +171,6 @@ def around_cut(rows: RowBlocks, frame: Frame, direction: FloatArray, cut: float,
     )
     gap = float(above[0] - below[-1]) if len(below) and len(above) else 0.0
     middle = float(below[-1] / 2 + above[0] / 2) if gap else cut
-    left, right = (float(weights[counted & side].sum()) for side in (points <= cut, points > cut))
+    smaller = min(float(weights[side].sum()) for side in (points <= cut, points > cut))
     each = np.concatenate([near.map(lambda block: block.weights), mass[full]])
-    return AroundCut(MicroClusters(centres, each), left, right, gap, middle)
+    return AroundCut(MicroClusters(centres, each), smaller, gap, middle)

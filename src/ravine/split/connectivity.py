@@ -73,11 +73,13 @@ class LargeMarginSplitter:
     """Follows sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
     At every step the rows nearest to the cut count one by one, the others in groups of neighbours along the
-    normal; each step costs three passes.
+    normal; each step costs three passes. A step that leaves less than `least_share` of the weight on one side
+    is not taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges.
     """
 
     univariate: ProjectionSplitter
-    n_rows: int = 1000
+    least_share: float
+    n_rows: int = 400
 
     def wider(self) -> Sequence[LargeMarginSplitter]:
         """Return nothing."""
@@ -96,26 +98,29 @@ class LargeMarginSplitter:
         cut = split.boundary.about(frame.mean).cut
         n_iter = split.n_iter
         status = split.status
+        near = around_cut(rows, frame, direction, cut, self.n_rows)
+        balance = min(near.smaller, self.least_share * frame.total)
         for _ in range(HALVINGS):
-            near = around_cut(rows, frame, direction, cut, self.n_rows)
             if near.gap > UNDERFLOW * sigma / 2.0:
                 break
-            sigma /= 2.0
-            end = widen(near.rows, direction, ConnectivityIndex(sigma, beta, normalized=False))
-            turned = math.acos(min(1.0, abs(float(end.point.direction @ direction))))
-            direction, cut = end.point.direction, end.point.index_value.cut
+            end = widen(near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False))
+            point = end.point
+            trial = around_cut(rows, frame, point.direction, point.index_value.cut, self.n_rows)
+            if trial.smaller < balance:
+                break
+            turned = math.acos(min(1.0, abs(float(point.direction @ direction))))
+            near, sigma, direction, cut = trial, sigma / 2.0, point.direction, point.index_value.cut
             n_iter, status = n_iter + end.n_iter, end.status
             if turned < SETTLED:
                 break
         direction, sign = fix_sign(direction), 1.0 if fix_sign(direction) is direction else -1.0
-        near = around_cut(rows, frame, direction, sign * cut, self.n_rows)
-        if min(near.left, near.right) < least or not near.gap > 0.0:
+        if near.smaller < least or not near.gap > 0.0:
             return frame, split
         weights, pivot = frame.weights(direction), (root or frame).mean
         unit = 1.0 if self.univariate.standardize else float(np.linalg.norm(weights))
         return frame, replace(
             split,
-            boundary=Hyperplane(weights, pivot, near.middle + float(weights @ (frame.mean - pivot))),
+            boundary=Hyperplane(weights, pivot, sign * near.middle + float(weights @ (frame.mean - pivot))),
             direction=direction,
             status=status,
             n_iter=n_iter,

@@ -1,0 +1,97 @@
+"""Connectivity in several dimensions against eigenproblems over all rows, the path form and differences."""
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+
+from ravine.index.base import Profile
+from ravine.index.connectivity import ConnectivityIndex
+from ravine.index.graph import SIMILARITIES, GraphConnectivity
+
+KERNELS = {
+    "laplace": lambda x: np.exp(-x),
+    "near-laplace": lambda x: (x / 0.1 + 1) ** 0.1 * np.exp(-x),
+    "gaussian": lambda x: np.exp(-(x**2) / 2),
+}
+
+
+def two_groups(seed=0, n=40):
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((n, 2))
+    points[: n // 2, 0] += 3.0
+    mass = rng.integers(1, 4, n).astype(float)
+    return points - mass @ points / mass.sum(), mass
+
+
+def eigenvalue_over_rows(points, mass, index):
+    """The second eigenvalue with every row written out, without any contraction."""
+    rows = np.repeat(points, mass.astype(int), axis=0)
+    distance = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2))
+    K = KERNELS[index.similarity](distance / index.sigma)
+    degree = K.sum(axis=1)
+    if index.normalized:
+        return eigh(np.eye(len(rows)) - K / np.sqrt(np.outer(degree, degree)), eigvals_only=True)[1]
+    return eigh(np.diag(degree) - K, eigvals_only=True)[1]
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_weighted_points_are_repeated_rows(similarity, normalized):
+    points, mass = two_groups()
+    index = GraphConnectivity(0.8, 1e6, normalized, similarity)
+    found = index.evaluate(points, mass)
+    expected = eigenvalue_over_rows(points, mass, index)
+    assert found.eigenvalue == pytest.approx(expected, rel=1e-9)
+    theta = expected / (1 - expected) if normalized else expected
+    assert found.value == pytest.approx(np.log(theta), rel=1e-9)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("beta", [0.8, 10.0])
+def test_the_slopes_are_those_of_finite_differences(similarity, normalized, beta):
+    points, mass = two_groups(1)
+    index = GraphConnectivity(0.7, beta, normalized, similarity)
+    said = index.evaluate(points, mass)
+    assert said.multiplicity == 1
+    way = np.random.default_rng(2).standard_normal(points.shape)
+    step = 1e-6
+    ahead, back = (index.evaluate(points + s * step * way, mass).value for s in (1, -1))
+    assert (said.slopes[0, 0] * way).sum() == pytest.approx((ahead - back) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_on_a_line_it_is_the_path_form(normalized):
+    points = np.sort(two_groups(3)[0][:, 0])
+    points -= points.mean()
+    mass = np.ones(len(points))
+    graph = GraphConnectivity(0.6, 1.0, normalized, "laplace").evaluate(points[:, None], mass)
+    profile = Profile(points, mass, mass.sum(), float(points.std()))
+    line = ConnectivityIndex(0.6, 1.0, normalized).evaluate(profile)
+    assert graph.value == pytest.approx(line.value, rel=1e-8)
+    assert (np.diff(np.sign(graph.mode)) != 0).sum() == 1
+    assert (points[graph.mode > 0].min() > line.cut) or (points[graph.mode > 0].max() < line.cut)
+
+
+def test_an_equilateral_triangle_has_a_repeated_eigenvalue():
+    corners = np.array([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(3) / 3])
+    for normalized in (True, False):
+        said = GraphConnectivity(0.5, 1e6, normalized).evaluate(corners, np.ones(3))
+        assert said.multiplicity == 2
+        assert said.slopes.shape == (2, 2, 3, 2)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_the_error_of_micro_clusters_is_within_its_bound(similarity, normalized):
+    rng = np.random.default_rng(4)
+    centres, mass = two_groups(5, 20)
+    rows = np.repeat(centres, 3, axis=0)
+    shift = rng.standard_normal(rows.shape)
+    radius = 0.03
+    rows += radius * shift / np.linalg.norm(shift, axis=1, keepdims=True)
+    index = GraphConnectivity(0.9, 1e6, normalized, similarity)
+    exact = eigenvalue_over_rows(rows, np.ones(len(rows)), index)
+    found = index.evaluate(centres, np.full(20, 3.0)).eigenvalue
+    diameter = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2)).max()
+    assert abs(found - exact) <= index.error_bound(radius, diameter) * exact

@@ -1,0 +1,86 @@
+"""The pursuit in several directions: its gradient, its penalty, and the way off a repeated eigenvalue."""
+
+import numpy as np
+import pytest
+
+from ravine.data.microclusters import MicroClusters
+from ravine.index.graph import GraphConnectivity
+from ravine.optimise.several import Objective, descend, leave_coalescence, pursue
+
+
+def clusters(seed=0, d=5):
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((30, d))
+    centres[:12, 1] += 4.0
+    weights = rng.integers(1, 5, 30).astype(float)
+    return MicroClusters(centres - weights @ centres / weights.sum(), weights)
+
+
+@pytest.mark.parametrize("omega", [1.0, -0.5])
+def test_value_and_gradient_with_the_penalty(omega):
+    rng = np.random.default_rng(1)
+    objective = Objective(clusters(), GraphConnectivity(0.8, 1.5), omega)
+    free = rng.standard_normal((2, 5))
+    value, gradient = objective.of_free(free.ravel(), free.shape)
+    unit = free / np.linalg.norm(free, axis=1, keepdims=True)
+    graph = objective.index.evaluate(objective.clusters.centres @ unit.T, objective.clusters.weights).value
+    assert value == pytest.approx(graph + 2 * omega * (unit[0] @ unit[1]) ** 2, rel=1e-12)
+    way = rng.standard_normal(10)
+    ahead, back = (objective.of_free(free.ravel() + s * 1e-6 * way, free.shape)[0] for s in (1, -1))
+    assert gradient @ way == pytest.approx((ahead - back) / 2e-6, rel=1e-5)
+
+
+def test_orthogonal_and_correlated_directions():
+    start = np.random.default_rng(3).standard_normal((2, 5))
+    index = GraphConnectivity(0.8, 1.5)
+    apart, one = (
+        descend(Objective(clusters(), index, omega), start, tol=1e-3, max_iter=100).directions
+        for omega in (3.0, -3.0)
+    )
+    assert abs(apart[0] @ apart[1]) < 0.1
+    assert abs(one[0] @ one[1]) > 0.99
+
+
+def triangle():
+    """Three tight groups on an equilateral triangle, and a third column that tells one of them apart."""
+    corners = np.array([[np.cos(a), np.sin(a), 0.0] for a in 2 * np.pi * np.arange(3) / 3])
+    corners[:, 2] = [1.0, -0.5, -0.5]
+    return MicroClusters(corners, np.ones(3))
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_a_descent_leaves_a_repeated_eigenvalue(normalized):
+    plane = np.eye(3)[:2]
+    objective = Objective(triangle(), GraphConnectivity(0.5, 1e6, normalized), omega=1.0)
+    said, value, gradients = objective.look(plane)
+    assert said.multiplicity == 2
+    off = leave_coalescence(objective, plane, value, gradients)
+    assert off is not None
+    assert objective.look(off)[1] < value
+    end = descend(objective, plane, tol=1e-4, max_iter=100)
+    assert end.n_escapes >= 1
+    assert end.value < value - 0.1
+    assert end.said.multiplicity == 1
+
+
+def test_a_repeated_eigenvalue_that_nothing_lowers_is_an_end():
+    corners = triangle().centres[:, :2]
+    objective = Objective(MicroClusters(corners, np.ones(3)), GraphConnectivity(0.5, 1e6), omega=50.0)
+    end = descend(objective, np.eye(2), tol=1e-4, max_iter=100)
+    assert end.said.multiplicity == 2
+    assert end.value == pytest.approx(objective.look(np.eye(2))[1])
+
+
+def test_beta_is_lowered_until_the_sides_are_balanced():
+    rng = np.random.default_rng(0)
+    centres = np.concatenate([rng.normal(0, 0.3, (40, 3)), rng.normal(0, 0.3, (40, 3)) + [2.0, 0, 0]])
+    centres[0, 1] = 15.0
+    rows = MicroClusters(centres - centres.mean(axis=0), np.ones(80))
+    indices = [GraphConnectivity(0.3, beta) for beta in (8.0, 1.0)]
+    start = np.eye(3)[:2]
+    loose = pursue(rows, start, indices, omega=1.0, least=0.0, tol=1e-3, max_iter=50)
+    assert loose.index.beta == 8.0
+    assert loose.right.sum() in (1, 79)
+    balanced = pursue(rows, start, indices, omega=1.0, least=20.0, tol=1e-3, max_iter=50)
+    assert balanced.index.beta == 1.0
+    assert 30 <= balanced.right.sum() <= 50
