@@ -11,6 +11,5 @@ ESTIMATORS = {
 }
 ESTIMATORS |= {
     "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
-    "correlated": partial(ravine.SpectralConnectivity, projection="correlated"),
     "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
 }

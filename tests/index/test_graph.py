@@ -85,7 +85,7 @@ def test_an_equilateral_triangle_has_a_repeated_eigenvalue():
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_the_error_of_micro_clusters_is_within_its_bound(similarity, normalized):
     rng = np.random.default_rng(4)
-    centres, mass = two_groups(5, 20)
+    centres, _ = two_groups(5, 20)
     rows = np.repeat(centres, 3, axis=0)
     shift = rng.standard_normal(rows.shape)
     radius = 0.03

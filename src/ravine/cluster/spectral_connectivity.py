@@ -170,7 +170,9 @@ class SpectralConnectivity(TreeClusterer):
             )
         similarity = check_choice("similarity", self.similarity, ("auto", *SIMILARITIES))
         betas = BETAS if self.beta == "auto" else (check_real("beta", self.beta, 0, or_else='"auto"'),)
-        share = 0.5 / (2 if self.n_clusters == "auto" else check_int("n_clusters", self.n_clusters, 1))
+        share = 0.5 / (
+            2 if self.n_clusters == "auto" else check_int("n_clusters", self.n_clusters, 1, or_else='"auto"')
+        )
         factor = check_real("sigma_factor", self.sigma_factor, 0)
         univariate = ProjectionSplitter(
             ConnectivityFamily(normalized, factor, betas, share),

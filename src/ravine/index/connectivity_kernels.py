@@ -80,7 +80,7 @@ def standard_eigenvalue(mass, degree, c, y):
     theta falls as lambda grows, so the difference has one zero, found by false position (Illinois rule).
     """
     low = 0.0
-    above = smallest_mode(mass * degree, c, y)
+    above = smallest_mode(mass, c, y)
     high = min(above, np.min(degree) * (1.0 - 1e-12))
     below = smallest_mode(mass * degree / (degree - high), c, y) - high
     side = 0

@@ -97,7 +97,8 @@ class NearestCentre:
                 np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
                 for side in (self.centres[~self.right], self.centres[self.right])
             ]
-            out[a : a + BLOCK] = (near[0] - near[1]) / 2
+            with np.errstate(invalid="ignore"):  # a row that is not finite has no distance
+                out[a : a + BLOCK] = (near[0] - near[1]) / 2
         return out
 
     def signed_distance(self, rows: RowBlocks) -> FloatArray:

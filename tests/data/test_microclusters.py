@@ -1,0 +1,80 @@
+"""Micro-clusters stand for all rows: their weight and mean are those of the rows."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import frame_of
+from ravine.data.microclusters import CentreSum, around_cut, microclusters
+
+
+def blocks(n=3000, d=3, weighted=True, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * [1.0, 5.0, 0.1] + 7.0
+    weights = rng.integers(0, 3, n).astype(float) if weighted else None
+    rows = ArrayBlocks(X, weights)
+    return rows, drive(rows, frame_of(rows, None, True)), X, np.ones(n) if weights is None else weights
+
+
+@pytest.mark.parametrize("directions", [None, np.eye(3)[:1]])
+def test_they_have_the_weight_and_the_mean_of_the_rows(directions):
+    rows, frame, _, weights = blocks()
+    found = drive(rows, microclusters(rows, frame, 40, np.random.default_rng(0), directions))
+    assert 30 <= len(found.weights) <= 40
+    assert found.weights.sum() == pytest.approx(weights.sum())
+    np.testing.assert_allclose(found.weights @ found.centres, 0.0, atol=1e-8)
+
+
+def test_in_a_projection_they_are_stretches_of_it():
+    rows, frame, X, _ = blocks(weighted=False)
+    found = drive(rows, microclusters(rows, frame, 30, np.random.default_rng(0), np.eye(3)[:1]))
+    Z = (X - frame.mean) * frame.inverse_scale
+    nearest = np.abs(Z[:, :1] - found.centres[:, 0]).argmin(axis=1)
+    assert np.abs(Z[:, 0] - found.centres[nearest, 0]).mean() < 0.05
+    assert np.abs(found.centres[:, 1]).max() < 1.5
+
+
+def test_few_rows_are_their_own():
+    rows, frame, X, weights = blocks(n=25)
+    found = drive(rows, microclusters(rows, frame, 40, np.random.default_rng(0)))
+    counted = weights > 0
+    np.testing.assert_allclose(found.centres, ((X - frame.mean) * frame.inverse_scale)[counted])
+    np.testing.assert_array_equal(found.weights, weights[counted])
+
+
+def test_sparse_rows_give_the_same():
+    rows, frame, X, weights = blocks()
+    other = ArrayBlocks(sparse.csr_array(X), weights)
+    dense, thin = (
+        drive(each, microclusters(each, frame, 20, np.random.default_rng(0))) for each in (rows, other)
+    )
+    np.testing.assert_allclose(dense.centres, thin.centres, atol=1e-8)
+
+
+def test_the_weights_of_centres_and_the_largest_distance():
+    rows, frame, X, weights = blocks(n=500)
+    directions, centres = np.eye(3)[:2], np.random.default_rng(1).standard_normal((7, 2))
+    ((mass, farthest),) = rows.pass_over([CentreSum(frame, directions, centres)])
+    Z = ((X - frame.mean) * frame.inverse_scale)[:, :2]
+    distance = np.sqrt(((Z[:, None] - centres) ** 2).sum(axis=2))
+    np.testing.assert_allclose(mass, np.bincount(distance.argmin(axis=1), weights, 7))
+    assert farthest[0] == pytest.approx(distance.min(axis=1)[weights > 0].max())
+
+
+def test_around_a_cut_the_nearest_rows_are_there_one_by_one():
+    rows, frame, X, weights = blocks()
+    direction = np.array([0.6, 0.8, 0.0])
+    near = around_cut(rows, frame, direction, 0.3, 100)
+    points = ((X - frame.mean) * frame.inverse_scale) @ direction
+    counted = weights > 0
+    left, right = points[counted & (points <= 0.3)], points[counted & (points > 0.3)]
+    assert near.gap == pytest.approx(right.min() - left.max())
+    assert near.middle == pytest.approx((right.min() + left.max()) / 2)
+    assert near.smaller == pytest.approx(min(weights[points <= 0.3].sum(), weights[points > 0.3].sum()))
+    assert near.rows.weights.sum() == pytest.approx(weights.sum())
+    np.testing.assert_allclose(near.rows.weights @ near.rows.centres, 0.0, atol=1e-8)
+    found = near.rows.centres @ direction
+    for row in [*np.sort(left)[-25:], *np.sort(right)[:25]]:
+        assert np.abs(found - row).min() < 1e-9
+    assert len(found) <= 110

@@ -1,0 +1,134 @@
+"""Splits by spectral connectivity: exact figures, balance, several directions, large margins."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+from sklearn.metrics import adjusted_rand_score
+from sklearn.svm import SVC
+
+import ravine
+from ravine import RavineError, SpectralConnectivity
+from ravine.split.hyperplane import Hyperplane, NearestCentre
+from tests.index.test_connectivity import dense
+
+
+@pytest.mark.parametrize("laplacian", ["normalized", "standard"])
+def test_the_eigenvalue_is_that_over_all_rows_within_the_reported_bound(laplacian):
+    X = load_iris().data
+    model = SpectralConnectivity(2, laplacian=laplacian, beta=50.0).fit(X)
+    split = model.tree_.splits[0]
+    points = np.sort(split.boundary.signed_distance(model.tree_.rows(X)))
+    normalized = laplacian == "normalized"
+    exact = dense(points, np.ones(150), split.facts["sigma"], normalized)
+    found = split.value / (1 + split.value) if normalized else split.value
+    assert abs(found - exact) <= split.facts["binning_error_bound"] * exact
+    assert split.facts["binning_error_bound"] < 0.1
+
+
+def outlying(seed=0):
+    """Two groups, and a few rows far away."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 4))
+    X[:140, 0] += 6.0
+    X[:6, 1] += 60.0
+    return X, np.arange(300) < 140
+
+
+@pytest.mark.parametrize("projection", ["univariate", "orthogonal", "correlated"])
+def test_beta_is_lowered_until_the_sides_are_balanced(projection):
+    X, truth = outlying()
+    wide = SpectralConnectivity(2, projection=projection, beta=8.0).fit(X)
+    assert np.bincount(wide.labels_).min() < 20
+    balanced = SpectralConnectivity(2, projection=projection).fit(X)
+    assert np.bincount(balanced.labels_).min() >= 300 / 4
+    assert adjusted_rand_score(truth, balanced.labels_) > 0.9
+
+
+@pytest.mark.parametrize(("n", "d"), [(150, 2), (150, 8), (2000, 4)])
+def test_the_large_margin_is_that_of_a_hard_margin_machine(n, d):
+    rng = np.random.default_rng(d)
+    normal = rng.standard_normal(d)
+    normal /= np.linalg.norm(normal)
+    X = rng.standard_normal((n, d))
+    X += np.outer(np.sign(X @ normal), normal)
+    model = SpectralConnectivity(2, large_margin=True, standardize=False).fit(X)
+    machine = SVC(kernel="linear", C=1e8).fit(X, model.labels_)
+    margin = 1 / np.linalg.norm(machine.coef_)
+    assert model.tree_.splits[0].facts["margin"] == pytest.approx(margin, rel=0.01)
+    distances = np.abs(model.decision_function(X)) / np.linalg.norm(model.tree_.splits[0].boundary.weights)
+    assert distances.min() == pytest.approx(margin, rel=0.01)
+
+
+def test_a_large_margin_keeps_the_balance():
+    model = SpectralConnectivity(2, large_margin=True).fit(load_breast_cancer().data)
+    assert np.bincount(model.labels_).min() >= 569 / 4
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(400, noise=0.04, random_state=0)
+    noise = 0.05 * np.random.default_rng(0).standard_normal((400, 3))
+    return np.hstack([X, noise]), y
+
+
+@pytest.fixture(scope="module")
+def curved(moons):
+    return SpectralConnectivity(2, projection="orthogonal", standardize=False, sigma_factor=0.4).fit(moons[0])
+
+
+def test_orthogonal_directions_follow_a_boundary_that_no_hyperplane_does(moons, curved):
+    X, y = moons
+    assert isinstance(curved.tree_.splits[0].boundary, NearestCentre)
+    straight = SpectralConnectivity(2, standardize=False).fit(X)
+    assert adjusted_rand_score(y, curved.labels_) > 0.95
+    assert adjusted_rand_score(y, straight.labels_) < 0.8
+
+
+def test_several_directions_predict_their_labels_everywhere(moons, curved, tmp_path):
+    X = moons[0]
+    np.testing.assert_array_equal(curved.predict(X), curved.labels_)
+    np.testing.assert_array_equal(curved.predict(sparse.csr_array(X)), curved.labels_)
+    np.testing.assert_array_equal(curved.predict_proba(X).argmax(axis=1), curved.labels_)
+    path = tmp_path / "curved.ravine"
+    ravine.save(curved, path)
+    np.testing.assert_array_equal(ravine.load(path).predict(X), curved.labels_)
+    again = ravine.ClusterTree.from_json(curved.tree_.to_json())
+    np.testing.assert_array_equal(again.predict(X), curved.labels_)
+
+
+def test_several_directions_have_no_sql_and_say_so(curved):
+    with pytest.raises(RavineError, match="no SQL"):
+        curved.tree_.export_sql("rows", columns=list("abcde"))
+
+
+def test_several_directions_can_be_grafted_and_simplified(moons, curved):
+    X = moons[0]
+    tree = SpectralConnectivity(2).fit(X).tree_.resplit(1, curved, X)
+    assert tree.predict(X).max() == 2
+    plain = SpectralConnectivity(2, projection="orthogonal").fit(load_iris().data).tree_
+    simpler = plain.simplify(load_iris().data, max_features=2)
+    assert isinstance(simpler.splits[0].boundary, Hyperplane)
+
+
+@pytest.mark.parametrize("similarity", ["near-laplace", "gaussian"])
+def test_other_similarities_on_one_direction_go_by_micro_clusters(similarity):
+    model = SpectralConnectivity(2, similarity=similarity).fit(load_iris().data)
+    assert sorted(np.bincount(model.labels_)) == [50, 100]
+    assert "microcluster_error_bound" in model.tree_.splits[0].facts
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"laplacian": "none"}, "laplacian has to be one of"),
+        ({"projection": "bivariate"}, "projection has to be one of"),
+        ({"beta": -1.0}, 'beta has to be a number above 0 or "auto"'),
+        ({"n_microclusters": 2}, "n_microclusters has to be"),
+        ({"similarity": "cosine"}, "similarity has to be one of"),
+        ({"projection": "correlated", "large_margin": True}, "large_margin goes with"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ravine.InvalidInputError, match=message):
+        SpectralConnectivity(2, **parameters).fit(load_iris().data)
