@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
     from ravine.view.explain import explain
+    from ravine.view.report import report
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ _HOMES = {
     "RavineError": "ravine._validate",
     "explain": "ravine.view.explain",
     "load": "ravine.tree.store",
+    "report": "ravine.view.report",
     "save": "ravine.tree.store",
 }
 
@@ -41,6 +43,7 @@ __all__ = [
     "RavineError",
     "explain",
     "load",
+    "report",
     "save",
 ]
 
