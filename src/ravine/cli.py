@@ -307,7 +307,3 @@ def _fail(sentence: str, code: int, debug: bool) -> int:
         traceback.print_exc()
     print(f"ravine: error: {sentence}", file=sys.stderr)
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -447,13 +447,19 @@ def run_compare(arguments: Namespace) -> None:
         print(json.dumps(found))
         return
     titles = ["method", "quality", "n_clusters", "seconds", *_score_names(found)]
-    print("  ".join(f"{title:>12}" if i else f"{title:<24}" for i, title in enumerate(titles)))
-    for entry in found:
-        cells = [
-            f"{entry[title]:>12.3f}" if title != "n_clusters" else f"{entry[title]:>12}"
-            for title in titles[1:]
-        ]
-        print("  ".join([f"{entry['method']:<24}", *cells]))
+    rows = [[_cell(entry[title]) for title in titles] for entry in found]
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for row in [titles, *rows]:
+        print(
+            "  ".join(
+                f"{cell:<{w}}" if i == 0 else f"{cell:>{w}}"
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
+        )
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _score_names(found: Sequence[dict[str, Any]]) -> list[str]:

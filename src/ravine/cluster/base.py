@@ -242,6 +242,17 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 stacklevel=3,
             )
 
+    def _repr_html_inner(self) -> str:
+        """Show the tree below scikit-learn's own view of the estimator, once there is one."""
+        shown: str = super()._repr_html_inner()
+        return shown + self.tree_._repr_html_() if hasattr(self, "tree_") else shown
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -346,6 +346,11 @@ class ClusterTree:
 
         return export.text(self, feature_names, n_features)
 
+    def _repr_html_(self) -> str:
+        from ravine.tree import export
+
+        return export.html(self)
+
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row a node."""
         from ravine.tree import export
