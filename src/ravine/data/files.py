@@ -253,7 +253,7 @@ def _csv(path: Path, delimiter: str | None, encoding: str | None) -> _Csv:
         records = list(itertools.islice((record for record in reader if record), PEEK_ROWS + 1))
     if not records:
         raise InvalidInputError(f"{path} is empty")
-    has_header = not all(_number(text) is not None for text in records[0])
+    has_header = _names_columns(records[0])
     names = [name.strip() for name in records[0]]
     if not has_header:
         names = [f"x{j}" for j in range(len(records[0]))]
@@ -264,6 +264,12 @@ def _csv(path: Path, delimiter: str | None, encoding: str | None) -> _Csv:
     columns = zip(*body, strict=True)
     numeric = frozenset(name for name, texts in zip(names, columns, strict=False) if _holds_numbers(texts))
     return _Csv(path, delimiter, encoding, names, has_header, numeric)
+
+
+def _names_columns(first: Sequence[str]) -> bool:
+    """Whether a first line is one of names: not all numbers, or 0, 1, 2, ... as pandas numbers columns."""
+    counted = [str(j) for j in range(len(first))]
+    return any(_number(text) is None for text in first) or (len(first) > 1 and list(first) == counted)
 
 
 @dataclass(frozen=True)

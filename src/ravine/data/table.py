@@ -114,6 +114,8 @@ def read_table(source: Source, path: Path, choice: Choice) -> Table:
         else:
             left_out.append(name)
     notes = []
+    if not getattr(source, "has_header", True):
+        notes.append("the first line holds numbers, so it is a row, and the columns are called x0, x1, ...")
     if left_out:
         few = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
         notes.append(

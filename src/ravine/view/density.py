@@ -46,8 +46,9 @@ class SpreadSum:
             for node, here, distance in distances_on_the_way(request.tree, rows):
                 weight = rows.weights[here]
                 moments[:, node] += weight.sum(), weight @ distance, weight @ distance**2
-                low[node] = min(low[node], distance.min())
-                high[node] = max(high[node], distance.max())
+                counted = distance[weight > 0]
+                low[node] = min(low[node], counted.min(initial=np.inf))
+                high[node] = max(high[node], counted.max(initial=-np.inf))
 
     def merge(self, left: Answer, right: Answer) -> Answer:
         """Add the moments and join the ranges."""
