@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
@@ -99,6 +100,11 @@ def _percent(share: float) -> str:
 
 def _share(part: float, whole: float) -> str:
     return "under 1\u00a0%" if 0 < part < 0.01 * whole else _percent(part / whole if whole > 0 else 0.0)
+
+
+def _name(feature: str) -> str:
+    """Return a column's name, which may be broken where its words end."""
+    return re.sub(r"([_/.=\-])", r"\1<wbr>", escape(feature))
 
 
 def _chip(label: int) -> str:
@@ -212,7 +218,7 @@ def _clusters(facts: Facts) -> str:
         name = f'aria-label="Cluster {cluster.label}"'
         traits = ", ".join(
             f'<span class="{"up" if t.difference > 0 else "down"}">'
-            f"{'high' if t.difference > 0 else 'low'} {escape(t.feature)}</span>"
+            f"{'high' if t.difference > 0 else 'low'} {_name(t.feature)}</span>"
             for t in cluster.traits[:3]
             if t.difference
         )
@@ -251,7 +257,7 @@ def _tree(facts: Facts) -> str:
 def _split(facts: Facts, node: int) -> str:
     split, words = facts.tree.splits[node], facts.explained.splits[node]
     assert split is not None
-    top = ", ".join(escape(driver.feature) for driver in words.drivers[:2]) or "a hyperplane"
+    top = ", ".join(_name(driver.feature) for driver in words.drivers[:2]) or "a hyperplane"
     seen = facts.seen.get(node)
     summary = "" if seen is None else draw.spark(seen)
     summary += (
@@ -280,7 +286,7 @@ def _drivers(words: SplitExplanation) -> str:
     widest = max([d.contribution for d in shown] + [1e-9])
     rows = [
         (
-            escape(d.feature),
+            _name(d.feature),
             _number(d.left_mean),
             _number(d.right_mean),
             _percent(d.contribution),
@@ -349,7 +355,7 @@ def _profile(facts: Facts, cluster: ClusterExplanation) -> str:
     widest = max([abs(t.difference) for t in traits] + [1e-9])
     rows = [
         (
-            escape(t.feature),
+            _name(t.feature),
             _number(t.mean),
             _number(t.rest_mean),
             f'<span class="side"><i class="{"plus" if t.difference > 0 else "minus"}" '
@@ -377,7 +383,7 @@ def _typical(facts: Facts, cluster: ClusterExplanation) -> str:
         for name, values in facts.exemplars[cluster.label]
     ]
     caption = "Typical rows: the nearest to the middle of the cluster"
-    return _table("exemplars", caption, ["row", *(f"#{escape(name)}" for name in shown)], rows)
+    return _table("exemplars", caption, ["row", *(f"#{_name(name)}" for name in shown)], rows)
 
 
 def _classes(facts: Facts, label: int, n: int) -> str:
