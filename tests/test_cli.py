@@ -402,3 +402,20 @@ def test_completion():
     fish = succeed("completion", "fish").stdout
     assert "complete -c ravine -f -n __fish_use_subcommand -a fit" in fish
     assert "-l method -x -a" in fish
+
+
+def test_a_terminal_gets_a_bar(tmp_path):
+    import pty
+
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "fit", "wine.csv", "--clusters", "3"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs
+    )
+    out, _ = process.communicate(timeout=120)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert process.returncode == 0
+    assert re.search(r"\r\[#+\] 3 of 3 clusters", shown)
+    assert b"cluster 2" in out

@@ -169,6 +169,20 @@ def test_underscores_are_no_numbers(tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_plain_lines_and_others_are_read_alike(tmp_path, monkeypatch, ends):
+    monkeypatch.setattr(files, "BLOCK_ROWS", 3)
+    numbers = [0.1, -2e-300, 1e22, 3.0, 7.25, 1 / 3, 4.0, 5.5, 6.0, 8.0, 9.0]
+    lines = [f"{x!r},w{i}" for i, x in enumerate(numbers)]
+    lines[4] = f" {numbers[4]!r} ,w4"
+    lines.insert(7, "")
+    lines[9] = f'"{numbers[8]!r}","two{ends}lines"'
+    found = read(write(tmp_path, ends.join(["a,id", *lines]) + ends), id="id")
+    assert found.values[:, 0].tolist() == numbers
+    names = [name for block in found.ids() for name in block]
+    assert names == [f"w{i}" for i in range(8)] + [f"two{ends}lines"] + ["w9", "w10"]
+
+
 def test_another_encoding_is_said_or_read(tmp_path):
     path = write(tmp_path, "naïve,b\n1,2\n3,5\n", encoding="latin-1")
     with pytest.raises(

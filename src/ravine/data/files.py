@@ -207,26 +207,67 @@ class _Csv:
         return [name for name in self.names if name in self.numeric]
 
     def blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
-        place = {name: i for i, name in enumerate(self.names)}
         with _saying(self.path), _text(self.path, self.encoding) as file:
-            reader = csv.reader(file, delimiter=self.delimiter, strict=True)
-            records = (record for record in reader if record)
             if self.has_header:
-                next(records)
+                next(record for record in csv.reader(file, delimiter=self.delimiter) if record)
             done = 0
-            while block := list(itertools.islice(records, BLOCK_ROWS)):
-                if set(map(len, block)) != {len(self.names)}:
-                    raise InvalidInputError(self._ragged())
-                columns = list(zip(*block, strict=True))
+            for records in self._records(file, numbers, texts):
+                block = records if isinstance(records, tuple) else self._slowly(records, numbers, texts, done)
+                done += len(block[0])
+                yield block
 
-                def where(i: int, done: int = done) -> str:
-                    return f"row {done + i + 1}"
+    def _records(
+        self, file: TextIO, numbers: Sequence[str], texts: Sequence[str]
+    ) -> Iterator[Block | list[list[str]]]:
+        """Yield blocks where lines are plain, and lists of records where they need a closer look.
 
-                values = np.empty((len(block), len(numbers)))
-                for j, name in enumerate(numbers):
-                    values[:, j] = _numbers(columns[place[name]], name, where)
-                done += len(block)
-                yield values, [list(columns[place[name]]) for name in texts]
+        From the first quote on, which may hold a line break, only records are yielded.
+        """
+        lines = list(itertools.islice(file, BLOCK_ROWS))
+        while lines and not any('"' in line for line in lines):
+            quick = self._quickly(lines, numbers, texts)
+            if quick is not None:
+                yield quick
+            elif records := [record for record in csv.reader(lines, delimiter=self.delimiter) if record]:
+                yield records
+            lines = list(itertools.islice(file, BLOCK_ROWS))
+        reader = csv.reader(itertools.chain(lines, file), delimiter=self.delimiter, strict=True)
+        rest = (record for record in reader if record)
+        while records := list(itertools.islice(rest, BLOCK_ROWS)):
+            yield records
+
+    def _quickly(self, lines: list[str], numbers: Sequence[str], texts: Sequence[str]) -> Block | None:
+        """Read lines in which every field is plain and every number is one; None where they are not."""
+        if {line.count(self.delimiter) for line in lines} != {len(self.names) - 1}:
+            return None
+        if len(self.names) == 1 and not all(map(str.strip, lines)):
+            return None
+        values = np.empty((len(lines), 0))
+        if numbers:
+            try:
+                values = np.loadtxt(
+                    lines,
+                    delimiter=self.delimiter,
+                    usecols=[self.names.index(name) for name in numbers],
+                    comments=None,
+                    ndmin=2,
+                )
+            except ValueError:
+                return None
+        fields = [line.rstrip("\r\n").split(self.delimiter) for line in lines] if texts else []
+        return values, [[field[self.names.index(name)] for field in fields] for name in texts]
+
+    def _slowly(
+        self, records: list[list[str]], numbers: Sequence[str], texts: Sequence[str], done: int
+    ) -> Block:
+        """Read records field by field: what is missing becomes NaN, and what is wrong is named."""
+        if set(map(len, records)) != {len(self.names)}:
+            raise InvalidInputError(self._ragged())
+        columns = dict(zip(self.names, zip(*records, strict=True), strict=True))
+        values = np.empty((len(records), len(numbers)))
+        for j, name in enumerate(numbers):
+            values[:, j] = _numbers(columns[name], name, lambda i: f"row {done + i + 1}")
+        return values, [list(columns[name]) for name in texts]
 
     def _ragged(self) -> str:
         """Find the first line that has another number of fields, and say so."""
