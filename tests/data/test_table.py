@@ -176,11 +176,11 @@ def test_plain_lines_and_others_are_read_alike(tmp_path, monkeypatch, ends):
     lines = [f"{x!r},w{i}" for i, x in enumerate(numbers)]
     lines[4] = f" {numbers[4]!r} ,w4"
     lines.insert(7, "")
-    lines[9] = f'"{numbers[8]!r}","two{ends}lines"'
+    lines[8] = f'"{numbers[7]!r}","two{ends}lines"'  # the last line of a block, and the first of the next
     found = read(write(tmp_path, ends.join(["a,id", *lines]) + ends), id="id")
     assert found.values[:, 0].tolist() == numbers
     names = [name for block in found.ids() for name in block]
-    assert names == [f"w{i}" for i in range(8)] + [f"two{ends}lines"] + ["w9", "w10"]
+    assert names == [f"w{i}" for i in range(7)] + [f"two{ends}lines"] + ["w8", "w9", "w10"]
 
 
 def test_another_encoding_is_said_or_read(tmp_path):
@@ -256,7 +256,9 @@ def test_a_model_finds_its_columns_in_any_order(tmp_path):
         read_for_model(open_source(train), train, None, 3, Choice(), None)
 
 
-def test_rows_on_disk_are_those_in_memory(tmp_path):
+@pytest.mark.parametrize("piece", [1 << 22, 1000])
+def test_rows_on_disk_are_those_in_memory(tmp_path, monkeypatch, piece):
+    monkeypatch.setattr("ravine.data.on_disk.PIECE_BYTES", piece)
     X = RNG.standard_normal((5000, 3)).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     rows = open_source(tmp_path / "X.npy").rows
