@@ -2,16 +2,25 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types clean
+.PHONY: demo test test-slow lint types browser clean
 
 demo: .venv/demo
-	$(BIN)/ravine demo
+	@mkdir -p build
+	$(BIN)/ravine demo --report build/demo.html --force
 
-test: lint types
+test: lint types browser
 	$(BIN)/python -m pytest
 
 test-slow: .venv/dev
 	$(BIN)/python -m pytest -m slow
+
+# The report is tested in chromium: Debian's is installed where that is possible, and otherwise it is said plainly.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null 2>&1 || \
+	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1; }; } || \
+	  echo "No chromium and chromedriver here: the tests of the report in a browser are left out."
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -1,28 +1,421 @@
 """The command line, as a user runs it: in a process of its own."""
 
+import json
+import os
+import re
+import shutil
+import signal
 import subprocess
-import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
 
 import ravine
+from ravine import cli
+from tests.processes import COMMAND, run, started
+
+WINE = load_wine(as_frame=True)
 
 
-def run(*arguments):
-    return subprocess.run([sys.executable, "-m", "ravine.cli", *arguments], capture_output=True, text=True)
+def succeed(*arguments, by=run, **options):
+    done = by(*arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
-def test_demo_says_what_it_found_in_plain_words():
-    done = run("demo")
-    assert done.returncode == 0
+def fail(code, *arguments, by=run, **options):
+    """Run what must fail: one sentence on standard error, nothing else."""
+    done = by(*arguments, **options)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ravine")
+    assert "Traceback" not in done.stderr
+    return last
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Wine in a folder: with ids, classes, a column of text, and a few values missing in another file."""
+    where = tmp_path_factory.mktemp("wine")
+    frame = WINE.data.copy()
+    frame.insert(0, "bottle", [f"b{i:03}" for i in range(len(frame))])
+    frame["kind"] = [f"class {k}" for k in WINE.target]
+    frame["colour"] = np.where(np.arange(len(frame)) % 3, "red", "white")
+    frame.to_csv(where / "wine.csv", index=False)
+    frame.to_csv(where / "wine.txt", index=False, sep="|", encoding="latin-1")
+    frame.assign(ash=frame["ash"].where(frame.index > 3)).to_csv(where / "holes.csv", index=False)
+    return where
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    """Everything that one fit can write."""
+    done = succeed(
+        "fit", "wine.csv", "--id", "bottle", "--label", "kind", "--clusters", "3", "--seed", "1",
+        "--jobs", "1",
+        "--out", "labels.csv", "--model", "wine.ravine", "--report", "wine.html", "--sql", "wine.sql",
+        "--table", "wines", "--dialect", "sqlite",
+        where=folder, by=started,
+    )  # fmt: skip
+    model = ravine.MinimumDensity(3, random_state=1).fit(WINE.data)
+    return done, model
+
+
+def test_fit_writes_labels_with_ids(folder, fitted):
+    _, model = fitted
+    labels = pd.read_csv(folder / "labels.csv")
+    assert list(labels.columns) == ["bottle", "cluster"]
+    assert list(labels["bottle"]) == [f"b{i:03}" for i in range(178)]
+    np.testing.assert_array_equal(labels["cluster"], model.labels_)
+
+
+def test_fit_says_what_it_found(fitted):
+    done, model = fitted
+    assert model.tree_.export_text() in done.stdout
+    assert re.search(r"against the labels: V-measure 0\.\d{3}", done.stdout)
+    for line in ("labels: labels.csv", "model: wine.ravine", "report: wine.html", "sql: wine.sql"):
+        assert line in done.stdout
+    assert "note: 1 column of text left out (colour)" in done.stderr
+    assert "3 of 3 clusters" in done.stderr
+    assert "\r" not in done.stderr  # no bar where there is no terminal
+
+
+def test_the_model_can_be_used_from_python(folder, fitted):
+    again = ravine.load(folder / "wine.ravine")
+    assert again.tree_ == fitted[1].tree_
+    np.testing.assert_array_equal(again.predict(WINE.data), fitted[1].labels_)
+
+
+def test_the_sql_gives_the_same_clusters(folder, fitted):
+    import sqlite3
+
+    database = sqlite3.connect(":memory:")
+    pd.read_csv(folder / "wine.csv").to_sql("wines", database, index=False)
+    found = pd.read_sql((folder / "wine.sql").read_text(), database)
+    np.testing.assert_array_equal(found["cluster"], fitted[1].labels_)
+
+
+def test_the_report_of_a_fit_tells_how_to_repeat_it(folder, fitted):
+    page = (folder / "wine.html").read_text()
+    assert "ravine fit wine.csv --id bottle" in page
+    assert "MinimumDensity(n_clusters=3, n_jobs=1, random_state=1).fit(X)" in page
+    assert "b0" in page  # exemplars go by their ids
+
+
+def test_predict(folder, fitted):
+    done = succeed("predict", "wine.ravine", "wine.csv", "--id", "bottle", "--label", "kind", where=folder)
+    assert done.stdout == (folder / "labels.csv").read_text()
+    assert "against the labels: V-measure" in done.stderr
+    succeed("predict", "wine.ravine", "wine.csv", "--out", "again.parquet", "--quiet", where=folder)
+    found = pd.read_parquet(folder / "again.parquet")
+    assert list(found.columns) == ["row", "cluster"]
+    assert list(found["row"]) == list(range(178))
+    np.testing.assert_array_equal(found["cluster"], fitted[1].labels_)
+
+
+def test_predict_refuses_what_the_model_does_not_know(folder, fitted):
+    WINE.data[["ash", "hue"]].to_csv(folder / "few.csv", index=False)
+    assert "lacks columns that the model was fitted on: alcohol" in fail(
+        1, "predict", "wine.ravine", "few.csv", where=folder
+    )
+    assert "wine.csv is not a whole ravine model" in fail(1, "predict", "wine.csv", "wine.csv", where=folder)
+    assert "fitted without it" in fail(
+        2, "predict", "wine.ravine", "wine.csv", "--impute", "median", where=folder
+    )
+    assert "labels are written as .csv, .tsv or .parquet" in fail(
+        2, "predict", "wine.ravine", "wine.csv", "--out", "labels.xls", where=folder
+    )
+
+
+def test_report_of_a_model(folder, fitted):
+    options = ("--id", "bottle", "--label", "kind", "--title", "Wines & more")
+    succeed("report", "wine.ravine", "wine.csv", *options, "--out", "page.html", where=folder)
+    page = (folder / "page.html").read_text()
+    assert "<h1>Wines &amp; more</h1>" in page
+    assert "Against the given classes" in page
+    assert "is there already" in fail(
+        2, "report", "wine.ravine", "wine.csv", "--out", "page.html", where=folder
+    )
+
+
+def test_standard_input_json_and_columns(folder):
+    done = succeed(
+        "fit", "-", "--columns", "proline,hue,flavanoids,ash", "--exclude", "ash", "--json", "--quiet",
+        "--clusters", "2", "--method", "principal-direction", "--set", "cut=density",
+        "--set", "bandwidth_factor=0.8",
+        data=(folder / "wine.csv").read_text(),
+    )  # fmt: skip
     assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["columns"] == ["proline", "hue", "flavanoids"]
+    assert found["method"] == "principal-direction"
+    model = ravine.PrincipalDirection(2, cut="density", bandwidth_factor=0.8)
+    model.fit(WINE.data[["proline", "hue", "flavanoids"]])
+    assert found["sizes"] == np.bincount(model.labels_).tolist()
+    assert found["splits"][0]["quality"] == pytest.approx(model.tree_.splits[0].quality)
+
+
+def test_holes_are_filled_and_text_encoded_on_request(folder):
+    where = {"where": folder}
+    assert "holes.csv has 4 missing values in ash (4); fill them in with --impute median" in fail(
+        1, "fit", "holes.csv", **where
+    )
+    options = (
+        "--impute",
+        "median",
+        "--one-hot",
+        "colour",
+        "--id",
+        "bottle",
+        "--exclude",
+        "kind",
+        "--clusters",
+        "2",
+    )
+    done = succeed("fit", "holes.csv", *options, "--out", "-", "--model", "holes.ravine", **where)
+    assert "4 missing values filled in" in done.stderr
+    assert "cluster 0" in done.stderr  # standard output is for the labels
+    assert done.stdout.startswith("bottle,cluster\nb000,")
+    model = ravine.load(folder / "holes.ravine")
+    assert model.tree_.feature_names[-2:] == ("colour=red", "colour=white")
+    again = succeed("predict", "holes.ravine", "holes.csv", "--id", "bottle", "--impute", "median", **where)
+    assert again.stdout == done.stdout
+    message = fail(
+        2, "fit", "wine.csv", "--one-hot", "colour", "--exclude", "kind,bottle", "--sql", "x", **where
+    )
+    assert "indicators" in message
+
+
+def test_delimiter_encoding_and_format(folder):
+    options = (
+        "--delimiter",
+        "|",
+        "--encoding",
+        "latin-1",
+        "--format",
+        "csv",
+        "--id",
+        "bottle",
+        "--label",
+        "kind",
+    )
+    found = json.loads(succeed("fit", "wine.txt", *options, "--clusters", "1", "--json", where=folder).stdout)
+    assert found["n_rows"] == 178
+    assert len(found["columns"]) == 13
+    assert "is its delimiter another?" in fail(1, "fit", "wine.txt", "--delimiter", "tab", where=folder)
+
+
+def test_compare_ranks_without_labels_and_scores_with_them(folder):
+    options = ("--exclude", "bottle", "--label", "kind", "--clusters", "3", "--seed", "1", "--jobs", "1")
+    found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
+    assert {entry["method"] for entry in found} == set(cli.methods())
+    qualities = [entry["quality"] for entry in found]
+    assert qualities == sorted(qualities, reverse=True)
+    assert all(0 <= entry["V-measure"] <= 1 for entry in found)
+    model = ravine.MinimumDensity(3, random_state=1).fit(WINE.data)
+    own = next(entry for entry in found if entry["method"] == "minimum-density")
+    assert own["quality"] == pytest.approx(model.score(WINE.data))
+    text = succeed("compare", "wine.csv", "--columns", "ash,hue", "--clusters", "2", where=folder).stdout
+    assert text.splitlines()[0].split() == ["method", "quality", "n_clusters", "seconds"]
+
+
+def test_demo_says_what_it_found_and_ends_with_its_report(tmp_path):
+    page = tmp_path / "deep" / "demo.html"
+    page.parent.mkdir()
+    done = succeed("demo", "--report", page)
     for word in ("1797 handwritten digits", "cluster 9", "purity", "V-measure", "What to try next"):
         assert word in done.stdout
+    assert done.stdout.strip().splitlines()[-1].strip() == str(page)
+    assert "Ten clusters of handwritten digits" in page.read_text()
+    assert "is there already" in fail(2, "demo", "--report", page)
+
+
+# --- files that cannot be read or written ---
+
+
+def test_bad_files_are_one_sentence_and_exit_code_1(tmp_path):
+    cases = {
+        "empty.csv": (b"", "empty.csv is empty"),
+        "ragged.csv": (b"a,b\n1,2\n3,4,5\n", "3 fields in line 3, but 2 in the first"),
+        "names.csv": (b"a,a\n1,2\n", "2 columns are called 'a'"),
+        "unnamed.csv": (b"a,\n1,2\n", "column 2 has no name"),
+        "latin.csv": ("é,b\n1,2\n".encode("latin-1"), "--encoding latin-1"),
+        "broken.parquet": (b"PAR1 and no more", "broken.parquet"),
+        "broken.npy": (b"\x93NUMPY and no more", "broken.npy"),
+    }
+    for name, (content, message) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        assert message in fail(1, "fit", name, where=tmp_path)
+    assert "is a folder, not a file" in fail(1, "fit", tmp_path)
+    assert "none.csv: no such file or directory" in fail(1, "fit", "none.csv", where=tmp_path)
+    assert "standard input is empty" in fail(1, "fit", "-", data="")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_no_permission(tmp_path):
+    path = tmp_path / "secret.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    path.chmod(0)
+    before = []
+    if os.geteuid() == 0:  # even root may not, without its capabilities
+        if shutil.which("setpriv") is None:
+            pytest.skip("running as root, and there is no setpriv to do without its rights")
+        before = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    assert "secret.csv: permission denied" in fail(1, "fit", path, by=started, before=before)
+
+
+def test_nothing_is_overwritten_without_force(tmp_path):
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    (tmp_path / "labels.csv").write_text("precious")
+    for option in ("--out", "--report", "--model", "--sql"):
+        assert f"{option}: labels.csv is there already; --force overwrites it" in fail(
+            2, "fit", "wine.csv", option, "labels.csv", where=tmp_path
+        )
+    assert (tmp_path / "labels.csv").read_text() == "precious"
+    options = ("--clusters", "1", "--force", "--quiet")
+    done = succeed("fit", "wine.csv", "--out", "labels.csv", *options, where=tmp_path)
+    assert done.stdout + done.stderr == ""
+    assert (tmp_path / "labels.csv").read_text().startswith("row,cluster\n0,0\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "wine.csv", "--force"], "is the file that is read"),
+        (["--out", "x.csv", "--report", "x.csv"], "are the same file"),
+        (["--out", "no/such/x.csv"], "there is no folder no/such"),
+        (["--out", "x.doc"], "labels are written as"),
+        (["--clusters", "some"], "a whole number of at least 1, or auto"),
+        (["--clusters", "0"], "a whole number of at least 1, or auto"),
+        (["--delimiter", "abc"], "one character"),
+        (["--set", "x"], "NAME=VALUE"),
+        (["--method", "magic"], "minimum-density"),
+    ],
+)
+def test_usage_errors_are_exit_code_2(tmp_path, options, message):
+    (tmp_path / "wine.csv").write_text("a,b\n1,2\n3,4\n")
+    done = run("fit", "wine.csv", *options, where=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["wine.csv"]
+
+
+def test_settings_are_checked_against_the_method(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    assert "MinimumDensity has no magic; it has alpha_max" in fail(
+        2, "fit", "t.csv", "--set", "magic=1", where=tmp_path
+    )
+    assert "use --seed" in fail(2, "fit", "t.csv", "--set", "random_state=1", where=tmp_path)
+    assert "alpha_max has to be a number above 0" in fail(
+        1, "fit", "t.csv", "--set", "alpha_max=-1", where=tmp_path
+    )
+
+
+def test_debug_shows_where_an_error_comes_from(tmp_path):
+    done = run("fit", tmp_path / "none.csv", "--debug")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("ravine: error: ")
+
+
+def test_an_end_from_outside_leaves_the_old_file(tmp_path):
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.standard_normal((20_000, 20))).to_csv(tmp_path / "big.csv", index=False)
+    (tmp_path / "labels.csv").write_text("old")
+    process = subprocess.Popen(
+        [*COMMAND, "fit", "big.csv", "--out", "labels.csv", "--force", "--clusters", "500"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline() == "20000 rows, 20 columns of big.csv\n"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == cli.TERMINATED
+    assert (tmp_path / "labels.csv").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big.csv", "labels.csv"]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    (tmp_path / "page.html").write_text("old")
+    options = ("--clusters", "1", "--quiet", "--report", "page.html", "--force")
+    message = fail(1, "fit", "wine.csv", *options, where=tmp_path, largest_file=4096)
+    assert "file too large" in message
+    assert (tmp_path / "page.html").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "wine.csv"]
+
+
+# --- help ---
 
 
 def test_version():
-    assert run("--version").stdout.strip() == f"ravine {ravine.__version__}"
+    assert succeed("--version", by=started).stdout.strip() == f"ravine {ravine.__version__}"
 
 
-def test_a_usage_error_is_exit_code_2():
-    done = run("no-such-command")
-    assert done.returncode == 2
-    assert "no-such-command" in done.stderr
+def test_help_is_quick_and_shows_examples():
+    assert "examples:" in succeed("--help").stdout
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        succeed("--help", by=started)
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.3
+    for command in ("fit", "predict", "report", "compare", "demo", "completion"):
+        assert command in succeed(command, "--help").stdout
+
+
+def test_every_public_clusterer_is_a_method():
+    from tests.estimators import ESTIMATORS
+
+    clusterers = {name for name, make in ESTIMATORS.items() if hasattr(make, "fit_predict")}
+    assert set(cli.methods().values()) == clusterers
+    assert set(cli.methods()) >= {"minimum-density", "principal-direction"}
+
+
+def test_the_formats_and_dialects_are_those_that_there_are():
+    from ravine.data.files import FORMATS
+    from ravine.tree.export import QUOTES
+
+    assert set(cli.FORMATS) == set(FORMATS)
+    assert set(cli.DIALECTS) == set(QUOTES)
+
+
+def complete(*words):
+    script = succeed("completion", "bash").stdout
+    line = " ".join(f"'{word}'" for word in words)
+    test = f'{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _ravine; echo "${{COMPREPLY[@]}}"'
+    return subprocess.run(["bash", "-c", test], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_completion():
+    assert complete("ravine", "pre") == ["predict"]
+    assert complete("ravine", "fit", "--me") == ["--method"]
+    assert "minimum-density" in complete("ravine", "fit", "--method", "")
+    assert complete("ravine", "completion", "f") == ["fish"]
+    assert "bashcompinit" in succeed("completion", "zsh").stdout
+    fish = succeed("completion", "fish").stdout
+    assert "complete -c ravine -f -n __fish_use_subcommand -a fit" in fish
+    assert "-l method -x -a" in fish
+
+
+def test_a_terminal_gets_a_bar(tmp_path):
+    import pty
+
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "fit", "wine.csv", "--clusters", "3"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs
+    )
+    out, _ = process.communicate(timeout=120)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert process.returncode == 0
+    assert re.search(r"\r\[#+\] 3 of 3 clusters", shown)
+    assert b"cluster 2" in out

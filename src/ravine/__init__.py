@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
     from ravine.view.explain import explain
+    from ravine.view.report import report
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ _HOMES = {
     "SpectralConnectivity": "ravine.cluster.spectral_connectivity",
     "explain": "ravine.view.explain",
     "load": "ravine.tree.store",
+    "report": "ravine.view.report",
     "save": "ravine.tree.store",
 }
 
@@ -44,6 +46,7 @@ __all__ = [
     "SpectralConnectivity",
     "explain",
     "load",
+    "report",
     "save",
 ]
 

@@ -1,62 +1,309 @@
-"""The command line: `ravine demo`."""
+"""The command line: what can be asked for, and what an error looks like. `commands.py` does the work."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import shlex
+import signal
 import sys
-import time
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import ravine
+
+DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz")
+DIALECTS = ("duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql")
+SHELLS = ("bash", "zsh", "fish")
+
+DESCRIPTION = """\
+ravine clusters data by cutting it with hyperplanes that run through its ravines:
+the places where the rows are few. The cuts make a tree that explains every cluster.
+"""
+
+EPILOG = """\
+examples:
+  ravine demo                                      see what it does, on data that is at hand
+  ravine fit data.csv --out labels.csv --report report.html
+  ravine fit data.parquet --clusters 8 --id customer --model model.ravine
+  ravine predict model.ravine new.csv > labels.csv
+  ravine compare data.csv --label kind
+
+exit codes:
+  0  done      1  the data cannot be used      2  the command was not understood
+
+'ravine COMMAND --help' tells about one command.
+"""
+
+FIT_EPILOG = """\
+examples:
+  ravine fit data.csv                              how many clusters there are, and why
+  ravine fit data.csv --clusters 5 --out labels.csv
+  ravine fit data.csv --id name --exclude date,city --report report.html
+  ravine fit data.csv --impute median --one-hot all
+  ravine fit data.csv --method principal-direction --set cut=density
+  zcat data.csv.gz | ravine fit - --json
+
+files:
+  CSV, TSV, JSON lines (also gzipped), Parquet, Arrow or Feather, NPY, NPZ; '-' is standard input. The
+  kind is told by the first bytes, then by the name. NPZ: a matrix called X, or the only one; other
+  arrays may be the label or the id. Columns of a matrix are called x0, x1, ... Tables above 128 MB
+  go through a temporary file (in $TMPDIR), so that memory does not grow with the rows.
+
+Columns of text are left out with a note. Missing values ('', NA, NaN, null, none, ?) are an error
+unless --impute says how to fill them in. No file is overwritten without --force.
+"""
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was given."""
+
+
+def methods() -> dict[str, str]:
+    """Return the public clusterers by their names on the command line; imports none of them.
+
+    >>> methods()["minimum-density"]
+    'MinimumDensity'
+    """
+    homes = ravine._HOMES
+    public = [name for name in ravine.__all__ if homes[name].startswith("ravine.cluster.")]
+    return {re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(): name for name in public}
+
+
+def names(text: str) -> list[str]:
+    """Read a list of columns, separated by commas; one with a comma in its name goes in double quotes."""
+    import csv
+
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+
+
+def clusters(text: str) -> int | str:
+    """Read a number of clusters, or auto."""
+    if text == "auto":
+        return text
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1, or auto, is needed, not {text!r}")
+    return int(text)
+
+
+def _delimiter(text: str) -> str:
+    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"one character, or tab, is needed, not {text!r}")
+    return text
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"NAME=VALUE is needed, not {text!r}")
+    return name, value
+
+
+def _reading(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("reading")
+    group.add_argument("--id", metavar="COLUMN", help="the rows' names; kept, and not clustered by")
+    group.add_argument("--label", metavar="COLUMN", help="true classes: kept out of the fit, used for scores")
+    group.add_argument(
+        "--impute", choices=["median"], help="fill missing values in with their column's median"
+    )
+    group.add_argument("--format", choices=FORMATS, help="the kind of the file, where it cannot be told")
+    group.add_argument(
+        "--delimiter", type=_delimiter, metavar="CHAR", help="between the fields of text (or: tab)"
+    )
+    group.add_argument("--encoding", metavar="NAME", help="of text, such as latin-1 (default: UTF-8)")
+
+
+def _choosing(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns")
+    group.add_argument("--columns", type=names, metavar="A,B", help="cluster by these only")
+    group.add_argument("--exclude", type=names, default=[], metavar="A,B", help="leave these out")
+    group.add_argument(
+        "--one-hot",
+        type=names,
+        default=[],
+        metavar="A,B",
+        help="take these columns of text in, with one indicator a value; 'all' takes all",
+    )
+
+
+def _running(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("running")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="for samples and random starts (0)")
+    group.add_argument(
+        "--jobs", type=int, metavar="N", help="threads (default: all cores); same result for any"
+    )
+
+
+def _writing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="overwrite files that are there")
+    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="ravine",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"ravine {ravine.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(name: str, summary: str, epilog: str | None = None) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        made.add_argument("--debug", action="store_true", help="show where an error comes from")
+        return made
+
+    _fit(command("fit", "cluster the rows of a file, and say what was found", FIT_EPILOG))
+
+    predict = command("predict", "give the rows of another file their clusters")
+    predict.add_argument("model", metavar="MODEL", help="a file that 'ravine fit --model' wrote")
+    predict.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
+    predict.add_argument(
+        "--out", metavar="FILE", help=".csv, .tsv or .parquet (default: CSV to standard output)"
+    )
+    _reading(predict)
+    _writing(predict)
+
+    report = command("report", "write a page about a model and some rows")
+    report.add_argument("model", metavar="MODEL", help="a file that 'ravine fit --model' wrote")
+    report.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
+    report.add_argument("--out", metavar="FILE", default="report.html", help="the page (report.html)")
+    report.add_argument("--title", metavar="TEXT", help="its heading")
+    _reading(report)
+    _writing(report)
+
+    compare = command("compare", "run all methods on a file, and rank them without labels")
+    compare.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
+    compare.add_argument(
+        "--clusters", type=clusters, default="auto", metavar="N|auto", help="how many (auto)"
+    )
+    compare.add_argument("--json", action="store_true", help="print the ranking as JSON")
+    _reading(compare)
+    _choosing(compare)
+    _running(compare)
+    compare.add_argument("--quiet", action="store_true", help="say nothing but the ranking and errors")
+
+    demo = command("demo", "cluster the handwritten digits that ship with scikit-learn")
+    demo.add_argument("--report", metavar="FILE", help="where its page goes (default: a temporary folder)")
+    demo.add_argument("--force", action="store_true", help="overwrite the page if it is there")
+
+    completion = command(
+        "completion", "print a script that completes commands in a shell", _COMPLETION_EPILOG
+    )
+    completion.add_argument("shell", choices=SHELLS)
+    return parser
+
+
+_COMPLETION_EPILOG = """\
+examples:
+  source <(ravine completion bash)                 in ~/.bashrc
+  source <(ravine completion zsh)                  in ~/.zshrc, after compinit
+  ravine completion fish > ~/.config/fish/completions/ravine.fish
+"""
+
+
+def _fit(fit: argparse.ArgumentParser) -> None:
+    fit.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
+    method = fit.add_argument_group("method")
+    method.add_argument(
+        "--method", choices=list(methods()), default="minimum-density", help="(minimum-density)"
+    )
+    method.add_argument(
+        "--clusters",
+        type=clusters,
+        default="auto",
+        metavar="N|auto",
+        help="how many; auto finds as many as there are valleys deeper than chance makes them (auto)",
+    )
+    method.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another parameter of the method, such as bandwidth_factor=0.5; may be given again",
+    )
+    _choosing(fit)
+    _reading(fit)
+    _running(fit)
+    output = fit.add_argument_group("writing")
+    output.add_argument(
+        "--out", metavar="FILE", help="the cluster of every row: .csv, .tsv, .parquet, or - for CSV"
+    )
+    output.add_argument("--model", metavar="FILE", help="the model, for 'ravine predict' and 'ravine report'")
+    output.add_argument("--report", metavar="FILE", help="a page that explains the clusters (HTML)")
+    output.add_argument(
+        "--sql", metavar="FILE", help="a SELECT that gives the rows of a table their clusters"
+    )
+    output.add_argument("--table", default="data", metavar="NAME", help="the table for --sql (data)")
+    output.add_argument(
+        "--dialect", choices=DIALECTS, default="duckdb", help="the language of --sql (duckdb)"
+    )
+    output.add_argument("--json", action="store_true", help="print the result as JSON")
+    _writing(output)  # type: ignore[arg-type]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = argparse.ArgumentParser(prog="ravine", description=ravine.__doc__)
-    parser.add_argument("--version", action="version", version=f"ravine {ravine.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    demo = commands.add_parser("demo", help="cluster the handwritten digits that ship with scikit-learn")
-    demo.set_defaults(run=run_demo)
-    arguments = parser.parse_args(argv)
-    return int(arguments.run(arguments))
+    given = list(sys.argv[1:] if argv is None else argv)
+    arguments = build_parser().parse_args(given)
+    arguments.typed = shlex.join(["ravine", *given])
+    signal.signal(signal.SIGTERM, _terminate)  # so that half-written files are cleared away
+    try:
+        if arguments.command == "completion":
+            from ravine.completion import script
 
+            print(script(build_parser(), arguments.shell))
+            return 0
+        from ravine import commands
 
-def run_demo(arguments: argparse.Namespace) -> int:
-    """Cluster the digits into ten and say in plain words what was found."""
-    import warnings
-
-    from sklearn.datasets import load_digits
-
-    from ravine import MinimumDensity, metrics
-
-    digits = load_digits()
-    n, d = digits.data.shape
-    print(f"{n} handwritten digits, each an image of 8 x 8 pixels: {d} numbers a row.")
-    print("ravine looks for ten clusters without being told which digit is which.\n")
-    names = [f"row{i // 8}col{i % 8}" for i in range(d)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        MinimumDensity(2).fit(digits.data[:200])
-        began = time.perf_counter()
-        model = MinimumDensity(n_clusters=10, random_state=0).fit(digits.data)
-        seconds = time.perf_counter() - began
-    print(model.tree_.export_text(names))
-    purity = metrics.purity(digits.target, model.labels_)
-    v_measure = metrics.v_measure(digits.target, model.labels_)
-    print(
-        "\nHow to read this: every line with a split is cut in two by a hyperplane through a valley of\n"
-        "the density. Depth 0 is no valley at all, depth 1 an empty gap; the pixels named drive the\n"
-        "split (+ for the lower branch, - for the upper one).\n\n"
-        f"It took {seconds:.2f} s. Now look at the true digits: {purity:.0%} of the rows belong to the\n"
-        f"main digit of their cluster (purity), and the V-measure is {v_measure:.2f} (1 is perfect,\n"
-        "0 is chance).\n\n"
-        "What to try next, in Python:\n"
-        "    from ravine import MinimumDensity\n"
-        "    model = MinimumDensity(n_clusters=10).fit(X)      # X: your table, one row an object\n"
-        "    model.labels_, model.predict(X_new), print(model.tree_.export_text())"
-    )
+        commands.COMMANDS[arguments.command](arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED, arguments.debug)
+    except Exception as error:
+        return _fail(*_sentence(error), arguments.debug)
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _terminate(*_: Any) -> NoReturn:
+    raise SystemExit(TERMINATED)
+
+
+def _sentence(error: Exception) -> tuple[str, int]:
+    """Return an error as one sentence, and the exit code that goes with it."""
+    from ravine._validate import RavineError
+
+    if isinstance(error, UsageError):
+        return str(error), USAGE_ERROR
+    if isinstance(error, RavineError):
+        return str(error), DATA_ERROR
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.lower()}", DATA_ERROR
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this", DATA_ERROR
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"something unexpected went wrong ({what}); --debug shows where", DATA_ERROR
+
+
+def _fail(sentence: str, code: int, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    print(f"ravine: error: {sentence}", file=sys.stderr)
+    return code

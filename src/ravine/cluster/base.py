@@ -28,6 +28,7 @@ from ravine._validate import (
     make_rng,
 )
 from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread
+from ravine.data.on_disk import FileMatrix
 from ravine.split.hyperplane import Splitter
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
 from ravine.tree.score import depth_of_splits
@@ -179,6 +180,9 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _rows(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
         """Check the rows without reading them all: NaN and infinity are found in the first pass."""
+        if isinstance(X, FileMatrix):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return ArrayBlocks(X, check_weights(sample_weight, len(X)), effective_n_jobs(self.n_jobs))
         X = validate_data(
             self,
             X,
@@ -237,6 +241,17 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    def _repr_html_inner(self) -> str:
+        """Show the tree below scikit-learn's own view of the estimator, once there is one."""
+        shown: str = super()._repr_html_inner()
+        return shown + self.tree_._repr_html_() if hasattr(self, "tree_") else shown
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

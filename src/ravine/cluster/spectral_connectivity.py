@@ -170,9 +170,10 @@ class SpectralConnectivity(TreeClusterer):
             )
         similarity = check_choice("similarity", self.similarity, ("auto", *SIMILARITIES))
         betas = BETAS if self.beta == "auto" else (check_real("beta", self.beta, 0, or_else='"auto"'),)
-        share = 0.5 / (
-            2 if self.n_clusters == "auto" else check_int("n_clusters", self.n_clusters, 1, or_else='"auto"')
-        )
+        n_clusters: int | str = self.n_clusters
+        if n_clusters != "auto":
+            n_clusters = check_int("n_clusters", n_clusters, 1, or_else='"auto"')
+        share = 0.25 if isinstance(n_clusters, str) else 0.5 / n_clusters
         factor = check_real("sigma_factor", self.sigma_factor, 0)
         univariate = ProjectionSplitter(
             ConnectivityFamily(normalized, factor, betas, share),

@@ -1,8 +1,9 @@
-"""A tree in other forms: text, data frame, SciPy linkage, Graphviz, SQL."""
+"""A tree in other forms: text, HTML, data frame, SciPy linkage, Graphviz, SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,24 @@ def text(tree: ClusterTree, feature_names: Sequence[str] | None, n_features: int
         below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
         stack += [(int(tree.right[node]), below, "└─ "), (int(tree.left[node]), below, "├─ ")]
     return "\n".join(lines)
+
+
+def html(tree: ClusterTree) -> str:
+    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
+    names = _names(tree, None)
+    items = [""] * tree.n_nodes
+    for node in range(tree.n_nodes - 1, -1, -1):
+        split = tree.splits[node]
+        size = f"{tree.weight[node]:g} rows ({tree.weight[node] / tree.weight[0]:.0%})"
+        if split is None:
+            refused = escape(_why_not(tree.refused[node]))
+            items[node] = f"<li><b>cluster {tree.label[node]}</b>: {size}{refused}</li>"
+            continue
+        words = f"{size}, split at depth {split.quality:.2f}{_why(split)} by "
+        drivers = escape(strongest(split, names, 3))
+        below = items[tree.left[node]] + items[tree.right[node]]
+        items[node] = f"<li>{words}{drivers}<ul>{below}</ul></li>"
+    return f'<ul class="ravine-tree">{items[0]}</ul>'
 
 
 def _why(split: Split) -> str:

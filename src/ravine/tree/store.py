@@ -11,9 +11,10 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -254,6 +255,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "n_features": int(model.n_features_in_),
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
+        "fill": _parameter(getattr(model, "fill_", None)),
         **facts,
     }
     buffer = io.BytesIO()
@@ -274,12 +276,13 @@ def _parameter(value: Any) -> Any:
     return value
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file under another name beside its place and move it there."""
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file under another name beside its place; it is moved there at the end, or goes."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         umask = os.umask(0)
@@ -289,6 +292,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file at once or not at all."""
+    with atomic_file(path) as file:
+        file.write(content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -322,4 +331,8 @@ def _rebuild(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     n_features = int(meta["n_features"])
     known_features = len(arrays["pivot"])
     _check(known_features in (0, n_features), f"{n_features} features")
-    return model._restore(tree, n_features, int(meta["n_iter"]), float(meta["n_passes"]))
+    model._restore(tree, n_features, int(meta["n_iter"]), float(meta["n_passes"]))
+    if meta.get("fill") is not None:
+        model.fill_ = np.asarray(meta["fill"], dtype=np.float64)
+        _check(model.fill_.shape == (n_features,), "a value to fill in for every feature")
+    return model

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_weights
 from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
+from ravine.data.on_disk import FileMatrix
 from ravine.split.hyperplane import Hyperplane, Split
 
 NOT_FINITE = (
@@ -347,6 +348,11 @@ class ClusterTree:
 
         return export.text(self, feature_names, n_features)
 
+    def _repr_html_(self) -> str:
+        from ravine.tree import export
+
+        return export.html(self)
+
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row a node."""
         from ravine.tree import export
@@ -396,7 +402,7 @@ def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
             array = array.copy()
             array.sum_duplicates()
     else:
-        array = X if isinstance(X, np.ndarray) else np.asarray(X)
+        array = X if isinstance(X, np.ndarray | FileMatrix) else np.asarray(X)
     if array.ndim != 2 or array.dtype.kind not in "biuf" or 0 in array.shape:
         raise InvalidInputError(
             f"X has to be a table of numbers with at least one row, got shape {array.shape} of {array.dtype}"

@@ -1,0 +1,267 @@
+"""The report in a real browser: it opens, shows the model's numbers, and asks for nothing else."""
+
+import base64
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from ravine import MinimumDensity, explain, report
+
+BINARY = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    BINARY is None or DRIVER is None,
+    reason="no chromium and chromedriver: the report was not looked at in a browser "
+    "(apt-get install chromium chromium-driver)",
+)
+WINE = load_wine(as_frame=True)
+BAD = "<script>window.hacked = 1</script>"
+NAMES = [BAD, *WINE.data.columns[1:]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return MinimumDensity("auto").fit(WINE.data.to_numpy())
+
+
+@pytest.fixture(scope="module")
+def address(model, tmp_path_factory):
+    page = report(
+        model,
+        WINE.data.to_numpy(),
+        feature_names=NAMES,
+        labels=WINE.target,
+        row_ids=[f"bottle {i}" for i in range(178)],
+        source=BAD,
+        command="ravine fit wine.csv",
+    )
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    options.binary_location = BINARY
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def browser(chromium, address):
+    """The page, freshly opened on a wide screen; at the end nothing may have gone wrong in it."""
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    chromium.get(address)
+    yield chromium
+    assert chromium.get_log("browser") == []
+    asked = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
+    urls = {
+        message["params"]["request"]["url"].partition("#")[0]
+        for message in asked
+        if message["method"] == "Network.requestWillBeSent"
+    }
+    assert {url for url in urls if not url.startswith("data:")} == {address}
+    assert chromium.execute_script("return window.hacked") is None
+
+
+def find(browser, selector):
+    return browser.find_elements("css selector", selector)
+
+
+def cells(node, table):
+    """The rows of a table as they are shown."""
+    rows = node.find_elements("css selector", f"table.{table} tbody tr")
+    return [[cell.text for cell in row.find_elements("css selector", "th, td")] for row in rows]
+
+
+def shown(value):
+    """A number as the page writes it."""
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}").replace("-", "\u2212")
+
+
+def test_a_click_opens_a_split_and_shows_the_model_s_numbers(browser, model):
+    explained = explain(model, WINE.data.to_numpy(), NAMES)
+    for number, split in explained.splits.items():
+        (node,) = find(browser, f"#node-{number}")
+        body = node.find_element("css selector", ".body")
+        assert not body.is_displayed()
+        node.find_element("css selector", "summary").click()
+        assert body.is_displayed()
+        made = model.tree_.splits[number]
+        assert f"{made.quality:.3f}, from 0" in body.text
+        assert f"p = {made.evidence.p_value:.2g}:" in body.text
+        expected = [
+            [d.feature, shown(d.left_mean), shown(d.right_mean), f"{100 * d.contribution:.0f}\u00a0%", ""]
+            for d in split.drivers[:8]
+        ]
+        assert [[cell.replace(" %", "\u00a0%") for cell in row] for row in cells(node, "drivers")] == expected
+        figure = node.find_element("css selector", "figure svg")
+        assert f"left: {split.left_weight:g} rows" in figure.text
+        assert figure.size["height"] > 100
+        node.find_element("css selector", "summary").click()
+        assert not body.is_displayed()
+
+
+def test_clusters_show_their_rows_and_exemplars(browser, model):
+    explained = explain(model, WINE.data.to_numpy(), NAMES)
+    exemplars = model.tree_.exemplars(WINE.data.to_numpy())
+    for leaf in model.tree_.leaves:
+        cluster = explained.clusters[model.tree_.label[leaf]]
+        (node,) = find(browser, f"#node-{leaf}")
+        summary = node.find_element("css selector", "summary")
+        assert f"Cluster {cluster.label}: {cluster.weight:g} rows" in summary.text
+        summary.click()
+        profile = cells(node, "profile")
+        assert [row[:3] for row in profile] == [
+            [t.feature, shown(t.mean), shown(t.rest_mean)] for t in cluster.traits[:8]
+        ]
+        assert [row[0] for row in cells(node, "exemplars")] == [
+            f"bottle {i}" for i in exemplars[cluster.label]
+        ]
+    rows = [row[1] for row in cells(browser.find_element("css selector", "main"), "clusters")]
+    assert rows == [str(n) for n in np.bincount(model.labels_)]
+
+
+def test_a_name_that_is_a_script_is_only_shown(browser):
+    assert BAD in browser.find_element("css selector", ".lead").text
+    assert BAD in browser.find_element("css selector", "main").get_attribute("textContent")
+    assert len(find(browser, "script")) == 1
+
+
+def test_a_link_opens_its_node(browser, model):
+    leaf = model.tree_.leaves[-1]
+    browser.find_element("css selector", f'table.clusters a[href="#node-{leaf}"]').click()
+    assert browser.execute_script(f'return document.getElementById("node-{leaf}").open')
+    focused = browser.switch_to.active_element
+    assert "Cluster" in focused.text
+    browser.find_element("css selector", '.ice a[href="#node-0"]').click()
+    assert browser.execute_script('return document.getElementById("node-0").open')
+
+
+def test_the_keyboard_is_enough(browser, model):
+    from selenium.webdriver.common.keys import Keys
+
+    def press(key):
+        browser.switch_to.active_element.send_keys(key)
+
+    def opened():
+        return browser.execute_script(
+            'return [...document.querySelectorAll(".tree details")].map(d => d.open)'
+        )
+
+    press(Keys.TAB)
+    assert browser.switch_to.active_element.text == "Skip to the tree"
+    for _ in range(60):
+        press(Keys.TAB)
+        if browser.switch_to.active_element.tag_name == "summary":
+            break
+    assert opened() == [False] * model.tree_.n_nodes
+    press(Keys.ENTER)
+    assert opened()[0]
+    press(Keys.ARROW_DOWN)
+    press(Keys.SPACE)
+    assert opened()[:2] == [True, True]
+    press(Keys.ARROW_UP)
+    press(Keys.ENTER)
+    assert opened()[:2] == [False, True]
+    outline = browser.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    for button, state in (("open-all", True), ("close-all", False)):
+        browser.find_element("id", button).send_keys(Keys.ENTER)
+        assert opened() == [state] * model.tree_.n_nodes
+
+
+def test_paper_shows_everything(browser, model):
+    states = 'return [...document.querySelectorAll(".tree details")].map(d => d.open)'
+    find(browser, ".tree summary")[1].click()
+    before = browser.execute_script(states)
+    browser.execute_script('window.dispatchEvent(new Event("beforeprint"))')
+    assert browser.execute_script(states) == [True] * model.tree_.n_nodes
+    browser.execute_script('window.dispatchEvent(new Event("afterprint"))')
+    assert browser.execute_script(states) == before
+    pages = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).count(b"/Type /Page\n")
+    assert pages >= 3
+
+
+def test_a_phone_needs_no_sideways_scrolling(browser):
+    size = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.find_element("id", "open-all").click()
+    wide, width = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    assert width == 360
+    assert wide <= width
+
+
+CONTRAST = """
+const channel = v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const light = c => { const [r, g, b] = c.match(/[0-9.]+/g).map(Number);
+  return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
+const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+  if (c !== "rgba(0, 0, 0, 0)") return c; } return "rgb(255, 255, 255)"; };
+const found = [];
+const all = "h1, p, th, td, summary .what, .soft, a, .chip, button, dt, dd, pre, svg text";
+for (const e of document.querySelectorAll(all)) {
+  const style = getComputedStyle(e);
+  const [a, b] = [light(e.closest("svg") ? style.fill : style.color), light(behind(e))].sort((x, y) => y - x);
+  found.push([(a + 0.05) / (b + 0.05), e.outerHTML.slice(0, 80)]);
+}
+return found.sort((x, y) => x[0] - y[0])[0];
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(browser, scheme):
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    browser.find_element("id", "open-all").click()
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    least, where = browser.execute_script(CONTRAST)
+    assert least >= 4.5, where
+
+
+@pytest.mark.parametrize("sight", ["protanopia", "deuteranopia", "tritanopia", "achromatopsia"])
+def test_the_two_sides_differ_for_every_eye(browser, sight):
+    from PIL import Image
+
+    find(browser, ".tree summary")[0].click()
+    browser.execute_cdp_cmd("Emulation.setEmulatedVisionDeficiency", {"type": sight})
+    (figure,) = find(browser, "#node-0 figure svg")
+    picture = Image.open(io.BytesIO(figure.screenshot_as_png)).convert("RGB")
+    browser.execute_cdp_cmd("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
+    counts = sorted(picture.getcolors(1 << 20), reverse=True)
+    two = np.array([colour for _, colour in counts[:3] if min(colour) < 240][:2], dtype=float)
+    assert np.abs(two[0] - two[1]).max() > 40, two
+
+
+def test_a_screen_reader_finds_names_for_everything(browser, model):
+    browser.find_element("id", "open-all").click()
+    tree = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    named: dict[str, list[str]] = {}
+    for item in tree:
+        if not item.get("ignored"):
+            role = item["role"]["value"]
+            named.setdefault(role, []).append(item.get("name", {}).get("value", ""))
+    nodes = named["DisclosureTriangle"]
+    assert len(nodes) == model.tree_.n_nodes
+    assert all("rows" in name for name in nodes)
+    pictures = named.get("image", []) + named.get("img", []) + named.get("graphics-document", [])
+    assert sum(name.startswith("Density of the rows") for name in pictures) == model.tree_.n_leaves - 1
+    for role in ("link", "button", "heading", "columnheader", "rowheader"):
+        assert all(name.strip() for name in named[role]), role
+    assert browser.find_element("css selector", "html").get_attribute("lang") == "en"

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from ravine import MinimumDensity
+from ravine.view.density import N_BINS, density_of
+
+WINE = load_wine(as_frame=True).data
+MODEL = MinimumDensity(4).fit(WINE)
+
+
+def test_a_density_is_the_kernel_estimate_of_the_rows_that_reach_the_split():
+    path = MODEL.tree_.decision_path(WINE).toarray().astype(bool)
+    found = density_of(MODEL, WINE)
+    assert sorted(found) == sorted(MODEL.tree_.inner)
+    for node, seen in found.items():
+        rows = MODEL.tree_.rows(WINE).select(np.flatnonzero(path[:, node]))
+        distance = MODEL.tree_.splits[node].boundary.signed_distance(rows)
+        h = 0.9 * distance.std() * len(distance) ** -0.2
+        exact = np.exp(-0.5 * ((seen.points[:, None] - distance) / h) ** 2).mean(axis=1) / (
+            h * np.sqrt(2 * np.pi)
+        )
+        assert seen.weight == len(distance)
+        assert len(seen.points) == N_BINS
+        np.testing.assert_allclose(seen.density, exact, atol=0.03 * exact.max())
+        assert np.trapezoid(seen.density, seen.points) == pytest.approx(1, abs=0.02)
+        assert seen.points[0] < 0 < seen.points[-1]
+
+
+def test_weights_are_repeats():
+    weights = np.arange(len(WINE)) % 3
+    weighted = density_of(MODEL, WINE, sample_weight=weights)
+    repeated = density_of(MODEL, WINE.loc[WINE.index.repeat(weights)])
+    for node, seen in weighted.items():
+        assert seen.weight == repeated[node].weight
+        np.testing.assert_allclose(seen.points, repeated[node].points)
+        np.testing.assert_allclose(seen.density, repeated[node].density, rtol=1e-9)
+
+
+def test_one_far_row_does_not_flatten_the_picture():
+    far = WINE.to_numpy(copy=True)
+    far[0] *= 1e4
+    seen = density_of(MODEL.tree_.cut(2), far)[0]
+    assert np.isfinite(seen.density).all()
+    assert seen.points[-1] - seen.points[0] < 2 * 4.5 * 1e4 * WINE.to_numpy()[0].max()
+
+
+def test_rows_that_do_not_reach_a_split_leave_it_out():
+    inner = [node for node in MODEL.tree_.inner if node]
+    side = MODEL.tree_.decision_path(WINE).toarray()[:, inner[0]] == 1
+    assert inner[0] not in density_of(MODEL, WINE[~side])
