@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ravine.cluster.maximin_separation import MaximinSeparation
     from ravine.cluster.minimum_density import MinimumDensity
     from ravine.cluster.principal_direction import PrincipalDirection
+    from ravine.selection import Candidate, Selection, compare, select
     from ravine.tree.grow import Progress
     from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 # Where each public name lives: it is imported when it is first asked for, so that the command line answers
 # at once and `import ravine` costs nothing.
 _HOMES = {
+    "Candidate": "ravine.selection",
     "ClusterTree": "ravine.tree.tree",
     "InvalidInputError": "ravine._validate",
     "InvalidModelError": "ravine._validate",
@@ -28,12 +30,16 @@ _HOMES = {
     "PrincipalDirection": "ravine.cluster.principal_direction",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine._validate",
+    "Selection": "ravine.selection",
+    "compare": "ravine.selection",
     "explain": "ravine.view.explain",
     "load": "ravine.tree.store",
     "save": "ravine.tree.store",
+    "select": "ravine.selection",
 }
 
 __all__ = [
+    "Candidate",
     "ClusterTree",
     "InvalidInputError",
     "InvalidModelError",
@@ -42,9 +48,12 @@ __all__ = [
     "PrincipalDirection",
     "Progress",
     "RavineError",
+    "Selection",
+    "compare",
     "explain",
     "load",
     "save",
+    "select",
 ]
 
 

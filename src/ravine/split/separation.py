@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from ravine._validate import FloatArray, InvalidInputError, IntArray
+from ravine._validate import FloatArray, IntArray, InvalidInputError
 from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows, together
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.data.profile import Grid, ProfileSum
@@ -29,6 +30,7 @@ LLOYD_ROUNDS = 50  # of the k-means start
 SWITCHED = 1e-4  # rounds end when less than this share of the weight changes side
 CUT_BINS = 1 << 14  # of the projected rows, between which gep looks for its threshold
 BINS_PER_DEVIATION = 128  # of the pursuit's profiles
+LEAST_RIDGE = 1e-12  # keeps a covariance of unit variances invertible
 
 SETTLED = "no row changes side"
 STOPPED = "the limit of rounds was reached"
@@ -78,7 +80,7 @@ class SideSums(Additive):
 
 @dataclass(frozen=True)
 class LineMoments(Additive):
-    """Request for weight, sum and sum of squares of the signed distances, on the left and the right: (2, 3)."""
+    """Request for weight, sum and sum of squares of the signed distances, left and right: (2, 3)."""
 
     plane: Hyperplane
 
@@ -163,11 +165,73 @@ def _lloyd(frame: Frame, direction: FloatArray) -> Asker[tuple[Hyperplane, float
     return plane, between
 
 
+class Step(Protocol):
+    """Half a round: the hyperplane for two sides."""
+
+    def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
+        """Return direction and cut for the rows on the right and all others; None if there is no cut."""
+
+
+class MinimaxStep:
+    """The minimax probability machine of both sides: it sees their moments and no rows."""
+
+    def __init__(self, own: Frame, whole: Side, regularization: float) -> None:
+        self.whole, self.balance = whole, 0.5
+        self.varies = np.flatnonzero(own.inverse_scale > 0)
+        self.ridge = regularization * np.eye(len(self.varies))
+
+    def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
+        """Return the machine's direction and threshold; it starts from the balance of the last round."""
+        yield from ()
+        left, block = self.whole - right, np.ix_(self.varies, self.varies)
+        machine = minimax(
+            left.covariance[block] + self.ridge,
+            right.covariance[block] + self.ridge,
+            (right.mean - left.mean)[self.varies],
+            self.balance,
+        )
+        self.balance = machine.balance
+        w = np.zeros(len(right.total))
+        w[self.varies] = machine.direction
+        return w, float(w @ right.mean) - machine.reach
+
+
+class BoundStep:
+    """The lower bound of MSP (Equations 4 and 5): Fisher's direction, and the best threshold along it."""
+
+    def __init__(self, own: Frame, whole: Side, regularization: float, min_share: float) -> None:
+        from scipy.linalg import cho_factor
+
+        self.own, self.whole, self.regularization, self.min_share = own, whole, regularization, min_share
+        self.varies = np.flatnonzero(own.inverse_scale > 0)
+        self.covariance = whole.covariance[np.ix_(self.varies, self.varies)]
+        self.factor = cho_factor(
+            self.covariance + max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
+        )
+
+    def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
+        """Return the direction for these means and, after a pass, its best threshold."""
+        from scipy.linalg import cho_solve
+
+        left_mean = (self.whole.total - right.total) / (self.whole.weight - right.weight)
+        short = cho_solve(self.factor, (right.mean - left_mean)[self.varies])
+        short /= np.linalg.norm(short)
+        w = np.zeros(len(right.total))
+        w[self.varies] = short
+        variance = float(short @ self.covariance @ short)
+        reach = REACH * math.sqrt(variance)
+        grid = Grid.around_mean(reach, 2 * reach / CUT_BINS)
+        ((mass, moment, _),) = yield [ProfileSum(self.own, w, grid, with_rows=False)]
+        least = self.min_share * self.own.total
+        cut = best_threshold(grid, mass, moment, variance + self.regularization, least)
+        return None if cut is None else (w, cut)
+
+
 @dataclass(frozen=True)
 class SeparationFamily:
     """Separation probability with the regulariser lambda times the mean variance of a column."""
 
-    regularization: float = 0.1
+    regularization: float = 1.0
     min_share: float = 0.05
     name: str = "maximin separation, pursuit"
 
@@ -181,9 +245,7 @@ class SeparationFamily:
         varies = frame.inverse_scale > 0
         variance = float(np.mean((frame.deviation * frame.inverse_scale)[varies] ** 2))
         return [
-            SeparationIndex(
-                self.regularization * variance, view.widest / BINS_PER_DEVIATION, self.min_share
-            )
+            SeparationIndex(self.regularization * variance, view.widest / BINS_PER_DEVIATION, self.min_share)
         ]
 
 
@@ -191,13 +253,13 @@ class SeparationFamily:
 class SeparationSplitter:
     """Looks for the split with the highest separation probability, by one of four solvers.
 
-    `mpm` and `gep` start from 2-means (or from the labels `init`) and alternate: the hyperplane for the sides,
-    then the sides of the hyperplane. They work in a frame in which every column of the rows at hand has unit
-    variance, so that the regulariser lambda diag(covariance) is lambda times the identity.
+    `mpm` and `gep` start from 2-means (or from the labels `init`) and alternate: the hyperplane for the
+    sides, then the sides of the hyperplane. They work in a frame in which every column of the rows at hand
+    has unit variance, so that the regulariser lambda diag(covariance) is lambda times the identity.
     """
 
     solver: str = "mpm"
-    regularization: float = 0.1
+    regularization: float = 1.0
     min_share: float = 0.05
     standardize: bool = True
     n_init: int = 4
@@ -244,17 +306,32 @@ class SeparationSplitter:
             )
         squares = self.solver == "mpm"
         if self.init is not None and root is None:
-            part = self._given(rows)
-            (answer,) = part.pass_over([SideSums(own, None, squares=squares)])
-            right, plane = Side.of(answer), None
+            (first,) = self._given(rows).pass_over([SideSums(own, None, squares=squares)])
+            plane = None
             (answer,) = yield [SideSums(own, None)]
         else:
             found = yield from principal(frame, self.n_init, rng)
             plane = yield from two_means(frame, found.directions)
             first, answer = yield [SideSums(own, plane, squares=squares), SideSums(own, None)]
-            right = Side.of(first)
-        rounds = self._mpm if self.solver == "mpm" else self._gep
-        return (yield from rounds(own, Side.of(answer), right, plane))
+        whole, right = Side.of(answer), Side.of(first)
+        step: Step
+        if squares:
+            step = MinimaxStep(own, whole, self.regularization)
+        else:
+            step = BoundStep(own, whole, self.regularization, self.min_share)
+        for n_iter in range(1, self.max_iter + 1):
+            if min(whole.weight - right.weight, right.weight) <= 0.0:
+                return None
+            taken = yield from step.take(right)
+            if taken is None:
+                return None
+            w, cut = taken
+            before, plane = plane, Hyperplane(own.weights(w), own.mean, cut)
+            (answer,) = yield [SideSums(own, plane, before, squares)]
+            if before is not None and answer[0][1] <= SWITCHED * own.total:
+                return Found(w, cut, n_iter, SETTLED)
+            right = Side.of(answer) if before is None else right + Side.of(answer)
+        return Found(w, cut, self.max_iter, STOPPED)
 
     def _given(self, rows: RowBlocks) -> RowBlocks:
         """Return the rows of the second of the two given labels."""
@@ -266,65 +343,6 @@ class SeparationSplitter:
                 f"got {len(self.init)} labels with {len(values)} different values"
             )
         return rows.select(np.flatnonzero(self.init == values[1]))
-
-    def _mpm(self, own: Frame, whole: Side, right: Side, plane: Hyperplane | None) -> Asker[Found | None]:
-        """Alternate with the minimax probability machine, which sees the moments of both sides only."""
-        varies = np.flatnonzero(own.inverse_scale > 0)
-        block = np.ix_(varies, varies)
-        ridge = self.regularization * np.eye(len(varies))
-        w, cut, balance, status, n_iter = np.zeros(len(own.mean)), 0.0, 0.5, STOPPED, 0
-        for n_iter in range(1, self.max_iter + 1):
-            left = whole - right
-            if min(left.weight, right.weight) <= 0.0:
-                return None
-            machine = minimax(
-                left.covariance[block] + ridge,
-                right.covariance[block] + ridge,
-                (right.mean - left.mean)[varies],
-                balance,
-            )
-            balance = machine.balance
-            w[varies] = machine.direction
-            cut = float(w @ right.mean) - machine.reach
-            before, plane = plane, Hyperplane(own.weights(w), own.mean, cut)
-            (answer,) = yield [SideSums(own, plane, before)]
-            if before is not None and answer[0][1] <= SWITCHED * own.total:
-                status = SETTLED
-                break
-            right = Side.of(answer) if before is None else right + Side.of(answer)
-        return Found(w, cut, n_iter, status)
-
-    def _gep(self, own: Frame, whole: Side, right: Side, plane: Hyperplane | None) -> Asker[Found | None]:
-        """Alternate between Fisher's direction and the threshold with the highest bound (Equation 4)."""
-        from scipy.linalg import cho_factor, cho_solve
-
-        varies = np.flatnonzero(own.inverse_scale > 0)
-        pooled = whole.covariance[np.ix_(varies, varies)]
-        floor = max(self.regularization, 1e-12)
-        factor = cho_factor(pooled + floor * np.eye(len(varies)))
-        w, cut, status, n_iter = np.zeros(len(own.mean)), 0.0, STOPPED, 0
-        for n_iter in range(1, self.max_iter + 1):
-            if min(own.total - right.weight, right.weight) <= 0.0:
-                return None
-            apart = (right.mean + right.total / (own.total - right.weight))[varies]
-            w[varies] = cho_solve(factor, apart)
-            w /= np.linalg.norm(w)
-            variance = float(w[varies] @ pooled @ w[varies])
-            grid = Grid.around_mean(REACH * math.sqrt(variance), 2 * REACH * math.sqrt(variance) / CUT_BINS)
-            ((mass, moment, _),) = yield [ProfileSum(own, w, grid, with_rows=False)]
-            threshold = best_threshold(
-                grid, mass, moment, variance + self.regularization, self.min_share * own.total
-            )
-            if threshold is None:
-                return None
-            cut, before = threshold, plane
-            plane = Hyperplane(own.weights(w), own.mean, cut)
-            (answer,) = yield [SideSums(own, plane, before, squares=False)]
-            if before is not None and answer[0][1] <= SWITCHED * own.total:
-                status = SETTLED
-                break
-            right = Side.of(answer) if before is None else right + Side.of(answer)
-        return Found(w, cut, n_iter, status)
 
     def _pursue(
         self, rows: RowBlocks, root: Frame | None, own: Frame, least: float, rng: np.random.Generator
@@ -384,9 +402,9 @@ def _relaxed(frame: Frame, own: Frame, rng: np.random.Generator) -> Asker[Found 
     """Return the relaxed solution (Theorem 3), cut at the mean.
 
     Its indicator is the top eigenvector q of X (X'X + lambda Lambda)^-1 X'. With X'q = u this is
-    X'X y = mu Lambda y for y = (X'X + lambda Lambda)^-1 u, whatever lambda: y is the first principal direction
-    of the rows with unit variances, and u is Lambda y. So no (n, n) matrix is needed, and above 256 features
-    no (d, d) one either. Rows are labelled by the sign of X u, as in the paper.
+    X'X y = mu Lambda y for y = (X'X + lambda Lambda)^-1 u, whatever lambda: y is the first principal
+    direction of the rows with unit variances, and u is Lambda y. So no (n, n) matrix is needed, and above
+    256 features no (d, d) one either. Rows are labelled by the sign of X u, as in the paper.
     """
     found = yield from principal(own, 1, rng)
     scale = frame.deviation * frame.inverse_scale
