@@ -15,7 +15,7 @@ from ravine import (
     metrics,
     select,
 )
-from ravine.selection import clusterers
+from ravine.selection import JUDGE, clusterers
 from tests.estimators import ESTIMATORS
 from tests.split.test_separation import with_a_far_row
 
@@ -39,7 +39,7 @@ def test_the_highest_separation_probability_wins():
     assert len(found.candidates) == 4
     for c in found.candidates:
         assert c.separation_probability == metrics.separation_probability(
-            WINE, c.estimator.labels_, regularization=0.01
+            WINE, c.estimator.labels_, regularization=JUDGE
         )
         assert c.smallest_share == np.bincount(c.estimator.labels_).min() / len(WINE)
     scores = [c.separation_probability for c in found.candidates if c.allowed]

@@ -15,7 +15,7 @@ from sklearn.model_selection import ParameterGrid
 from ravine._validate import FloatArray, InvalidInputError, check_int, check_real, check_weights
 from ravine.metrics import separation_probability
 
-JUDGE = 0.01  # the regularisation under which all candidates are judged, whatever their own
+JUDGE = 0.1  # the regularisation under which all candidates are judged, whatever their own
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def select(
         raise InvalidInputError("select needs at least one candidate, got none")
     if not any(candidate.allowed for candidate in judged):
         warnings.warn(
-            f"no candidate has {share:g} of the rows in its smallest cluster: the one with the largest is taken",
+            f"no candidate has {share:g} of the rows in its smallest cluster: the one with most is taken",
             UserWarning,
             stacklevel=2,
         )

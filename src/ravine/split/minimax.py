@@ -13,7 +13,7 @@ import numpy as np
 from ravine._validate import FloatArray
 
 ROUNDS = 100  # at most; a handful is usual
-EXACT = 1e-6  # kappa changes with the square of this
+EXACT = 1e-5  # kappa changes with the square of this
 SINGULAR = 1e-12  # eigenvalues below this share of the largest are zero
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError
 from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows, together
@@ -24,6 +25,7 @@ from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.minimax import minimax
 from ravine.split.projection import ProjectionSplitter
 
+BoolArray = npt.NDArray[np.bool_]
 SOLVERS = ("mpm", "gep", "eig", "pursuit")
 MOST_FEATURES = 4096  # above, the (d, d) matrices of mpm and gep no longer fit
 LLOYD_ROUNDS = 50  # of the k-means start
@@ -42,8 +44,8 @@ class SideSums(Additive):
 
     Without a hyperplane, all rows are. With `before`, the answer is what has to be added to the sums right
     of that hyperplane: only the rows that switched sides are looked at closely. Answer: the weight and the
-    weight of the rows that were added or taken away (2,), the sum (d,), and the second moments (d, d), or
-    (0, 0) without `squares`.
+    weight of the rows that were added or taken away (2,), the sum (d,), and the lower triangle of the second
+    moments (d, d), or (0, 0) without `squares`.
     """
 
     frame: Frame
@@ -59,23 +61,42 @@ class SideSums(Additive):
     @staticmethod
     def add(rows: Rows, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
         """Add one block: the rows that came to the right, less those that left it."""
+        right = _right_of(rows, [plane for request in requests for plane in (request.plane, request.before)])
         for request, (weight, total, square) in zip(requests, answers, strict=True):
-            change = np.ones(len(rows))
-            if request.plane is not None:
-                change = (request.plane.distances(rows) > 0).astype(np.float64)
+            change = rows.weights.copy() if request.plane is None else rows.weights * right[id(request.plane)]
             if request.before is not None:
-                change -= request.before.distances(rows) > 0
-            change *= rows.weights
-            switched = np.flatnonzero(change)
-            if len(switched) == 0:
-                continue
-            few = rows if len(switched) == len(rows) else rows.take(switched)
-            framed = (few.dense() - request.frame.mean) * request.frame.inverse_scale
-            change = change[switched]
-            weight += change.sum(), np.abs(change).sum()
-            total += change @ framed
-            if request.squares:
-                square += framed.T @ (framed * change[:, None])
+                change -= rows.weights * right[id(request.before)]
+            for sign in (1.0, -1.0):
+                switched = np.flatnonzero(sign * change > 0)
+                if len(switched) == 0:
+                    continue
+                few = rows if len(switched) == len(rows) else rows.take(switched)
+                framed = (few.dense() - request.frame.mean) * request.frame.inverse_scale
+                w = sign * change[switched]
+                weight += sign * w.sum(), w.sum()
+                total += sign * (w @ framed)
+                if request.squares:
+                    _add_squares(square, framed, w, sign)
+
+
+def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, BoolArray]:
+    """Return which rows of a block are right of each hyperplane; those of one pivot share a projection."""
+    found: dict[int, BoolArray] = {}
+    given = {id(plane): plane for plane in planes if plane is not None}
+    for pivot in {id(plane.pivot): plane.pivot for plane in given.values()}.values():
+        members = {key: plane for key, plane in given.items() if plane.pivot is pivot}
+        points = rows.project(pivot, np.array([plane.weights for plane in members.values()]))
+        for t, (key, plane) in zip(points, members.items(), strict=True):
+            found[key] = t - plane.cut > 0
+    return found
+
+
+def _add_squares(square: FloatArray, framed: FloatArray, weights: FloatArray, sign: float) -> None:
+    """Add sign times the weighted second moments to the lower triangle of `square`, in place."""
+    from scipy.linalg.blas import dsyrk
+
+    framed *= np.sqrt(weights)[:, None]
+    dsyrk(sign, framed.T, beta=1.0, c=square.T, overwrite_c=True)
 
 
 @dataclass(frozen=True)
@@ -100,7 +121,7 @@ class LineMoments(Additive):
 
 @dataclass(frozen=True)
 class Side:
-    """The rows on one side: their weight, sum and second moments in the frame."""
+    """The rows on one side: their weight, sum and (lower triangle of) second moments in the frame."""
 
     weight: float
     total: FloatArray
@@ -125,7 +146,8 @@ class Side:
     @property
     def covariance(self) -> FloatArray:
         """The covariance of the side's rows (divided by their weight)."""
-        return self.square / self.weight - np.outer(self.mean, self.mean)
+        lower = self.square / self.weight
+        return lower + np.tril(lower, -1).T - np.outer(self.mean, self.mean)
 
 
 @dataclass(frozen=True)
