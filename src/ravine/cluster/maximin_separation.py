@@ -52,8 +52,8 @@ class MaximinSeparation(TreeClusterer):
         Bounds of the tree, also for "auto".
     level : float, default 0.01
         For "auto": the chance to split rows that have one mode only.
-    split_order : {"size", "depth", "value"}, default "size"
-        Which leaf is split next: the largest, by its valley's bounded relative depth times its size, or the
+    split_order : {"depth", "size", "value"}, default "depth"
+        Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
         one with the highest MSP.
     n_init : int, default 4
         How many starts of 2-means (or of the pursuit): the strongest principal directions, then random ones.
@@ -104,7 +104,7 @@ class MaximinSeparation(TreeClusterer):
         max_leaves: int | None = None,
         max_depth: int | None = None,
         level: float = 0.01,
-        split_order: str = "size",
+        split_order: str = "depth",
         n_init: int = 4,
         init: Any = None,
         standardize: bool = True,
