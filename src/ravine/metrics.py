@@ -16,7 +16,7 @@ from ravine.data.frame import measure
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
 from ravine.split.minimax import minimax
-from ravine.split.separation import MOST_FEATURES, Side, SideSums
+from ravine.split.separation import MOST_FEATURES, Side, SideSums, varying
 
 
 def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
@@ -211,10 +211,9 @@ def separation_probability(
     members = _members(labels, rows)
     with one_blas_thread():
         own = drive(rows, measure(rows))
-        varies = np.flatnonzero(own.inverse_scale > 0)
-        block = np.ix_(varies, varies)
+        varies = varying(own)
         sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
-        spread = [side.covariance[block] + ridge * np.eye(len(varies)) for side in sides]
+        spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]
         found = np.ones((len(sides), len(sides)))
         for a, b in zip(*np.triu_indices(len(sides), 1), strict=True):
             apart = (sides[b].mean - sides[a].mean)[varies]

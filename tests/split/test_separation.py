@@ -10,9 +10,10 @@ from sklearn.svm import SVC
 from ravine import InvalidInputError, MaximinSeparation, metrics
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import frame_of
+from ravine.data.profile import Grid
 from ravine.split.hyperplane import Hyperplane
 from ravine.split.minimax import minimax
-from ravine.split.separation import Side, SideSums, two_means
+from ravine.split.separation import Side, SideSums, best_threshold, two_means
 from tests.index.test_separation import best_by_hand
 from tests.oracles import two_blobs
 
@@ -82,6 +83,22 @@ def test_the_solver_is_the_papers(solver, slow, X, regularization):
     assert same(model.labels_ == 1, expected)
 
 
+def test_the_threshold_leaves_the_least_mass_on_both_sides():
+    t = np.sort(np.append(np.random.default_rng(0).standard_normal(99), 60.0))
+    t -= t.mean()
+    grid = Grid.around_mean(100.0, 0.01)
+    at = np.floor((t - grid.low) / grid.width).astype(int)
+    mass = np.bincount(at, minlength=grid.n_bins).astype(float)
+    moment = np.bincount(at, weights=t, minlength=grid.n_bins)
+    for least in (0.0, 5.0, 30.0):
+        low = max(int(least), 1)
+        best = max(range(low, 101 - low), key=lambda k: bound(t, k, 0.1))
+        cut = best_threshold(grid, mass, moment, t.var() + 0.1, least)
+        assert (t < cut).sum() == best
+    assert (t > best_threshold(grid, mass, moment, t.var(), 0.0)).sum() == 1  # the far point
+    assert best_threshold(grid, mass, moment, t.var(), 51.0) is None
+
+
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("regularization", [0.01, 100.0])
 def test_eig_is_theorem_3_with_its_matrix_of_rows(standardize, regularization):
@@ -90,8 +107,21 @@ def test_eig_is_theorem_3_with_its_matrix_of_rows(standardize, regularization):
     scatter = Z / (regularization * Z.var(axis=0)) @ Z.T
     matrix = np.eye(len(Z)) - np.linalg.inv(np.eye(len(Z)) + scatter)
     q = np.linalg.eigh(matrix)[1][:, -1]
-    model = MaximinSeparation(solver="eig", regularization=regularization, standardize=standardize).fit(X)
+    model = MaximinSeparation(
+        solver="eig", regularization=regularization, standardize=standardize, n_init=1
+    ).fit(X)
     assert same(model.labels_ == 1, Z @ Z.T @ q > 0)
+
+
+def test_of_several_eigenvectors_eig_takes_the_surest():
+    rng = np.random.default_rng(0)
+    truth = np.arange(400) % 2
+    loose = rng.standard_normal((400, 1)) + 0.5 * rng.standard_normal((400, 4))  # the first, with one heap
+    apart = 4.0 * truth[:, None] + rng.standard_normal((400, 2))  # the second, with two
+    X = np.column_stack([loose, apart])
+    one, two = (MaximinSeparation(solver="eig", n_init=k).fit(X).labels_ for k in (1, 2))
+    assert metrics.clustering_error(truth, one) > 0.3
+    assert metrics.clustering_error(truth, two) < 0.05
 
 
 def test_eig_with_more_columns_than_rows():
@@ -104,19 +134,24 @@ def test_the_moments_are_updated_by_the_rows_that_switched():
     rows = ArrayBlocks(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
     frame = drive(rows, frame_of(rows, None, True))
     rng = np.random.default_rng(1)
+    columns = np.arange(13)
     planes = [Hyperplane(frame.weights(rng.standard_normal(13)), frame.mean, rng.normal()) for _ in range(3)]
     fresh = [Side.of(rows.pass_over([SideSums(frame, plane)])[0]) for plane in planes]
     for i, j in ((0, 1), (1, 2)):
         (answer,) = rows.pass_over([SideSums(frame, planes[j], planes[i])])
         updated = fresh[i] + Side.of(answer)
         assert updated.weight == fresh[j].weight
-        np.testing.assert_allclose(updated.covariance, fresh[j].covariance, atol=1e-12)
+        np.testing.assert_allclose(
+            updated.covariance(np.arange(13)), fresh[j].covariance(np.arange(13)), atol=1e-12
+        )
         sign = [plane.signed_distance(rows) > 0 for plane in planes]
         assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
     Z = (WINE - frame.mean) * frame.inverse_scale
     right = sign[2]
     np.testing.assert_allclose(
-        fresh[2].covariance, np.cov(Z[right].T, bias=True, aweights=rows.weights[right]), atol=1e-12
+        fresh[2].covariance(np.arange(13)),
+        np.cov(Z[right].T, bias=True, aweights=rows.weights[right]),
+        atol=1e-12,
     )
 
 

@@ -38,11 +38,11 @@ class MaximinSeparation(TreeClusterer):
         "mpm" alternates between the minimax probability machine for two sides and the sides of its
         hyperplane, from a 2-means start. "gep" does the same with a lower bound of MSP that punishes
         imbalance, a closed form for the direction and the best threshold along it. "eig" is the relaxation
-        of that: the first principal direction of the standardised rows, without rounds. "pursuit" maximises
-        MSP directly over the direction, with the best threshold of each.
+        of that, without rounds: across a principal direction of the standardised rows at their mean.
+        "pursuit" maximises MSP directly over the direction, with the best threshold of each.
     regularization : float, default 1.0
-        lambda, in units of the columns' variances. With 0, "mpm" and "gep" do not change under any invertible
-        map of the rows (from the same `init`).
+        lambda, in units of the columns' variances; `ravine.select` finds one without labels. With 0, "mpm"
+        and "gep" do not change under any invertible map of the rows (from the same `init`).
     min_share : float, default 0.05
         The least share of a leaf's weight on either side of a split: MSP alone is won by one far row.
     min_cluster_size : int, optional
@@ -56,8 +56,9 @@ class MaximinSeparation(TreeClusterer):
         Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
         one with the highest MSP.
     n_init : int, default 4
-        How many starts of 2-means (or of the pursuit): the strongest principal directions, then random ones.
-        They share passes.
+        How many starts of 2-means, of which the best is taken, or of the pursuit: the strongest principal
+        directions, for the pursuit then random ones. For "eig", how many of those directions are judged by
+        their MSP; with 1 it is the paper's solver, which takes the strongest. They share passes.
     init : array of shape (n_rows,), optional
         Labels with two values that the first split starts from instead.
     standardize : bool, default True

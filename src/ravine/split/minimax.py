@@ -47,10 +47,16 @@ def minimax(left: FloatArray, right: FloatArray, apart: FloatArray, balance: flo
     (2.0, 0.8)
     """
     found = _at(left, right, apart, balance)
+    before = None
     for _ in range(ROUNDS):
-        if not math.isfinite(found.kappa) or abs(found.balance - balance) <= EXACT:
+        error = found.balance - balance
+        if not math.isfinite(found.kappa) or abs(error) <= EXACT:
             break
-        balance = found.balance
+        following = found.balance
+        if before is not None and error != before[1]:  # the secant through the last two errors
+            secant = balance - error * (balance - before[0]) / (error - before[1])
+            following = secant if 0.0 < secant < 1.0 else following
+        before, balance = (balance, error), following
         found = _at(left, right, apart, balance)
     return found
 
@@ -71,7 +77,8 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     try:
-        return np.asarray(cho_solve(cho_factor(matrix), vector))
+        factor = cho_factor(matrix, lower=True, check_finite=False)
+        return np.asarray(cho_solve(factor, vector, check_finite=False))
     except LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
         inside = values > SINGULAR * max(float(values[-1]), np.finfo(float).tiny)

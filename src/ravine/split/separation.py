@@ -38,6 +38,11 @@ SETTLED = "no row changes side"
 STOPPED = "the limit of rounds was reached"
 
 
+def varying(frame: Frame) -> IntArray:
+    """Return the columns that take part."""
+    return np.flatnonzero(frame.inverse_scale > 0)
+
+
 @dataclass(frozen=True)
 class SideSums(Additive):
     """Request for the weight, the sum and the second moments of the framed rows right of a hyperplane.
@@ -45,7 +50,7 @@ class SideSums(Additive):
     Without a hyperplane, all rows are. With `before`, the answer is what has to be added to the sums right
     of that hyperplane: only the rows that switched sides are looked at closely. Answer: the weight and the
     weight of the rows that were added or taken away (2,), the sum (d,), and the lower triangle of the second
-    moments (d, d), or (0, 0) without `squares`.
+    moments of the columns that vary, or nothing without `squares`.
     """
 
     frame: Frame
@@ -55,7 +60,7 @@ class SideSums(Additive):
 
     def start(self, n_features: int) -> Answer:
         """Return the sums over no rows."""
-        d = n_features if self.squares else 0
+        d = len(varying(self.frame)) if self.squares else 0
         return np.zeros(2), np.zeros(n_features), np.zeros((d, d))
 
     @staticmethod
@@ -76,7 +81,9 @@ class SideSums(Additive):
                 weight += sign * w.sum(), w.sum()
                 total += sign * (w @ framed)
                 if request.squares:
-                    _add_squares(square, framed, w, sign)
+                    varies = varying(request.frame)
+                    part = framed if len(varies) == framed.shape[1] else framed[:, varies]
+                    _add_squares(square, part, w, sign)
 
 
 def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, BoolArray]:
@@ -95,8 +102,7 @@ def _add_squares(square: FloatArray, framed: FloatArray, weights: FloatArray, si
     """Add sign times the weighted second moments to the lower triangle of `square`, in place."""
     from scipy.linalg.blas import dsyrk
 
-    framed *= np.sqrt(weights)[:, None]
-    dsyrk(sign, framed.T, beta=1.0, c=square.T, overwrite_c=True)
+    dsyrk(sign, (framed * np.sqrt(weights)[:, None]).T, beta=1.0, c=square.T, overwrite_c=True)
 
 
 @dataclass(frozen=True)
@@ -143,11 +149,12 @@ class Side:
         """The mean of the side's rows."""
         return self.total / self.weight
 
-    @property
-    def covariance(self) -> FloatArray:
-        """The covariance of the side's rows (divided by their weight)."""
-        lower = self.square / self.weight
-        return lower + np.tril(lower, -1).T - np.outer(self.mean, self.mean)
+    def covariance(self, varies: IntArray) -> FloatArray:
+        """Return the covariance of the columns that vary (divided by the weight)."""
+        lower, mean = self.square / self.weight, self.mean[varies]
+        whole = lower + lower.T - np.outer(mean, mean)
+        whole[np.diag_indices(len(varies))] -= np.diag(lower)
+        return whole
 
 
 @dataclass(frozen=True)
@@ -199,19 +206,16 @@ class MinimaxStep:
 
     def __init__(self, own: Frame, whole: Side, regularization: float) -> None:
         self.whole, self.balance = whole, 0.5
-        self.varies = np.flatnonzero(own.inverse_scale > 0)
-        self.ridge = regularization * np.eye(len(self.varies))
+        self.varies, self.regularization = varying(own), regularization
 
     def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
         """Return the machine's direction and threshold; it starts from the balance of the last round."""
         yield from ()
-        left, block = self.whole - right, np.ix_(self.varies, self.varies)
-        machine = minimax(
-            left.covariance[block] + self.ridge,
-            right.covariance[block] + self.ridge,
-            (right.mean - left.mean)[self.varies],
-            self.balance,
-        )
+        left = self.whole - right
+        spread = [side.covariance(self.varies) for side in (left, right)]
+        for matrix in spread:
+            matrix[np.diag_indices(len(self.varies))] += self.regularization
+        machine = minimax(spread[0], spread[1], (right.mean - left.mean)[self.varies], self.balance)
         self.balance = machine.balance
         w = np.zeros(len(right.total))
         w[self.varies] = machine.direction
@@ -225,8 +229,8 @@ class BoundStep:
         from scipy.linalg import cho_factor
 
         self.own, self.whole, self.regularization, self.min_share = own, whole, regularization, min_share
-        self.varies = np.flatnonzero(own.inverse_scale > 0)
-        self.covariance = whole.covariance[np.ix_(self.varies, self.varies)]
+        self.varies = varying(own)
+        self.covariance = whole.covariance(self.varies)
         self.factor = cho_factor(
             self.covariance + max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
         )
@@ -309,7 +313,7 @@ class SeparationSplitter:
         else:
             least = max(least, self.min_share * frame.total)
             if self.solver == "eig":
-                found = yield from _relaxed(frame, own, rng)
+                found = yield from self._relaxed(frame, own, least, rng)
             else:
                 found = yield from self._alternate(rows, root, frame, own, rng)
         if found is None:
@@ -366,6 +370,27 @@ class SeparationSplitter:
             )
         return rows.select(np.flatnonzero(self.init == values[1]))
 
+    def _relaxed(
+        self, frame: Frame, own: Frame, least: float, rng: np.random.Generator
+    ) -> Asker[Found | None]:
+        """Return the relaxed solution (Theorem 3), cut at the mean: of several eigenvectors, the surest.
+
+        The indicator is the top eigenvector q of X (X'X + lambda Lambda)^-1 X'. With u = X'q this is
+        X'X y = mu Lambda y for y = (X'X + lambda Lambda)^-1 u, whatever lambda: y is the first principal
+        direction of the rows with unit variances, and u is Lambda y. So no (n, n) matrix is needed, and
+        above 256 features no (d, d) one either. Rows are labelled by the sign of X u, as in the paper.
+        """
+        found = yield from principal(own, self.n_init, rng)
+        candidates = found.directions * (frame.deviation * frame.inverse_scale) ** 2
+        answers = yield [LineMoments(Hyperplane(own.weights(u), own.mean, 0.0)) for u in candidates]
+        surest, best = None, -math.inf
+        for u, (sides,) in zip(candidates, answers, strict=True):
+            if sides[:, 0].min() >= max(least, np.finfo(float).tiny):
+                kappa = _kappa(sides, self.regularization * float(u @ u))
+                if kappa > best:
+                    surest, best = u, kappa
+        return None if surest is None else Found(surest, 0.0, 1, "the relaxed problem has a closed solution")
+
     def _pursue(
         self, rows: RowBlocks, root: Frame | None, own: Frame, least: float, rng: np.random.Generator
     ) -> Asker[Found | None]:
@@ -418,19 +443,6 @@ class SeparationSplitter:
             status=found.status,
             n_iter=found.n_iter,
         )
-
-
-def _relaxed(frame: Frame, own: Frame, rng: np.random.Generator) -> Asker[Found | None]:
-    """Return the relaxed solution (Theorem 3), cut at the mean.
-
-    Its indicator is the top eigenvector q of X (X'X + lambda Lambda)^-1 X'. With X'q = u this is
-    X'X y = mu Lambda y for y = (X'X + lambda Lambda)^-1 u, whatever lambda: y is the first principal
-    direction of the rows with unit variances, and u is Lambda y. So no (n, n) matrix is needed, and above
-    256 features no (d, d) one either. Rows are labelled by the sign of X u, as in the paper.
-    """
-    found = yield from principal(own, 1, rng)
-    scale = frame.deviation * frame.inverse_scale
-    return Found(found.directions[0] * scale**2, 0.0, 1, "the relaxed problem has a closed solution")
 
 
 def best_threshold(
