@@ -141,15 +141,13 @@ def test_the_moments_are_updated_by_the_rows_that_switched():
         (answer,) = rows.pass_over([SideSums(frame, planes[j], planes[i])])
         updated = fresh[i] + Side.of(answer)
         assert updated.weight == fresh[j].weight
-        np.testing.assert_allclose(
-            updated.covariance(np.arange(13)), fresh[j].covariance(np.arange(13)), atol=1e-12
-        )
+        np.testing.assert_allclose(updated.covariance(columns), fresh[j].covariance(columns), atol=1e-12)
         sign = [plane.signed_distance(rows) > 0 for plane in planes]
         assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
     Z = (WINE - frame.mean) * frame.inverse_scale
     right = sign[2]
     np.testing.assert_allclose(
-        fresh[2].covariance(np.arange(13)),
+        fresh[2].covariance(columns),
         np.cov(Z[right].T, bias=True, aweights=rows.weights[right]),
         atol=1e-12,
     )
