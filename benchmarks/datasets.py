@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+Array = np.ndarray[Any, Any]
+
 # name here -> (name on OpenML, version)
 OPENML = {
+    "australian": ("Australian", 4),
     "banknote": ("banknote-authentication", 1),
     "breast_w": ("breast-w", 1),
     "control_chart": ("synthetic_control", 1),
     "dermatology": ("dermatology", 1),
     "forest": ("ForestTypeMapping", 1),
     "ionosphere": ("ionosphere", 1),
+    "letter": ("letter", 1),
     "mfeat_fac": ("mfeat-factors", 1),
+    "mnist": ("mnist_784", 1),
     "optdigits": ("optdigits", 1),
     "pendigits": ("pendigits", 1),
+    "pima": ("diabetes", 1),
     "satellite": ("satimage", 1),
     "seeds": ("seeds", 1),
     "segment": ("segment", 1),
+    "spambase": ("spambase", 1),
+    "usps": ("USPS", 2),
     "voting": ("vote", 1),
     "wine": ("wine", 1),
     "yeast_cc": ("yeast-cell-cycle", 1),
 }
 
 
-def load(name: str, directory: str | None = None) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def load(name: str, directory: str | None = None) -> tuple[Array, Array]:
     """Return (X, y) of a data set, from `directory` if one is given."""
     if directory is not None:
         with np.load(Path(directory) / f"{name}.npz", allow_pickle=False) as stored:
@@ -37,7 +46,43 @@ def load(name: str, directory: str | None = None) -> tuple[np.ndarray[Any, Any],
     return from_openml(*OPENML[name])
 
 
-def from_openml(name: str, version: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def of_classes(X: Array, y: Array, classes: Sequence[int]) -> tuple[Array, Array]:
+    """Return the rows of some classes."""
+    keep = np.isin(y, classes)
+    return X[keep], y[keep]
+
+
+def problem(name: str, directory: str | None = None) -> tuple[Array, Array]:
+    """Return (X, y) of one of the ten two-class problems of Maximin Separation Probability Clustering.
+
+    Columns are scaled to [-1, 1], those of MNIST to [0, 1].
+    """
+    if name == "breast_w_683":  # the rows without missing values
+        X, y = load("breast_w", directory)
+        if directory is not None:
+            with np.load(Path(directory) / "breast_w.npz") as stored:
+                keep = np.setdiff1d(np.arange(len(y)), stored["missing_rows"])
+            X, y = X[keep], y[keep]
+    elif name in ("letter_ab", "satellite_1_2"):
+        X, y = load(name.split("_")[0], directory)
+        X, y = of_classes(X, y, np.unique(y)[:2].tolist())
+    elif name.startswith("mnist"):
+        X, y = load("mnist", directory)
+        X, y = of_classes(X, y, [int(digit) for digit in name.split("_")[1:]])
+        return X / 255.0, y
+    else:
+        X, y = load(name, directory)
+    return scaled(X), y
+
+
+def scaled(X: Array) -> Array:
+    """Return the columns that vary, scaled to [-1, 1]."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    varies = high > low
+    return np.asarray(2 * (X - low)[:, varies] / (high - low)[varies] - 1)
+
+
+def from_openml(name: str, version: int) -> tuple[Array, Array]:
     """Fetch a data set: categories become codes, missing values the column's median."""
     from sklearn.datasets import fetch_openml
 

@@ -2,6 +2,7 @@
 
 python benchmarks/speed.py                 all sections
 python benchmarks/speed.py split small     some of them
+python benchmarks/speed.py separation --data DIR   with the papers' data sets as well
 
 `peers` needs `make .venv-peers`.
 """
@@ -25,6 +26,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 ROOT = str(Path(__file__).resolve().parent.parent)
+if not __package__:  # run as a script, from anywhere
+    sys.path.insert(0, ROOT)
 
 
 def four_gaussians(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
@@ -224,6 +227,32 @@ def peers() -> None:
     print(f"| HiPart MDH, fit to 2 | {peer['whole']:.2f} | {peer['whole'] / ours:.0f} | {ratio:.3f} |")
 
 
+def separation(directory: str | None = None) -> None:
+    """Maximin separation after its start, beside the k-means start of the paper (Table 3), one thread."""
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    from benchmarks.datasets import problem
+    from ravine import MaximinSeparation
+
+    def run(X: Array) -> None:
+        with threadpool_limits(1):
+            seconds, peer = best_of(1, lambda: KMeans(2, n_init=10, random_state=0).fit(X))
+            times = [seconds]
+            for solver, init in (("mpm", peer.labels_), ("gep", peer.labels_), ("mpm", None)):
+                model = MaximinSeparation(solver=solver, init=init)
+                times.append(best_of(3, lambda m=model: m.fit(X))[0])  # type: ignore[misc]
+        figures = " | ".join(f"{seconds:.2f}" for seconds in times)
+        print(f"| {X.shape[0]} | {X.shape[1]} | {figures} |", flush=True)
+
+    print("| rows | features | KMeans(2, n_init=10) s | mpm s | gep s | mpm with its own start s |")
+    print("|---|---|---|---|---|---|")
+    run(four_gaussians(1_000_000, 50)[0])
+    if directory is not None:
+        for name in ("letter_ab", "satellite_1_2", "spambase", "mnist_3_8", "mnist_1_7", "mnist_8_9"):
+            run(problem(name, directory)[0])
+
+
 SECTIONS = {
     "split": split,
     "growth": growth,
@@ -231,6 +260,7 @@ SECTIONS = {
     "predict": predict,
     "memory": memory,
     "imports": imports,
+    "separation": separation,
     "peers": peers,
 }
 
@@ -240,11 +270,13 @@ def main(argv: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--data", help="directory of npz files (X, y), for `separation`")
+    arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    for section in parser.parse_args(argv).sections or SECTIONS:
+    for section in arguments.sections or SECTIONS:
         print(f"\n## {section}\n")
-        SECTIONS[section]()
+        separation(arguments.data) if section == "separation" else SECTIONS[section]()
     return 0
 
 

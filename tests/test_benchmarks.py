@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.datasets
-from benchmarks import datasets, papers
+from benchmarks import baselines, datasets, papers, separation
 
 RNG = np.random.default_rng(0)
 
@@ -51,3 +51,46 @@ def test_every_set_of_the_paper_has_a_name_on_openml():
     with open(papers.TABLES / "mdh_table2.csv") as file:
         names = {row["dataset"] for row in csv.DictReader(file)} - {"smartphone"}
     assert names <= set(datasets.OPENML)
+
+
+def test_two_class_problems_are_scaled_to_their_range(tmp_path):
+    labels = np.repeat([3, 1, 7], 40)
+    X = RNG.standard_normal((120, 3)) + 5 * labels[:, None]
+    X[:, 2] = 4.0
+    np.savez(tmp_path / "satellite.npz", X=X, y=labels)
+    scaled, y = datasets.problem("satellite_1_2", str(tmp_path))
+    assert set(y) == {1, 3}
+    assert scaled.shape == (80, 2)
+    np.testing.assert_allclose([scaled.min(axis=0), scaled.max(axis=0)], [[-1, -1], [1, 1]])
+
+
+@pytest.mark.parametrize("method", [baselines.lda_km, baselines.discriminative_kmeans])
+def test_baselines_tell_clusters_apart(method):
+    X = RNG.standard_normal((150, 4)) + np.repeat(np.eye(3, 4) * 12, 50, axis=0)
+    labels = method(X, 3, 0.1)
+    for k in range(3):
+        assert len(set(labels[50 * k : 50 * k + 50])) == 1
+    assert len(set(labels)) == 3
+
+
+def test_discriminative_k_means_is_kernel_k_means_with_the_papers_kernel():
+    X = RNG.standard_normal((30, 4)) + np.repeat([[0.0], [3.0]], 15, axis=0)
+    Z = X - X.mean(axis=0)
+    kernel = np.eye(30) - np.linalg.inv(np.eye(30) + Z @ Z.T / 0.7)
+    values, vectors = np.linalg.eigh(Z.T @ Z)
+    mapped = Z @ (vectors / np.sqrt(values + 0.7))
+    np.testing.assert_allclose(mapped @ mapped.T, kernel, atol=1e-10)
+    labels = baselines.discriminative_kmeans(X, 2, 0.7)
+    indicator = (labels[:, None] == np.arange(2)).astype(float)
+    kept = np.trace(indicator.T @ kernel @ indicator / indicator.sum(axis=0)[:, None])
+    for _ in range(200):  # no swap of one row is better
+        other = labels.copy()
+        other[RNG.integers(30)] ^= 1
+        moved = (other[:, None] == np.arange(2)).astype(float)
+        assert np.trace(moved.T @ kernel @ moved / moved.sum(axis=0)[:, None]) <= kept + 1e-9
+
+
+def test_accuracy_matches_clusters_with_classes_in_the_better_way():
+    y = np.array([0, 0, 0, 5, 5])
+    assert separation.accuracy(y, np.array([1, 1, 1, 0, 0])) == 1.0
+    assert separation.accuracy(y, np.array([0, 0, 1, 1, 0])) == 0.6

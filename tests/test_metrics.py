@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import load_wine
 from sklearn.metrics import v_measure_score
 
 from ravine import InvalidInputError, metrics
@@ -70,3 +74,148 @@ def test_bad_input_is_said_clearly():
         metrics.purity([0, 1], [0])
     with pytest.raises(InvalidInputError, match="two clusters at most, got 3"):
         metrics.success_ratio([0, 1, 2], [0, 1, 2])
+
+
+# --- separation probability ------------------------------------------------------------------------------
+
+WINE, CLASSES = load_wine(return_X_y=True)
+
+
+def msp_by_hand(X, right, ridge=0.0):
+    """Definition 1 by a general optimiser from several starts."""
+    (m1, S1), (m2, S2) = [(X[s].mean(axis=0), np.cov(X[s].T, bias=True)) for s in (~right, right)]
+    extra = ridge * np.diag(X.var(axis=0))
+
+    def minus_kappa(w):
+        return -w @ (m2 - m1) / sum(np.sqrt(w @ (S + extra) @ w) for S in (S1, S2))
+
+    starts = [np.linalg.solve(S1 + S2 + extra, m2 - m1), (m2 - m1) / X.var(axis=0)]
+    kappa = max(-minimize(minus_kappa, w, tol=1e-12).fun for w in starts)
+    return kappa**2 / (1 + kappa**2)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_separation_probability_is_definition_1(ridge):
+    X = (WINE - WINE.mean(axis=0)) / WINE.std(axis=0)
+    right = CLASSES == 2
+    found = metrics.separation_probability(X, right, regularization=ridge)
+    assert found == pytest.approx(msp_by_hand(X, right, ridge), rel=1e-6)
+    assert found == pytest.approx(metrics.separation_probability(WINE, right, regularization=ridge), rel=1e-6)
+
+
+def test_separation_probability_of_three_is_the_least_of_the_pairs():
+    table = metrics.separation_probability(WINE, CLASSES, pairwise=True)
+    np.testing.assert_array_equal(table, table.T)
+    np.testing.assert_array_equal(np.diag(table), 1.0)
+    pair = CLASSES != 1
+    assert table[0, 2] == pytest.approx(metrics.separation_probability(WINE[pair], CLASSES[pair]), rel=1e-6)
+    assert metrics.separation_probability(WINE, CLASSES) == table.min()
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10_000))
+def test_separation_probability_does_not_see_invertible_maps(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 3))
+    labels = rng.integers(0, 2, 40)
+    labels[:2] = 0, 1
+    P = rng.standard_normal((3, 3)) + 2 * np.eye(3)
+    if np.linalg.cond(P) > 1e3:
+        P = np.diag([1e-3, 1.0, 1e3])
+    one = metrics.separation_probability(X, labels)
+    assert metrics.separation_probability(X @ P + 7, labels) == pytest.approx(one, rel=1e-5, abs=1e-9)
+    scaled = X * rng.uniform(0.01, 100, 3)
+    ridged = metrics.separation_probability(X, labels, regularization=0.5)
+    assert metrics.separation_probability(scaled, labels, regularization=0.5) == pytest.approx(
+        ridged, rel=1e-6
+    )
+
+
+def test_separation_probability_takes_weights_and_sparse_rows():
+    counts = np.random.default_rng(0).integers(0, 3, len(WINE))
+    weighted = metrics.separation_probability(WINE, CLASSES, sample_weight=counts)
+    repeated = metrics.separation_probability(np.repeat(WINE, counts, axis=0), np.repeat(CLASSES, counts))
+    assert weighted == pytest.approx(repeated, rel=1e-9)
+    few = WINE * (WINE.mean(axis=0) < WINE)
+    dense, csr = (metrics.separation_probability(X, CLASSES) for X in (few, sparse.csr_array(few)))
+    assert csr == pytest.approx(dense, rel=1e-9)
+
+
+def test_separation_probability_of_rows_that_share_no_direction_is_one():
+    X = np.eye(6)  # more columns than rows of a cluster
+    assert metrics.separation_probability(X, [0, 0, 0, 1, 1, 1]) == 1.0
+    assert metrics.separation_probability(X, [0, 0, 0, 1, 1, 1], regularization=0.1) < 1.0
+
+
+def gmsp_by_hand(s, right):
+    within = sum(np.sqrt((s[np.ix_(k, k)] ** 2).sum()) / k.sum() for k in (~right, right))
+    kappa = s[np.ix_(~right, right)].mean() / within
+    return kappa**2 / (1 + kappa**2)
+
+
+def distances_and_labels(seed, n=12):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, n)
+    labels[:2] = 0, 1
+    return squareform(pdist(rng.standard_normal((n, 2)))), labels, rng
+
+
+@given(st.integers(0, 10_000), st.floats(1e-6, 1e6))
+def test_generalized_separation_probability_is_scale_invariant(seed, scale):
+    s, labels, _ = distances_and_labels(seed)
+    found = metrics.generalized_separation_probability(s, labels)
+    assert found == pytest.approx(gmsp_by_hand(s, labels == 1))
+    assert metrics.generalized_separation_probability(scale * s, labels) == pytest.approx(found)
+
+
+@given(st.integers(0, 10_000))
+def test_generalized_separation_probability_is_consistent(seed):
+    s, labels, rng = distances_and_labels(seed)
+    change = rng.uniform(0, 1, s.shape)
+    change = (change + change.T) / 2
+    same = labels[:, None] == labels[None]
+    nearer = np.where(same, s * change, s * (1 + change))
+    one, two = (metrics.generalized_separation_probability(m, labels) for m in (s, nearer))
+    assert two >= one * (1 - 1e-12)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 1), min_size=4, max_size=7).filter(lambda y: 1 < sum(y) < len(y) - 1))
+def test_generalized_separation_probability_is_rich(wanted):
+    wanted = np.array(wanted)
+    s = np.where(wanted[:, None] == wanted[None], 1.0, 2.0)
+    n = len(wanted)
+    scores = {}
+    for code in range(1, 2 ** (n - 1)):
+        labels = np.array([code >> i & 1 for i in range(n)])
+        scores[code] = metrics.generalized_separation_probability(s, labels)
+    best = max(scores, key=scores.get)
+    labels = np.array([best >> i & 1 for i in range(n)])
+    assert (labels == wanted).all() or (labels != wanted).all()
+
+
+def test_generalized_separation_probability_takes_weights_and_three_clusters():
+    s, labels, rng = distances_and_labels(3, 15)
+    counts = rng.integers(1, 4, 15)
+    repeat = np.repeat(np.arange(15), counts)
+    weighted = metrics.generalized_separation_probability(s, labels, sample_weight=counts)
+    repeated = metrics.generalized_separation_probability(s[np.ix_(repeat, repeat)], labels[repeat])
+    assert weighted == pytest.approx(repeated)
+    three = np.arange(15) % 3
+    table = metrics.generalized_separation_probability(s, three, pairwise=True)
+    pair = three != 1
+    assert table[0, 2] == pytest.approx(gmsp_by_hand(s[np.ix_(pair, pair)], three[pair] == 2))
+    assert metrics.generalized_separation_probability(s, three) == table.min()
+
+
+def test_separations_say_what_is_wrong():
+    with pytest.raises(InvalidInputError, match="two clusters or more, got one"):
+        metrics.separation_probability(WINE, np.zeros(178))
+    with pytest.raises(InvalidInputError, match="each of 178 rows"):
+        metrics.separation_probability(WINE, [0, 1])
+    with pytest.raises(InvalidInputError, match=r"square matrix, got shape \(178, 13\)"):
+        metrics.generalized_separation_probability(WINE, CLASSES)
+    with pytest.raises(InvalidInputError, match="NaN"):
+        metrics.separation_probability(np.where(WINE > 1000, np.nan, WINE), CLASSES)
+    with pytest.raises(InvalidInputError, match="5000 features are too large"):
+        metrics.separation_probability(np.ones((4, 5000)), [0, 0, 1, 1])

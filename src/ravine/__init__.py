@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ravine._validate import InvalidInputError, InvalidModelError, RavineError
+    from ravine.cluster.maximin_separation import MaximinSeparation
     from ravine.cluster.minimum_density import MinimumDensity
     from ravine.cluster.principal_direction import PrincipalDirection
     from ravine.cluster.spectral_connectivity import SpectralConnectivity
+    from ravine.selection import Candidate, Selection, compare, select
     from ravine.tree.grow import Progress
     from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
@@ -21,33 +23,43 @@ __version__ = "0.1.0"
 # Where each public name lives: it is imported when it is first asked for, so that the command line answers
 # at once and `import ravine` costs nothing.
 _HOMES = {
+    "Candidate": "ravine.selection",
     "ClusterTree": "ravine.tree.tree",
     "InvalidInputError": "ravine._validate",
     "InvalidModelError": "ravine._validate",
+    "MaximinSeparation": "ravine.cluster.maximin_separation",
     "MinimumDensity": "ravine.cluster.minimum_density",
     "PrincipalDirection": "ravine.cluster.principal_direction",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine._validate",
     "SpectralConnectivity": "ravine.cluster.spectral_connectivity",
+    "Selection": "ravine.selection",
+    "compare": "ravine.selection",
     "explain": "ravine.view.explain",
     "load": "ravine.tree.store",
     "report": "ravine.view.report",
     "save": "ravine.tree.store",
+    "select": "ravine.selection",
 }
 
 __all__ = [
+    "Candidate",
     "ClusterTree",
     "InvalidInputError",
     "InvalidModelError",
+    "MaximinSeparation",
     "MinimumDensity",
     "PrincipalDirection",
     "Progress",
     "RavineError",
+    "Selection",
     "SpectralConnectivity",
+    "compare",
     "explain",
     "load",
     "report",
     "save",
+    "select",
 ]
 
 

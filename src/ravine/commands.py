@@ -416,37 +416,39 @@ def run_report(arguments: Namespace) -> None:
 # --- compare ---
 
 
-def rank(values: Any, clusters: int | str, seed: int, n_jobs: int | None) -> Iterator[dict[str, Any]]:
-    """Fit every public clusterer; yield its name, its quality without labels, and the model.
-
-    The quality is `score`: how deep the valleys are that the splits run through.
-    """
-    for method in methods():
-        model = _clusterer(method)(n_clusters=clusters, random_state=seed, n_jobs=n_jobs)
-        began = time.perf_counter()
-        model.fit(values)
-        seconds = time.perf_counter() - began
-        yield {"method": method, "quality": model.score(values), "seconds": seconds, "model": model}
-
-
 def run_compare(arguments: Namespace) -> None:
-    """Run all methods and rank them by a quality that needs no labels."""
+    """Run all methods and rank them by their separation probability (MSP), which needs no labels."""
+    from ravine.selection import MIN_SHARE, judge, rank
+
     voice = Voice(arguments.quiet, sys.stderr)
     with _source(arguments) as (source, path):
         table = read_table(source, path, _choice(arguments))
     voice.notes(table.notes)
-    found = []
+    judged = []
     with voice.listening():
-        for entry in rank(table.values, arguments.clusters, arguments.seed, arguments.jobs or os.cpu_count()):
-            model = entry.pop("model")
-            voice.say(f"{entry['method']}: {model.n_clusters_} clusters, {entry['seconds']:.1f} s")
-            entry["n_clusters"] = model.n_clusters_
-            found.append(entry | _scores(table, model.labels_))
-    found.sort(key=lambda entry: -entry["quality"])
+        for method in methods():
+            model = _clusterer(method)(
+                n_clusters=arguments.clusters,
+                random_state=arguments.seed,
+                n_jobs=arguments.jobs or os.cpu_count(),
+            )
+            judged.append(judge(method, model, table.values, None, MIN_SHARE))
+            voice.say(f"{method}: {judged[-1].n_clusters} clusters, {judged[-1].seconds:.1f} s")
+    found = [
+        {
+            "method": candidate.name,
+            "MSP": candidate.separation_probability,
+            "smallest": candidate.smallest_share,
+            "n_clusters": candidate.n_clusters,
+            "seconds": candidate.seconds,
+            **_scores(table, candidate.estimator.labels_),
+        }
+        for candidate in sorted(judged, key=rank, reverse=True)
+    ]
     if arguments.json:
         print(json.dumps(found))
         return
-    titles = ["method", "quality", "n_clusters", "seconds", *_score_names(found)]
+    titles = ["method", "MSP", "smallest", "n_clusters", "seconds", *_score_names(found)]
     rows = [[_cell(entry[title]) for title in titles] for entry in found]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     for row in [titles, *rows]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import v_measure_score
+from sklearn.utils import check_array
 
-from ravine._validate import FloatArray, InvalidInputError, check_real, check_weights
+from ravine._validate import FloatArray, IntArray, InvalidInputError, check_real, check_weights
+from ravine.data.blocks import ArrayBlocks, RowBlocks, drive, one_blas_thread
+from ravine.data.frame import measure
+from ravine.data.on_disk import FileMatrix
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
+from ravine.split.minimax import minimax
+from ravine.split.separation import MOST_FEATURES, Side, SideSums, varying
 
 
 def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
@@ -169,3 +176,95 @@ def margin(
         points = points[mass > 0]
     length = 1.0 if weights is None else float(np.linalg.norm(weights))
     return float(np.abs(points - cut).min() / length)
+
+
+def separation_probability(
+    X: Any, labels: Any, *, regularization: float = 0.0, pairwise: bool = False, sample_weight: Any = None
+) -> Any:
+    r"""Return the minimum separation probability (MSP) of a labelling (MSPC, Definition 1).
+
+    Of all distributions with the means and covariances of two clusters take the worst: a hyperplane exists
+    that still puts a row on its right side with at least this probability,
+
+    .. math:: \frac{\kappa^2}{1 + \kappa^2}, \qquad \kappa = \max_w \frac{|w'(\mu_1 - \mu_2)|}
+              {\sqrt{w'(\Sigma_1 + \lambda\Lambda) w} + \sqrt{w'(\Sigma_2 + \lambda\Lambda) w}}.
+
+    It needs no classes and may judge any clustering; it does not change under any invertible map of the rows
+    (under scalings of the columns where lambda is not 0: Lambda is the diagonal of the rows' covariance). One
+    far row against the rest has a high one: look at the clusters' sizes as well, as `ravine.select` does.
+
+    For more than two clusters the minimum over all pairs, or with `pairwise` the symmetric matrix of all
+    (1 on its diagonal), in the order of the sorted labels. X may be an array, a memmap or a CSR matrix; costs
+    a pass with O(n d^2).
+
+    >>> X = [[-2.0], [-1.0], [1.0], [2.0]]
+    >>> round(separation_probability(X, [0, 0, 1, 1]), 6)  # kappa is 3 / (0.5 + 0.5)
+    0.9
+    """
+    ridge = check_real("regularization", regularization, 0, open_low=False)
+    if not isinstance(X, FileMatrix):
+        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    if X.shape[1] > MOST_FEATURES:
+        raise InvalidInputError(
+            f"the covariances of {X.shape[1]} features are too large, {MOST_FEATURES} at most; "
+            "project the rows first, with sklearn.decomposition.TruncatedSVD for instance"
+        )
+    rows = ArrayBlocks(X, check_weights(sample_weight, X.shape[0]))
+    members = _members(labels, rows)
+    with one_blas_thread():
+        own = drive(rows, measure(rows))
+        varies = varying(own)
+        sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
+        spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]
+        found = np.ones((len(sides), len(sides)))
+        for a, b in zip(*np.triu_indices(len(sides), 1), strict=True):
+            apart = (sides[b].mean - sides[a].mean)[varies]
+            found[a, b] = found[b, a] = minimax(spread[a], spread[b], apart).probability
+    return found if pairwise else float(found.min())
+
+
+def generalized_separation_probability(
+    distances: Any, labels: Any, *, pairwise: bool = False, sample_weight: Any = None
+) -> Any:
+    r"""Return the generalized MSP of a labelling, from distances alone (MSPC, supplement, Equation 1).
+
+    .. math:: \tilde\kappa = \frac{\frac{1}{N_1 N_2} \sum_{i \in 1} \sum_{j \in 2} s_{ij}}
+              {\sum_k \frac{1}{N_k} \sqrt{\sum_{i, j \in k} s_{ij}^2}}
+
+    and kappa^2 / (1 + kappa^2) of it: any distance will do, also between rows that are no vectors. It is
+    scale invariant, consistent (nearer within, farther between never lowers it) and rich. It is not the MSP
+    even on a line. For more than two clusters as `separation_probability`.
+
+    >>> s = [[0, 1, 5, 5], [1, 0, 5, 5], [5, 5, 0, 1], [5, 5, 1, 0]]
+    >>> round(generalized_separation_probability(s, [0, 0, 1, 1]), 6)  # kappa is 5 / (2 sqrt(2) / 2)
+    0.925926
+    """
+    table = check_array(distances, dtype=np.float64)
+    if table.shape[0] != table.shape[1]:
+        raise InvalidInputError(f"distances have to be a square matrix, got shape {table.shape}")
+    rows = ArrayBlocks(table, check_weights(sample_weight, len(table)))
+    members = _members(labels, rows)
+    weights = np.ones(len(table)) if rows.weights is None else rows.weights
+    within = []
+    for some in members:
+        w = weights[some]
+        within.append(math.sqrt(w @ table[np.ix_(some, some)] ** 2 @ w) / w.sum())
+    found = np.ones((len(members), len(members)))
+    for a, b in zip(*np.triu_indices(len(members), 1), strict=True):
+        w, v = weights[members[a]], weights[members[b]]
+        apart = float(w @ table[np.ix_(members[a], members[b])] @ v) / (w.sum() * v.sum())
+        squared = apart**2 + (within[a] + within[b]) ** 2
+        found[a, b] = found[b, a] = apart**2 / squared if squared > 0 else 0.0
+    return found if pairwise else float(found.min())
+
+
+def _members(labels: Any, rows: RowBlocks) -> list[IntArray]:
+    """Return the rows of each cluster that has any weight, two clusters at least."""
+    given = np.asarray(labels)
+    if given.shape != (rows.shape[0],):
+        raise InvalidInputError(f"labels need one entry for each of {rows.shape[0]} rows, got {given.shape}")
+    members = [np.flatnonzero(given == value) for value in np.unique(given)]
+    members = [some for some in members if rows.select(some).total > 0]
+    if len(members) < 2:
+        raise InvalidInputError("a separation needs two clusters or more, got one: ask for more clusters")
+    return members

@@ -247,6 +247,7 @@ def convergence(X: Any, factors: Sequence[float] = (1.0, 0.5, 0.25, 0.1, 0.05, 0
     from sklearn.svm import SVC
 
     from ravine import InvalidInputError, MinimumDensity
+    from ravine.split.hyperplane import Hyperplane
 
     ax = _axes(ax)
     points = np.asarray(X, dtype=np.float64)
@@ -258,7 +259,7 @@ def convergence(X: Any, factors: Sequence[float] = (1.0, 0.5, 0.25, 0.1, 0.05, 0
     for factor in factors:
         model = MinimumDensity(2, bandwidth_factor=factor, init=init, max_iter=60, tol=1e-4).fit(points)
         found = model.tree_.splits[0]
-        if found is None:
+        if found is None or not isinstance(found.boundary, Hyperplane):
             break
         init, labels = found.boundary.weights[None, :], model.labels_
         lines.append((found.boundary.weights, found.boundary.intercept, f"bandwidth factor {factor:g}"))

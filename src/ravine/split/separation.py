@@ -1,0 +1,493 @@
+"""Maximin separation probability: alternate between two sides and the hyperplane that tells them apart best.
+
+Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ravine._validate import FloatArray, IntArray, InvalidInputError
+from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows, together
+from ravine.data.frame import Frame, fix_sign, frame_of, principal
+from ravine.data.profile import Grid, ProfileSum
+from ravine.index.base import ProjectionIndex
+from ravine.index.density import MinimumDensityIndex
+from ravine.index.separation import SeparationIndex
+from ravine.optimise.pursuit import REACH, Evaluated, View, project
+from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.minimax import minimax
+from ravine.split.projection import ProjectionSplitter
+
+BoolArray = npt.NDArray[np.bool_]
+SOLVERS = ("mpm", "gep", "eig", "pursuit")
+MOST_FEATURES = 4096  # above, the (d, d) matrices of mpm and gep no longer fit
+LLOYD_ROUNDS = 50  # of the k-means start
+SWITCHED = 1e-4  # rounds end when less than this share of the weight changes side
+CUT_BINS = 1 << 14  # of the projected rows, between which gep looks for its threshold
+BINS_PER_DEVIATION = 128  # of the pursuit's profiles
+LEAST_RIDGE = 1e-12  # keeps a covariance of unit variances invertible
+
+SETTLED = "no row changes side"
+STOPPED = "the limit of rounds was reached"
+
+
+def varying(frame: Frame) -> IntArray:
+    """Return the columns that take part."""
+    return np.flatnonzero(frame.inverse_scale > 0)
+
+
+@dataclass(frozen=True)
+class SideSums(Additive):
+    """Request for the weight, the sum and the second moments of the framed rows right of a hyperplane.
+
+    Without a hyperplane, all rows are. With `before`, the answer is what has to be added to the sums right
+    of that hyperplane: only the rows that switched sides are looked at closely. Answer: the weight and the
+    weight of the rows that were added or taken away (2,), the sum (d,), and the lower triangle of the second
+    moments of the columns that vary, or nothing without `squares`.
+    """
+
+    frame: Frame
+    plane: Hyperplane | None
+    before: Hyperplane | None = None
+    squares: bool = True
+
+    def start(self, n_features: int) -> Answer:
+        """Return the sums over no rows."""
+        d = len(varying(self.frame)) if self.squares else 0
+        return np.zeros(2), np.zeros(n_features), np.zeros((d, d))
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
+        """Add one block: the rows that came to the right, less those that left it."""
+        right = _right_of(rows, [plane for request in requests for plane in (request.plane, request.before)])
+        for request, (weight, total, square) in zip(requests, answers, strict=True):
+            change = rows.weights.copy() if request.plane is None else rows.weights * right[id(request.plane)]
+            if request.before is not None:
+                change -= rows.weights * right[id(request.before)]
+            for sign in (1.0, -1.0):
+                switched = np.flatnonzero(sign * change > 0)
+                if len(switched) == 0:
+                    continue
+                few = rows if len(switched) == len(rows) else rows.take(switched)
+                framed = (few.dense() - request.frame.mean) * request.frame.inverse_scale
+                w = sign * change[switched]
+                weight += sign * w.sum(), w.sum()
+                total += sign * (w @ framed)
+                if request.squares:
+                    varies = varying(request.frame)
+                    part = framed if len(varies) == framed.shape[1] else framed[:, varies]
+                    _add_squares(square, part, w, sign)
+
+
+def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, BoolArray]:
+    """Return which rows of a block are right of each hyperplane; those of one pivot share a projection."""
+    found: dict[int, BoolArray] = {}
+    given = {id(plane): plane for plane in planes if plane is not None}
+    for pivot in {id(plane.pivot): plane.pivot for plane in given.values()}.values():
+        members = {key: plane for key, plane in given.items() if plane.pivot is pivot}
+        points = rows.project(pivot, np.array([plane.weights for plane in members.values()]))
+        for t, (key, plane) in zip(points, members.items(), strict=True):
+            found[key] = t - plane.cut > 0
+    return found
+
+
+def _add_squares(square: FloatArray, framed: FloatArray, weights: FloatArray, sign: float) -> None:
+    """Add sign times the weighted second moments to the lower triangle of `square`, in place."""
+    from scipy.linalg.blas import dsyrk
+
+    dsyrk(sign, (framed * np.sqrt(weights)[:, None]).T, beta=1.0, c=square.T, overwrite_c=True)
+
+
+@dataclass(frozen=True)
+class LineMoments(Additive):
+    """Request for weight, sum and sum of squares of the signed distances, left and right: (2, 3)."""
+
+    plane: Hyperplane
+
+    def start(self, n_features: int) -> Answer:
+        """Return zeros."""
+        return (np.zeros((2, 3)),)
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[LineMoments], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (sums,) in zip(requests, answers, strict=True):
+            distances = request.plane.distances(rows)
+            for side, member in enumerate((distances <= 0, distances > 0)):
+                t, w = distances[member], rows.weights[member]
+                sums[side] += w.sum(), w @ t, w @ t**2
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rows on one side: their weight, sum and (lower triangle of) second moments in the frame."""
+
+    weight: float
+    total: FloatArray
+    square: FloatArray
+
+    @classmethod
+    def of(cls, answer: Answer) -> Side:
+        """Return what `SideSums` answered."""
+        return cls(float(answer[0][0]), answer[1], answer[2])
+
+    def __add__(self, other: Side) -> Side:
+        return Side(self.weight + other.weight, self.total + other.total, self.square + other.square)
+
+    def __sub__(self, other: Side) -> Side:
+        return Side(self.weight - other.weight, self.total - other.total, self.square - other.square)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the side's rows."""
+        return self.total / self.weight
+
+    def covariance(self, varies: IntArray) -> FloatArray:
+        """Return the covariance of the columns that vary (divided by the weight)."""
+        lower, mean = self.square / self.weight, self.mean[varies]
+        whole = lower + lower.T - np.outer(mean, mean)
+        whole[np.diag_indices(len(varies))] -= np.diag(lower)
+        return whole
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hyperplane w . z = cut in the frame of a solver, how many rounds it took, and why they ended."""
+
+    direction: FloatArray
+    cut: float
+    n_iter: int
+    status: str
+
+
+def two_means(frame: Frame, starts: FloatArray) -> Asker[Hyperplane]:
+    """Run 2-means from the hyperplanes across some directions at the mean; return the best end's boundary.
+
+    All starts share passes. The best is the one with the least scatter within the two sides.
+    """
+    ends = yield from together([_lloyd(frame, start) for start in starts])
+    return max(ends, key=lambda end: end[1])[0]
+
+
+def _lloyd(frame: Frame, direction: FloatArray) -> Asker[tuple[Hyperplane, float]]:
+    """Return the boundary at the end of Lloyd's rounds, and the scatter between its sides."""
+    plane, before, between = Hyperplane(frame.weights(direction), frame.mean, 0.0), None, 0.0
+    right = Side(0.0, np.zeros(len(direction)), np.zeros((0, 0)))
+    for _ in range(LLOYD_ROUNDS):
+        (answer,) = yield [SideSums(frame, plane, before, squares=False)]
+        right += Side.of(answer)
+        left_weight = frame.total - right.weight
+        if min(left_weight, right.weight) <= 0.0 or answer[0][1] <= SWITCHED * frame.total:
+            break
+        centres = -right.total / left_weight, right.total / right.weight
+        apart = centres[1] - centres[0]
+        between = left_weight * right.weight / frame.total * float(apart @ apart)
+        before = plane
+        plane = Hyperplane(frame.weights(apart), frame.mean, float(apart @ (centres[0] + centres[1])) / 2)
+    return plane, between
+
+
+class Step(Protocol):
+    """Half a round: the hyperplane for two sides."""
+
+    def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
+        """Return direction and cut for the rows on the right and all others; None if there is no cut."""
+
+
+class MinimaxStep:
+    """The minimax probability machine of both sides: it sees their moments and no rows."""
+
+    def __init__(self, own: Frame, whole: Side, regularization: float) -> None:
+        self.whole, self.balance = whole, 0.5
+        self.varies, self.regularization = varying(own), regularization
+
+    def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
+        """Return the machine's direction and threshold; it starts from the balance of the last round."""
+        yield from ()
+        left = self.whole - right
+        spread = [side.covariance(self.varies) for side in (left, right)]
+        for matrix in spread:
+            matrix[np.diag_indices(len(self.varies))] += self.regularization
+        machine = minimax(spread[0], spread[1], (right.mean - left.mean)[self.varies], self.balance)
+        self.balance = machine.balance
+        w = np.zeros(len(right.total))
+        w[self.varies] = machine.direction
+        return w, float(w @ right.mean) - machine.reach
+
+
+class BoundStep:
+    """The lower bound of MSP (Equations 4 and 5): Fisher's direction, and the best threshold along it."""
+
+    def __init__(self, own: Frame, whole: Side, regularization: float, min_share: float) -> None:
+        from scipy.linalg import cho_factor
+
+        self.own, self.whole, self.regularization, self.min_share = own, whole, regularization, min_share
+        self.varies = varying(own)
+        self.covariance = whole.covariance(self.varies)
+        self.factor = cho_factor(
+            self.covariance + max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
+        )
+
+    def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
+        """Return the direction for these means and, after a pass, its best threshold."""
+        from scipy.linalg import cho_solve
+
+        left_mean = (self.whole.total - right.total) / (self.whole.weight - right.weight)
+        short = cho_solve(self.factor, (right.mean - left_mean)[self.varies])
+        short /= np.linalg.norm(short)
+        w = np.zeros(len(right.total))
+        w[self.varies] = short
+        variance = float(short @ self.covariance @ short)
+        reach = REACH * math.sqrt(variance)
+        grid = Grid.around_mean(reach, 2 * reach / CUT_BINS)
+        ((mass, moment, _),) = yield [ProfileSum(self.own, w, grid, with_rows=False)]
+        least = self.min_share * self.own.total
+        cut = best_threshold(grid, mass, moment, variance + self.regularization, least)
+        return None if cut is None else (w, cut)
+
+
+@dataclass(frozen=True)
+class SeparationFamily:
+    """Separation probability with the regulariser lambda times the mean variance of a column."""
+
+    regularization: float = 1.0
+    min_share: float = 0.05
+    name: str = "maximin separation, pursuit"
+
+    def wider(self) -> tuple[()]:
+        """Return nothing: cuts may lie anywhere as it is."""
+        return ()
+
+    def indices(self, view: View) -> Sequence[ProjectionIndex]:
+        """Return the one index for rows seen in this way."""
+        frame = view.frame
+        varies = frame.inverse_scale > 0
+        variance = float(np.mean((frame.deviation * frame.inverse_scale)[varies] ** 2))
+        return [
+            SeparationIndex(self.regularization * variance, view.widest / BINS_PER_DEVIATION, self.min_share)
+        ]
+
+    def accepts(self, point: Evaluated) -> bool:
+        """Follow the one index to its end."""
+        return False
+
+    def facts(self, index: SeparationIndex, width: float) -> Mapping[str, float]:
+        """Return nothing further."""
+        return {}
+
+
+@dataclass(frozen=True)
+class SeparationSplitter:
+    """Looks for the split with the highest separation probability, by one of four solvers.
+
+    `mpm` and `gep` start from 2-means (or from the labels `init`) and alternate: the hyperplane for the
+    sides, then the sides of the hyperplane. They work in a frame in which every column of the rows at hand
+    has unit variance, so that the regulariser lambda diag(covariance) is lambda times the identity.
+    """
+
+    solver: str = "mpm"
+    regularization: float = 1.0
+    min_share: float = 0.05
+    standardize: bool = True
+    n_init: int = 4
+    init: IntArray | None = None
+    max_iter: int = 50
+
+    def wider(self) -> tuple[()]:
+        """Return nothing: cuts may lie anywhere as it is."""
+        return ()
+
+    def search(
+        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
+    ) -> Asker[tuple[Frame, Split | None]]:
+        """Find the split; a pass a round for mpm, two for gep.
+
+        Its value is 1 - MSP, and its quality the relative depth of the density at the cut, as in all methods.
+        """
+        frame = yield from frame_of(rows, root, self.standardize)
+        varies = frame.inverse_scale > 0
+        if not varies.any():
+            return frame, None
+        own = replace(frame, inverse_scale=1.0 / np.where(varies, frame.deviation, np.inf))
+        if self.solver == "pursuit":
+            found = yield from self._pursue(rows, root, own, least, rng)
+        else:
+            least = max(least, self.min_share * frame.total)
+            if self.solver == "eig":
+                found = yield from self._relaxed(frame, own, least, rng)
+            else:
+                found = yield from self._alternate(rows, root, frame, own, rng)
+        if found is None:
+            return frame, None
+        pivot = (root or frame).mean
+        return frame, (yield from self._finish(frame, own, found, least, pivot))
+
+    def _alternate(
+        self, rows: RowBlocks, root: Frame | None, frame: Frame, own: Frame, rng: np.random.Generator
+    ) -> Asker[Found | None]:
+        """Start, measure both sides, and run the rounds of mpm or gep."""
+        if rows.shape[1] > MOST_FEATURES:
+            raise InvalidInputError(
+                f"solver={self.solver!r} holds matrices of n_features x n_features, with {MOST_FEATURES} "
+                f"features at most, got {rows.shape[1]}: use solver='eig' or 'pursuit'"
+            )
+        squares = self.solver == "mpm"
+        if self.init is not None and root is None:
+            (first,) = self._given(rows).pass_over([SideSums(own, None, squares=squares)])
+            plane = None
+            (answer,) = yield [SideSums(own, None)]
+        else:
+            found = yield from principal(frame, self.n_init, rng)
+            plane = yield from two_means(frame, found.directions)
+            first, answer = yield [SideSums(own, plane, squares=squares), SideSums(own, None)]
+        whole, right = Side.of(answer), Side.of(first)
+        step: Step
+        if squares:
+            step = MinimaxStep(own, whole, self.regularization)
+        else:
+            step = BoundStep(own, whole, self.regularization, self.min_share)
+        for n_iter in range(1, self.max_iter + 1):
+            if min(whole.weight - right.weight, right.weight) <= 0.0:
+                return None
+            taken = yield from step.take(right)
+            if taken is None:
+                return None
+            w, cut = taken
+            before, plane = plane, Hyperplane(own.weights(w), own.mean, cut)
+            (answer,) = yield [SideSums(own, plane, before, squares)]
+            if before is not None and answer[0][1] <= SWITCHED * own.total:
+                return Found(w, cut, n_iter, SETTLED)
+            right = Side.of(answer) if before is None else right + Side.of(answer)
+        return Found(w, cut, self.max_iter, STOPPED)
+
+    def _given(self, rows: RowBlocks) -> RowBlocks:
+        """Return the rows of the second of the two given labels."""
+        assert self.init is not None
+        values = np.unique(self.init)
+        if len(self.init) != rows.shape[0] or len(values) != 2:
+            raise InvalidInputError(
+                f"init has to hold one of two labels for each of the {rows.shape[0]} rows, "
+                f"got {len(self.init)} labels with {len(values)} different values"
+            )
+        return rows.select(np.flatnonzero(self.init == values[1]))
+
+    def _relaxed(
+        self, frame: Frame, own: Frame, least: float, rng: np.random.Generator
+    ) -> Asker[Found | None]:
+        """Return the relaxed solution (Theorem 3), cut at the mean: of several eigenvectors, the surest.
+
+        The indicator is the top eigenvector q of X (X'X + lambda Lambda)^-1 X'. With u = X'q this is
+        X'X y = mu Lambda y for y = (X'X + lambda Lambda)^-1 u, whatever lambda: y is the first principal
+        direction of the rows with unit variances, and u is Lambda y. So no (n, n) matrix is needed, and
+        above 256 features no (d, d) one either. Rows are labelled by the sign of X u, as in the paper.
+        """
+        found = yield from principal(own, self.n_init, rng)
+        candidates = found.directions * (frame.deviation * frame.inverse_scale) ** 2
+        answers = yield [LineMoments(Hyperplane(own.weights(u), own.mean, 0.0)) for u in candidates]
+        surest, best = None, -math.inf
+        for u, (sides,) in zip(candidates, answers, strict=True):
+            if sides[:, 0].min() >= max(least, np.finfo(float).tiny):
+                kappa = _kappa(sides, self.regularization * float(u @ u))
+                if kappa > best:
+                    surest, best = u, kappa
+        return None if surest is None else Found(surest, 0.0, 1, "the relaxed problem has a closed solution")
+
+    def _pursue(
+        self, rows: RowBlocks, root: Frame | None, own: Frame, least: float, rng: np.random.Generator
+    ) -> Asker[Found | None]:
+        """Maximise the separation probability directly, with the best threshold of every direction."""
+        start = None
+        if self.init is not None and root is None:
+            (answer,) = self._given(rows).pass_over([SideSums(own, None, squares=False)])
+            start = own.weights(answer[1])[None, :]
+        pursuit = ProjectionSplitter(
+            SeparationFamily(self.regularization, self.min_share),
+            standardize=self.standardize,
+            n_init=self.n_init,
+            init=start,
+            max_iter=self.max_iter,
+        )
+        frame, split = yield from pursuit.search(rows, root, least, rng)
+        if split is None:
+            return None
+        plane = split.boundary
+        cut = plane.cut - float(plane.weights @ (frame.mean - plane.pivot))
+        return Found(_divide(plane.weights, own.inverse_scale), cut, split.n_iter, split.status)
+
+    def _finish(
+        self, frame: Frame, own: Frame, found: Found, least: float, pivot: FloatArray
+    ) -> Asker[Split | None]:
+        """Measure the split by exact sums, fix its sign, and tell its cut from the common pivot."""
+        direction = _divide(own.weights(found.direction), frame.inverse_scale)
+        length = float(np.linalg.norm(direction))
+        if not length > 0.0:
+            return None
+        direction, cut = direction / length, found.cut / length
+        turned = fix_sign(direction)
+        cut = cut if turned is direction else -cut
+        plane = Hyperplane(frame.weights(turned), frame.mean, cut)
+        ((sides,),) = yield [LineMoments(plane)]
+        if sides[:, 0].min() < max(least, np.finfo(float).tiny):
+            return None
+        ridge = self.regularization * float(np.sum((turned * frame.deviation * frame.inverse_scale) ** 2))
+        deviation = math.sqrt(max(_variance(sides.sum(axis=0)), 0.0))
+        bandwidth = 0.9 * deviation * frame.total**-0.2
+        index = MinimumDensityIndex(bandwidth, alpha=np.inf)
+        seen = yield from project(View(frame, deviation), index.resolution, turned)
+        return Split(
+            boundary=Hyperplane(plane.weights, pivot, cut + float(plane.weights @ (frame.mean - pivot))),
+            direction=turned,
+            method=f"maximin separation, {self.solver}",
+            value=1.0 / (1.0 + _kappa(sides, ridge) ** 2),
+            quality=index.quality(seen.profile, cut),
+            gradient_norm=np.nan,
+            status=found.status,
+            n_iter=found.n_iter,
+        )
+
+
+def best_threshold(
+    grid: Grid, mass: FloatArray, moment: FloatArray, variance: float, least: float
+) -> float | None:
+    """Return the cut of binned centred points with the highest bound of MSP (Equation 4), or None.
+
+    `variance` is that of all points plus the regulariser; each side has at least `least` mass.
+    """
+    full = np.flatnonzero(mass)
+    weight, first = np.cumsum(mass[full])[:-1], np.cumsum(moment[full])[:-1]
+    total = float(mass.sum())
+    share = weight / total
+    apart = (moment.sum() - first) / (total - weight) - first / weight
+    smaller = np.minimum(share, 1 - share)
+    bound = apart**2 / (2 / smaller * variance - 2 * (1 - smaller) * apart**2)
+    allowed = smaller * total >= max(least, np.finfo(float).tiny)
+    if not allowed.any():
+        return None
+    k = int(np.argmax(np.where(allowed, bound, -np.inf)))
+    centres = moment[full] / mass[full]
+    low, high = grid.low + grid.width * (full[k] + 1), grid.low + grid.width * full[k + 1]
+    return float(min(max((centres[k] + centres[k + 1]) / 2, low), high))
+
+
+def _divide(weights: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return weights / scale, and 0 where the scale is."""
+    return np.asarray(weights / np.where(scale > 0, scale, np.inf))
+
+
+def _variance(sums: FloatArray) -> float:
+    """Return the variance from weight, sum and sum of squares."""
+    return float(sums[2] / sums[0] - (sums[1] / sums[0]) ** 2)
+
+
+def _kappa(sides: FloatArray, ridge: float) -> float:
+    """Return kappa of two sides on a line, from weight, sum and sum of squares of each."""
+    spread = sum(math.sqrt(max(_variance(side), 0.0) + ridge) for side in sides)
+    apart = float(sides[1, 1] / sides[1, 0] - sides[0, 1] / sides[0, 0])
+    return apart / spread if spread > 0.0 else math.inf

@@ -1,0 +1,364 @@
+"""The alternating solvers against slow versions of them, the paper's theorems, and its invariances."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.svm import SVC
+
+from ravine import InvalidInputError, MaximinSeparation, metrics
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import frame_of
+from ravine.data.profile import Grid
+from ravine.split.hyperplane import Hyperplane
+from ravine.split.minimax import minimax
+from ravine.split.separation import Side, SideSums, best_threshold, two_means
+from tests.index.test_separation import best_by_hand
+from tests.oracles import two_blobs
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+CANCER = load_breast_cancer().data
+WINE = load_wine().data
+SOLVERS = ["mpm", "gep", "eig", "pursuit"]
+
+
+def same(a, b):
+    """Whether two labellings with two labels are the same partition."""
+    return bool((a == b).all() or (a != b).all())
+
+
+def sides(X, right):
+    return [(X[s].mean(axis=0), np.cov(X[s].T, bias=True)) for s in (~right, right)]
+
+
+def slow_mpm(X, right, regularization, rounds=50):
+    """Table 1, first column, with all moments anew in every round."""
+    ridge = regularization * np.diag(X.var(axis=0))
+    for _ in range(rounds):
+        (m1, S1), (m2, S2) = sides(X, right)
+        found = minimax(S1 + ridge, S2 + ridge, m2 - m1)
+        now = X @ found.direction > found.direction @ m2 - found.reach
+        if (now == right).all():
+            break
+        right = now
+    return right
+
+
+def bound(t, k, regularization_term):
+    """Equation 4 for sorted points of which the first k are on the left."""
+    n = len(t)
+    r = k / n
+    apart = t[k:].mean() - t[:k].mean()
+    spread = 2 / min(r, 1 - r) * (t.var() + regularization_term)
+    return apart**2 / (spread - 2 * max(r, 1 - r) * apart**2)
+
+
+def slow_gep(X, right, regularization, rounds=50):
+    """Table 1, second column: every threshold is tried."""
+    ridge = regularization * np.diag(X.var(axis=0))
+    S = np.cov(X.T, bias=True) + ridge
+    for _ in range(rounds):
+        w = np.linalg.solve(S, X[right].mean(axis=0) - X[~right].mean(axis=0))
+        t = np.sort(X @ w)
+        low = int(np.ceil(0.05 * len(t)))
+        best = max(range(low, len(t) - low + 1), key=lambda k: bound(t, k, w @ ridge @ w))
+        now = X @ w > (t[best - 1] + t[best]) / 2
+        if (now == right).all():
+            break
+        right = now
+    return right
+
+
+@pytest.mark.parametrize("regularization", [0.0, 0.1, 10.0])
+@pytest.mark.parametrize(("solver", "slow"), [("mpm", slow_mpm), ("gep", slow_gep)])
+@pytest.mark.parametrize("X", [WINE, CANCER[:300]], ids=["wine", "cancer"])
+def test_the_solver_is_the_papers(solver, slow, X, regularization):
+    if X is not WINE:
+        X = X[:, :20]
+    start = X[:, 0] > np.median(X[:, 0])
+    expected = slow(X, start, regularization)
+    assert 0.05 <= expected.mean() <= 0.95
+    model = MaximinSeparation(solver=solver, regularization=regularization, init=start).fit(X)
+    assert same(model.labels_ == 1, expected)
+
+
+def test_the_threshold_leaves_the_least_mass_on_both_sides():
+    t = np.sort(np.append(np.random.default_rng(0).standard_normal(99), 60.0))
+    t -= t.mean()
+    grid = Grid.around_mean(100.0, 0.01)
+    at = np.floor((t - grid.low) / grid.width).astype(int)
+    mass = np.bincount(at, minlength=grid.n_bins).astype(float)
+    moment = np.bincount(at, weights=t, minlength=grid.n_bins)
+    for least in (0.0, 5.0, 30.0):
+        low = max(int(least), 1)
+        best = max(range(low, 101 - low), key=lambda k: bound(t, k, 0.1))
+        cut = best_threshold(grid, mass, moment, t.var() + 0.1, least)
+        assert (t < cut).sum() == best
+    assert (t > best_threshold(grid, mass, moment, t.var(), 0.0)).sum() == 1  # the far point
+    assert best_threshold(grid, mass, moment, t.var(), 51.0) is None
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("regularization", [0.01, 100.0])
+def test_eig_is_theorem_3_with_its_matrix_of_rows(standardize, regularization):
+    X = WINE / WINE.std(axis=0) if standardize else WINE / WINE.max(axis=0)
+    Z = X - X.mean(axis=0)
+    scatter = Z / (regularization * Z.var(axis=0)) @ Z.T
+    matrix = np.eye(len(Z)) - np.linalg.inv(np.eye(len(Z)) + scatter)
+    q = np.linalg.eigh(matrix)[1][:, -1]
+    model = MaximinSeparation(
+        solver="eig", regularization=regularization, standardize=standardize, n_init=1
+    ).fit(X)
+    assert same(model.labels_ == 1, Z @ Z.T @ q > 0)
+
+
+def test_of_several_eigenvectors_eig_takes_the_surest():
+    rng = np.random.default_rng(0)
+    truth = np.arange(400) % 2
+    loose = rng.standard_normal((400, 1)) + 0.5 * rng.standard_normal((400, 4))  # the first, with one heap
+    apart = 4.0 * truth[:, None] + rng.standard_normal((400, 2))  # the second, with two
+    X = np.column_stack([loose, apart])
+    one, two = (MaximinSeparation(solver="eig", n_init=k).fit(X).labels_ for k in (1, 2))
+    assert metrics.clustering_error(truth, one) > 0.3
+    assert metrics.clustering_error(truth, two) < 0.05
+
+
+def test_eig_with_more_columns_than_rows():
+    X, truth = two_blobs(60, 2000, gap=40.0)
+    assert same(MaximinSeparation(solver="eig").fit(X).labels_, truth)
+    assert same(MaximinSeparation(solver="eig").fit(sparse.csr_array(X)).labels_, truth)
+
+
+def test_the_moments_are_updated_by_the_rows_that_switched():
+    rows = ArrayBlocks(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
+    frame = drive(rows, frame_of(rows, None, True))
+    rng = np.random.default_rng(1)
+    columns = np.arange(13)
+    planes = [Hyperplane(frame.weights(rng.standard_normal(13)), frame.mean, rng.normal()) for _ in range(3)]
+    fresh = [Side.of(rows.pass_over([SideSums(frame, plane)])[0]) for plane in planes]
+    for i, j in ((0, 1), (1, 2)):
+        (answer,) = rows.pass_over([SideSums(frame, planes[j], planes[i])])
+        updated = fresh[i] + Side.of(answer)
+        assert updated.weight == fresh[j].weight
+        np.testing.assert_allclose(updated.covariance(columns), fresh[j].covariance(columns), atol=1e-12)
+        sign = [plane.signed_distance(rows) > 0 for plane in planes]
+        assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
+    Z = (WINE - frame.mean) * frame.inverse_scale
+    right = sign[2]
+    np.testing.assert_allclose(
+        fresh[2].covariance(columns),
+        np.cov(Z[right].T, bias=True, aweights=rows.weights[right]),
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("X", [WINE, CANCER, load_iris().data], ids=["wine", "cancer", "iris"])
+def test_the_start_is_within_a_thousandth_of_ten_starts_of_k_means(X):
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, False))
+    starts = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :4].T
+    plane = drive(rows, two_means(frame, starts))
+    right = plane.signed_distance(rows) > 0
+    inertia = sum(((X[s] - X[s].mean(axis=0)) ** 2).sum() for s in (right, ~right))
+    assert inertia <= KMeans(2, n_init=10, random_state=0).fit(X).inertia_ * 1.001
+
+
+# --- invariance ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_units_of_the_columns_do_not_matter(solver):
+    scales = 10.0 ** np.random.default_rng(0).integers(-3, 4, WINE.shape[1])
+    one = MaximinSeparation(3, solver=solver).fit(WINE)
+    two = MaximinSeparation(3, solver=solver).fit(WINE * scales)
+    for k in range(3):  # a side that is right in one may be left in the other
+        mass = np.bincount(two.labels_[one.labels_ == k], minlength=3)
+        assert (mass > 0).sum() == 1
+    values = [sorted(s.value for s in m.tree_.splits if s is not None) for m in (one, two)]
+    np.testing.assert_allclose(*values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["mpm", "gep"])
+def test_without_regularisation_no_invertible_map_matters(solver):
+    rng = np.random.default_rng(0)
+    P = rng.standard_normal((13, 13)) + 3 * np.eye(13)
+    start = WINE[:, 0] > np.median(WINE[:, 0])
+    one = MaximinSeparation(solver=solver, regularization=0.0, init=start).fit(WINE)
+    two = MaximinSeparation(solver=solver, regularization=0.0, init=start).fit(WINE @ P + 5.0)
+    assert same(one.labels_, two.labels_)
+    assert one.tree_.splits[0].value == pytest.approx(two.tree_.splits[0].value, rel=1e-4)
+    regularised = [MaximinSeparation(solver=solver, init=start).fit(Z) for Z in (WINE, WINE @ P)]
+    assert not same(*(m.labels_ for m in regularised))  # lambda diag(S) is not invariant under such maps
+
+
+def test_the_value_is_the_separation_probability():
+    X = two_blobs(300, 4, gap=5.0, seed=2)[0]
+    for regularization in (0.0, 0.3):
+        model = MaximinSeparation(regularization=regularization).fit(X)
+        expected = metrics.separation_probability(X, model.labels_, regularization=regularization)
+        assert 1 - model.tree_.splits[0].value == pytest.approx(expected, rel=1e-6)
+
+
+# --- theorems --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_theorem_2_bounds_kappa_from_below(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 3)) * [1.0, 2.0, 0.5]
+    right = X @ rng.standard_normal(3) > rng.normal(0.0, 0.3)
+    (m1, S1), (m2, S2) = sides(X, right)
+    t = X @ rng.standard_normal(3)
+    order = np.argsort(right, kind="stable")
+    apart = t[right].mean() - t[~right].mean()
+    kappa = abs(apart) / (t[right].std() + t[~right].std())
+    assert kappa**2 >= bound(t[order], int((~right).sum()), 0.0) * (1 - 1e-12)
+    assert minimax(S1, S2, m2 - m1).kappa >= kappa
+
+
+@pytest.mark.parametrize("gap", [6.0, 10.0, 30.0])
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_theorem_4_a_hard_margin_bounds_the_separation_probability(gap, share):
+    X, truth = two_blobs(200, 3, gap=gap, seed=4, share=share)
+    machine = SVC(kernel="linear", C=1e6).fit(X, truth)
+    labels = machine.predict(X)
+    assert (labels == truth).all()
+    margin = 2 / np.linalg.norm(machine.coef_)
+    widest = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
+    r = min(labels.mean(), 1 - labels.mean())
+    least = 1 / (2 / r * widest / margin**2 - 2 * (1 - r) + 1)
+    assert 0 < least <= metrics.separation_probability(X, labels)
+    assert least <= 1 - MaximinSeparation(regularization=0.0).fit(X).tree_.splits[0].value
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.8])
+def test_theorem_5_most_rows_are_far_from_the_hyperplane(rho):
+    X = two_blobs(400, 4, gap=7.0, seed=1)[0]
+    model = MaximinSeparation(regularization=0.0).fit(X)
+    p = 1 - model.tree_.splits[0].value
+    t = model.transform(X)[:, 0]
+    means = [t[model.labels_ == k].mean() for k in (0, 1)]
+    apart, middle = means[1] - means[0], sum(means) / 2
+    r = (1 / p - 1) / (1 / p - 1 + (1 - rho) ** 2 / 4)
+    for k, sign in ((0, -1), (1, 1)):
+        assert (sign * (t[model.labels_ == k] - middle) >= rho * apart / 2).mean() >= 1 - r
+
+
+# --- one far row, pursuit, shares ------------------------------------------------------------------------
+
+
+def with_a_far_row():
+    X, truth = two_blobs(1000, 20, gap=5.0, seed=0)
+    X[0] += 100.0 * np.random.default_rng(1).standard_normal(20)
+    return X, truth
+
+
+def test_the_far_row_alone_has_the_higher_separation_probability():
+    X, truth = with_a_far_row()
+    alone = np.arange(1000) == 0
+    assert metrics.separation_probability(X, alone) > metrics.separation_probability(X, truth)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_one_far_row_is_no_cluster(solver):
+    X, _ = with_a_far_row()
+    model = MaximinSeparation(solver=solver, standardize=False).fit(X)
+    assert model.n_clusters_ == 1 or np.bincount(model.labels_).min() >= 50
+
+
+def test_pursuit_is_not_drawn_to_the_far_row():
+    X, truth = with_a_far_row()
+    model = MaximinSeparation(solver="pursuit").fit(X)
+    assert metrics.clustering_error(truth, model.labels_) < 0.05
+
+
+def test_pursuit_finds_the_best_direction_in_the_plane():
+    X = np.random.default_rng(0).standard_normal((200, 2)) * [1.0, 3.0]
+    X[:80, 0] += 5.0
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    best = 0.0
+    for angle in np.linspace(0, np.pi, 90):
+        v = np.array([np.cos(angle), np.sin(angle)])
+        t = np.sort(Z @ v)
+        kappa, _ = best_by_hand(t, np.ones(200), 0.1, 0.05)
+        best = max(best, kappa)
+    model = MaximinSeparation(solver="pursuit", regularization=0.1).fit(X)
+    assert 1 - model.tree_.splits[0].value >= 0.998 * best**2 / (1 + best**2)
+
+
+def test_min_share_is_kept_or_there_is_no_split():
+    X = two_blobs(300, 3, gap=10.0, share=0.2)[0]
+    assert MaximinSeparation(min_share=0.1).fit(X).n_clusters_ == 2
+    for solver in SOLVERS:
+        model = MaximinSeparation(solver=solver, min_share=0.4).fit(X)
+        assert model.n_clusters_ == 1 or np.bincount(model.labels_).min() >= 0.4 * 300 - 1
+
+
+# --- all solvers: weights, sparse rows, threads, auto ----------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["gep", "eig", "pursuit"])
+def test_weights_sparse_rows_and_threads(solver):
+    counts = np.random.default_rng(0).integers(0, 4, len(CANCER))
+    model = MaximinSeparation(3, solver=solver, standardize=True).fit(CANCER, sample_weight=counts)
+    repeated = MaximinSeparation(3, solver=solver).fit(np.repeat(CANCER, counts, axis=0))
+    np.testing.assert_array_equal(np.repeat(model.labels_, counts), repeated.labels_)
+    np.testing.assert_array_equal(model.predict(CANCER), model.labels_)
+    few = CANCER * (np.median(CANCER, axis=0) < CANCER)
+    dense, csr = (MaximinSeparation(solver=solver).fit(X) for X in (few, sparse.csr_array(few)))
+    np.testing.assert_array_equal(dense.labels_, csr.labels_)
+    X = two_blobs(20_000, 4, gap=4.0)[0]
+    one, two = (MaximinSeparation(solver=solver, n_jobs=k).fit(X) for k in (1, 2))
+    assert one.tree_.splits[0].boundary.cut == two.tree_.splits[0].boundary.cut
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_auto_leaves_one_heap_alone_and_finds_as_many_as_there_are(solver):
+    rng = np.random.default_rng(0)
+    heap = rng.standard_normal((400, 4))
+    assert MaximinSeparation("auto", solver=solver).fit(heap).n_clusters_ == 1
+    centres = np.array([[0.0, 0, 0, 0], [12.0, 0, 0, 0], [0, 12.0, 0, 0]])
+    if solver == "eig":  # cuts across the first principal direction at the mean, whatever is there
+        centres = np.array([[0.0] * 4, [6.0] * 4])
+    X = rng.standard_normal((150 * len(centres), 4)) + np.repeat(centres, 150, axis=0)
+    assert MaximinSeparation("auto", solver=solver).fit(X).n_clusters_ == len(centres)
+
+
+def test_pursuit_starts_from_given_labels():
+    X, truth = two_blobs(300, 30, gap=6.0, seed=3)
+    X = np.column_stack([X, 40.0 * np.random.default_rng(0).standard_normal((300, 2))])
+    model = MaximinSeparation(solver="pursuit", init=truth).fit(X)
+    assert metrics.clustering_error(truth, model.labels_) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"solver": "svm"}, "'mpm', 'gep', 'eig', 'pursuit'"),
+        ({"regularization": -1}, "regularization has to be a number at least 0"),
+        ({"min_share": 0.6}, "min_share has to be a number at least 0 and at most 0.5"),
+        ({"n_init": 0}, "n_init"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"init": [0, 1]}, "each of the 178 rows, got 2 labels with 2 different values"),
+        ({"init": np.arange(178) % 3}, "one of two labels .* got 178 labels with 3 different values"),
+        ({"init": [0, 1], "solver": "pursuit"}, "each of the 178 rows"),
+    ],
+)
+def test_bad_parameters_are_one_clear_error(parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        MaximinSeparation(**parameters).fit(WINE)
+
+
+def test_too_many_features_for_a_square_matrix_are_said():
+    X = sparse.random_array((20, 5000), density=0.1, format="csr", random_state=0)
+    with pytest.raises(InvalidInputError, match="4096 features at most, got 5000: use solver='eig'"):
+        MaximinSeparation().fit(X)
+    assert MaximinSeparation(solver="pursuit").fit(X).n_features_in_ == 5000
+
+
+def test_labels_that_are_all_on_one_side_find_no_split():
+    weights = np.where(np.arange(178) < 100, 1.0, 0.0)
+    model = MaximinSeparation(init=np.arange(178) < 100).fit(WINE, sample_weight=weights)
+    assert model.n_clusters_ == 1
