@@ -1,6 +1,7 @@
 """Trees in other forms, checked with the programs that read them."""
 
 import sqlite3
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -33,6 +34,14 @@ def test_a_frame_has_a_row_for_every_node():
     assert frame.loc[frame.cluster >= 0, "weight"].sum() == 178
     assert frame.loc[0, "relative_depth"] == MODEL.tree_.splits[0].relative_depth
     assert frame.split.max() == 2
+
+
+def test_further_facts_are_columns_of_the_frame():
+    tree = MODEL.tree_
+    first = replace(tree.splits[0], facts={"margin": 0.5})
+    frame = replace(tree, splits=(first, *tree.splits[1:])).to_frame()
+    assert frame.loc[0, "margin"] == 0.5
+    assert frame.loc[1:, "margin"].isna().all()
 
 
 def test_the_linkage_is_valid_and_cuts_like_the_tree():

@@ -5,6 +5,7 @@ import os
 import pickle
 import stat
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,6 +65,24 @@ def test_json_and_back():
     for wrong in ("", "{}", "[]", "null", '{"format": "ravine model", "version": 1}', "{"):
         with pytest.raises(InvalidModelError):
             ClusterTree.from_json(wrong)
+
+
+def test_further_facts_of_a_split_come_back_and_old_files_have_none(tmp_path):
+    model = MinimumDensity(3).fit(WINE)
+    tree = model.tree_
+    first = replace(tree.splits[0], facts={"margin": 0.5, "slack": np.inf})
+    model.tree_ = replace(tree, splits=(first, *tree.splits[1:]))
+    ravine.save(model, tmp_path / "m")
+    assert ravine.load(tmp_path / "m").tree_.splits[0].facts == {"margin": 0.5, "slack": np.inf}
+    text = model.tree_.to_json()
+    assert ClusterTree.from_json(text) == model.tree_ != tree
+    older = json.loads(text)
+    del older["facts"]
+    assert ClusterTree.from_json(json.dumps(older)) == tree
+    older["facts"] = [{}]
+    with pytest.raises(InvalidModelError, match="facts of every split"):
+        ClusterTree.from_json(json.dumps(older))
+    assert model.tree_.simplify(WINE, max_features=1, agreement=0.01).splits[0].facts == {}
 
 
 def test_only_a_fitted_model_is_saved(tmp_path):

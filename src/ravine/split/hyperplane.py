@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -65,7 +65,8 @@ class Split:
 
     `direction` is the unit normal in the standardised space; `value` the index there (for minimum density,
     the density on the hyperplane), `quality` in [0, 1] for comparing splits, `gradient_norm` the relative
-    gradient at the end, and `status` says why the search stopped. `evidence` is there where it was asked for.
+    gradient at the end, and `status` says why the search stopped. `evidence` is there where it was asked for;
+    `facts` are further numbers that the method tells of its split, by name.
     """
 
     boundary: Hyperplane
@@ -77,6 +78,7 @@ class Split:
     status: str
     n_iter: int
     evidence: Evidence | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def relative_depth(self) -> float:

@@ -255,6 +255,7 @@ def _simpler(
         quality=quality,
         value=np.nan,
         evidence=None,
+        facts={},
     )
 
 

@@ -75,11 +75,13 @@ def frame(tree: ClusterTree) -> Any:
     except ImportError as error:
         raise RavineError("to_frame needs pandas: pip install pandas") from error
 
+    known = [
+        split if split is not None else refused
+        for split, refused in zip(tree.splits, tree.refused, strict=True)
+    ]
+    facts = dict.fromkeys(name for split in known if split is not None for name in split.facts)
+
     def of_split(value: Callable[[Split], Any], empty: Any) -> list[Any]:
-        known = [
-            split if split is not None else refused
-            for split, refused in zip(tree.splits, tree.refused, strict=True)
-        ]
         return [empty if split is None else value(split) for split in known]
 
     return pd.DataFrame(
@@ -99,6 +101,7 @@ def frame(tree: ClusterTree) -> Any:
             "gradient_norm": of_split(lambda s: s.gradient_norm, np.nan),
             "p_value": of_split(lambda s: np.nan if s.evidence is None else s.evidence.p_value, np.nan),
             "status": of_split(lambda s: s.status, None),
+            **{name: of_split(lambda s, name=name: s.facts.get(name, np.nan), np.nan) for name in facts},  # type: ignore[misc]
         }
     )
 

@@ -54,6 +54,7 @@ def to_parts(tree: ClusterTree) -> tuple[dict[str, Any], dict[str, Any]]:
     facts = {
         "methods": [s.method for s in splits],
         "statuses": [s.status for s in splits],
+        "facts": [dict(zip(s.facts, _jsonable(list(s.facts.values())), strict=True)) for s in splits],
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),
     }
     return facts, arrays
@@ -128,7 +129,8 @@ def _splits(facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[Split]:
     counted = [*numbers.values(), *(np.asarray(arrays[f"split_{x}"]) for x in ("node", "made", "iterations"))]
     _check(all(array.shape == (m,) for array in counted), "figures of every split")
     methods, statuses = facts["methods"], facts["statuses"]
-    _check(len(methods) == m and len(statuses) == m, "a method and a status of every split")
+    further = facts.get("facts") or [{}] * m  # files of the first versions have none
+    _check(len(methods) == len(statuses) == len(further) == m, "a method, a status and facts of every split")
     _check(bool(np.isfinite(numbers["split_cut"]).all()), "finite cuts")
     evidence = [numbers[f"evidence_{name}"] for name in EVIDENCE_NUMBERS]
     return [
@@ -142,6 +144,7 @@ def _splits(facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[Split]:
             status=str(statuses[i]),
             n_iter=int(arrays["split_iterations"][i]),
             evidence=None if np.isnan(evidence[0][i]) else _evidence([float(x[i]) for x in evidence]),
+            facts={str(name): float(x) for name, x in further[i].items()},
         )
         for i in range(m)
     ]
