@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 # name here -> (name on OpenML, version)
 OPENML = {
@@ -15,7 +16,9 @@ OPENML = {
     "dermatology": ("dermatology", 1),
     "forest": ("ForestTypeMapping", 1),
     "ionosphere": ("ionosphere", 1),
+    "letter": ("letter", 1),
     "mfeat_fac": ("mfeat-factors", 1),
+    "mnist": ("mnist_784", 1),
     "optdigits": ("optdigits", 1),
     "pendigits": ("pendigits", 1),
     "satellite": ("satimage", 1),
@@ -26,15 +29,38 @@ OPENML = {
     "yeast_cc": ("yeast-cell-cycle", 1),
 }
 
+# two classes of a set, by their rank among its classes
+PAIRS = {
+    "letter_ab": ("letter", 0, 1),
+    "satellite_1_2": ("satellite", 0, 1),
+    "text_1": ("news_rec", 0, 1),
+    "text_2": ("news_rec", 2, 3),
+}
 
-def load(name: str, directory: str | None = None) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return (X, y) of a data set, from `directory` if one is given."""
+
+def load(name: str, directory: str | None = None) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Return (X, y) of a data set, from `directory` if one is given; text is a CSR matrix."""
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        return load_digits(return_X_y=True)  # type: ignore[no-any-return]
     if directory is not None:
         with np.load(Path(directory) / f"{name}.npz", allow_pickle=False) as stored:
-            return stored["X"].astype(np.float64), stored["y"].astype(np.int64)
+            y = stored["y"].astype(np.int64)
+            if "indptr" not in stored:
+                return stored["X"].astype(np.float64), y
+            parts = stored["data"].astype(np.float64), stored["indices"], stored["indptr"]
+            return sparse.csr_matrix(parts, shape=tuple(stored["shape"])), y
     if name not in OPENML:
         raise KeyError(f"{name} is not on OpenML: give its directory with --data")
     return from_openml(*OPENML[name])
+
+
+def pair(X: Any, y: np.ndarray[Any, Any], a: int, b: int) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Return the rows of two classes, given by their rank among the classes, with labels 0 and 1."""
+    classes = np.unique(y)
+    chosen = (y == classes[a]) | (y == classes[b])
+    return X[chosen], (y[chosen] == classes[b]).astype(np.int64)
 
 
 def from_openml(name: str, version: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ravine._validate import InvalidInputError, InvalidModelError, RavineError
+    from ravine.cluster.maximum_margin import MaximumMargin
     from ravine.cluster.minimum_density import MinimumDensity
     from ravine.cluster.principal_direction import PrincipalDirection
     from ravine.tree.grow import Progress
@@ -22,6 +23,7 @@ _HOMES = {
     "ClusterTree": "ravine.tree.tree",
     "InvalidInputError": "ravine._validate",
     "InvalidModelError": "ravine._validate",
+    "MaximumMargin": "ravine.cluster.maximum_margin",
     "MinimumDensity": "ravine.cluster.minimum_density",
     "PrincipalDirection": "ravine.cluster.principal_direction",
     "Progress": "ravine.tree.grow",
@@ -35,6 +37,7 @@ __all__ = [
     "ClusterTree",
     "InvalidInputError",
     "InvalidModelError",
+    "MaximumMargin",
     "MinimumDensity",
     "PrincipalDirection",
     "Progress",
