@@ -17,25 +17,25 @@ class IterSVR:
     Zhang, Tsang, Kwok: Maximum margin clustering made practical. ICML, 2007. Starting from k-means, fit the
     sides (+1 and -1) by an SVR with the Laplacian loss (epsilon = 0), move the bias to where the loss of the
     sides that it makes is least among those that leave `1/2 - balance` of the rows on either side, and take
-    those sides, until they stay.
+    those sides, until they stay. One scale for all columns makes their mean variance 1.
     """
 
     kernel: str = "linear"
     C: float = 1.0
-    gamma: float = 1.0  # in units of 1 / (columns x mean variance), for kernel="rbf"
+    gamma: float = 1.0  # in units of 1 / columns, for kernel="rbf"
     balance: float = 0.3
     max_iter: int = 15
 
     def fit_predict(self, X: Any) -> Array:
         """Return the side of every row."""
         from sklearn.cluster import KMeans
+        from sklearn.preprocessing import StandardScaler
         from sklearn.svm import SVR
 
+        X = X / np.sqrt(StandardScaler(with_mean=False).fit(X).var_.mean())
         sides = 2.0 * KMeans(2, n_init=10, random_state=0).fit_predict(X) - 1.0
-        mean_square = X.multiply(X).mean() if hasattr(X, "multiply") else (X**2).mean()
-        variance = mean_square - X.mean() ** 2
         for _ in range(self.max_iter):
-            model = SVR(kernel=self.kernel, C=self.C, epsilon=0.0, gamma=self.gamma / (X.shape[1] * variance))
+            model = SVR(kernel=self.kernel, C=self.C, epsilon=0.0, gamma=self.gamma / X.shape[1])
             score = model.fit(X, sides).predict(X)
             now = np.where(score > self._threshold(score), 1.0, -1.0)
             if (now == sides).all():
