@@ -124,6 +124,54 @@ def predict() -> None:
         print(f"| {name} | {tree.n_leaves} | {tree.depth.max()} | {seconds:.2f} | {ratio:.2f} |")
 
 
+def slope(sizes: list[int], seconds: list[float]) -> float:
+    """Return the slope of a line through the points on log-log axes."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def margin() -> None:
+    """Maximum margin: growth with the rows and the stored entries, beside LinearSVC on the labels found."""
+    from scipy import sparse
+    from sklearn.svm import LinearSVC
+    from threadpoolctl import threadpool_limits
+
+    from ravine import MaximumMargin
+
+    sizes = [10_000, 31_623, 100_000, 316_228, 1_000_000]
+    print("| rows | features | stored | s | passes | CCCP steps a round |\n|---|---|---|---|---|---|")
+
+    def measure(X: Any, stored: int, repeats: int) -> tuple[float, Any]:
+        seconds, model = best_of(repeats, lambda: MaximumMargin(2).fit(X))
+        split = model.tree_.splits[0]
+        steps = split.n_iter / split.facts["rounds"]
+        print(
+            f"| {X.shape[0]} | {X.shape[1]} | {stored} | {seconds:.2f} | {model.n_passes_:.1f} | {steps:.1f} |"
+        )
+        return seconds, model
+
+    times = []
+    for n in sizes:
+        X, _ = four_gaussians(n, 50)
+        seconds, model = measure(X, X.size, 3)
+        times.append(seconds)
+    print(f"\nslope over the rows, dense: {slope(sizes, times):.2f}")
+    with threadpool_limits(1):
+        theirs, _ = best_of(1, lambda: LinearSVC(dual=False).fit(X, model.labels_))
+    ours, _ = best_of(1, lambda: MaximumMargin(2).fit(X))
+    print(f"1 000 000 x 50: {ours:.2f} s, LinearSVC {theirs:.2f} s, ratio {ours / theirs:.2f}\n")
+    del X
+    rng = np.random.default_rng(0)
+    times = []
+    for n in sizes:  # 20 entries a row of 1000 columns; half the rows prefer the first columns
+        columns = (1000 * rng.random((n, 20)) ** np.where(np.arange(n) % 2, 1.0, 2.0)[:, None]).astype(
+            np.int64
+        )
+        places = np.repeat(np.arange(n), 20), columns.ravel()
+        thin = sparse.csr_matrix((np.ones(20 * n), places), shape=(n, 1000))
+        times.append(measure(thin, thin.nnz, 2)[0])
+    print(f"\nslope over the stored entries, sparse: {slope(sizes, times):.2f}")
+
+
 MEMORY = """
 from ravine import MinimumDensity
 from benchmarks.speed import four_gaussians
@@ -228,6 +276,7 @@ SECTIONS = {
     "split": split,
     "growth": growth,
     "small": small,
+    "margin": margin,
     "predict": predict,
     "memory": memory,
     "imports": imports,

@@ -72,7 +72,9 @@ def check_int(name: str, value: Any, low: int, *, or_else: str = "") -> int:
     return int(value)
 
 
-def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = True) -> float:
+def check_real(
+    name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = True, or_else: str = ""
+) -> float:
     """Return `value` as a float in (low, high], or in [low, high] with `open_low=False`."""
     ok = isinstance(value, numbers.Real) and value is not True and value is not False
     number = float(value) if ok else np.nan
@@ -80,7 +82,8 @@ def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_
         bounds = f"{'above' if open_low else 'at least'} {low:g}"
         if np.isfinite(high):
             bounds += f" and at most {high:g}"
-        raise InvalidInputError(f"{name} has to be a number {bounds}, got {value!r}")
+        other = f" or {or_else}" if or_else else ""
+        raise InvalidInputError(f"{name} has to be a number {bounds}{other}, got {value!r}")
     return number
 
 
