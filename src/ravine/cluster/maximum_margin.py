@@ -32,8 +32,8 @@ class MaximumMargin(TreeClusterer):
         same search finds by chance in rows with one mode and the same covariance.
     C : float or "auto", default "auto"
         The price of the mean slack, in units of the (standardised) rows. "auto" is 10 over the variance of
-        the first principal component, so that the units do not matter. Where C is so small that w = 0 is better
-        than what is found, there is no split.
+        the first principal component, so that the units do not matter. Where C is so small that w = 0 is
+        better than what is found, there is no split.
     balance : float or "auto", default "auto"
         l, the bound of the mean of f over the rows, in [0, 1); the margin is at f = 1 and -1. "auto" is 0.03.
     epsilon : float, default 0.01
@@ -53,8 +53,9 @@ class MaximumMargin(TreeClusterer):
     standardize : bool, default True
         Scale every column to unit variance (implicitly: nothing is copied). For text and images, whose
         columns share a unit, False is often better.
-    max_iter : int, default 200
-        Rounds of a run, at most.
+    max_iter : int, default 50
+        Rounds of a run, at most. Where that ends it, `status` says so, and `violation` by how much the most
+        violated constraint still is; 5 to 20 rounds are usual, more where C is large or the margin empty.
     random_state : int, Generator or None
         Draws samples (above 32 000 rows) and random starts. None is a fixed seed: the same data give the
         same clusters.
@@ -70,7 +71,7 @@ class MaximumMargin(TreeClusterer):
     Cost: a pass over the rows for each step of the procedure up to 32 000 rows, about a dozen passes a split
     above; O(n s k) time a pass, s being the stored entries of a row and k the cuts. A split's `facts` hold
     `margin` (1 / |w|), `support` (the share of rows inside the margin), `slack` (the mean of
-    max(0, 1 - abs f)), `violation` (of the most violated constraint, at most epsilon), `C` and `rounds`;
+    max(0, 1 - abs f)), `violation` (of the most violated constraint), `C` and `rounds`;
     `value` is the objective over C.
 
     References
@@ -102,7 +103,7 @@ class MaximumMargin(TreeClusterer):
         split_order: str = "depth",
         n_init: int = 4,
         standardize: bool = True,
-        max_iter: int = 200,
+        max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

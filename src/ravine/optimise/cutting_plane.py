@@ -32,6 +32,7 @@ RIDGES = (
     1e-4,
     1e-3,
 )  # added to the QP's matrix: the least that lets it be solved
+NOTHING = 1e-10  # a cut whose share of C is less does not hold the plane up
 MEANS_ROUNDS = 20  # of 2-means, which is only a start
 
 
@@ -187,14 +188,16 @@ def cutting_planes(
 
     Each round follows CCCP to its end for the cuts at hand, and adds the most violated constraint, until
     none is violated by more than epsilon. A pass that sees the cuts at the newest plane sees that
-    constraint, too. A constraint violated by more than any cut is none of the cuts: none is added twice.
+    constraint, too. A constraint violated by more than any cut is none of the cuts: none is added twice. Cuts
+    that do not hold the plane up are let go when one is added, so that few are at work at a time.
     """
     seen = yield from look(frame, cuts, start)
     history: list[list[float]] = [[np.inf]]
-    known = len(cuts)
+    at_work = np.append(np.ones(len(cuts), dtype=bool), False)
     while True:
-        plane, multipliers = solve(seen.weight[:known], seen.sign[:known], seen.vector[:known], C, balance)
+        plane, useful = solve(seen.weight[at_work], seen.sign[at_work], seen.vector[at_work], C, balance)
         seen = yield from look(frame, cuts, plane)
+        at_work = np.append(np.ones(len(cuts), dtype=bool), False)
         steps = history[-1]
         steps.append(seen.objective(C, seen.slack_of_cuts))
         if steps[-1] < (1 - STEADY) * steps[-2] and len(steps) <= MOST_STEPS:
@@ -202,18 +205,16 @@ def cutting_planes(
         done = seen.slack <= seen.slack_of_cuts + epsilon
         if done or len(history) >= max_iter:
             status = f"no constraint is violated by more than {epsilon:g}"
-            return Found(
-                seen, C, multipliers > 0.0, history, status if done else "the limit of rounds was reached"
-            )
-        cuts = cuts + plane
-        known = len(cuts)
+            return Found(seen, C, useful, history, status if done else "the limit of rounds was reached")
+        cuts = cuts[useful] + plane
+        at_work = np.append(useful, True)
         history.append([seen.objective(C, seen.slack)])
 
 
 def solve(
     weight: FloatArray, sign: FloatArray, vector: FloatArray, C: float, balance: float
-) -> tuple[Planes, FloatArray]:
-    """Solve the QP of one CCCP step (Equation 3.21) by its dual; return the plane and the multipliers.
+) -> tuple[Planes, npt.NDArray[np.bool_]]:
+    """Solve the QP of one CCCP step (Equation 3.21) by its dual; return the plane, and which cuts hold it up.
 
     In centred rows the dual 3.22 is, for multipliers C p,
 
@@ -243,9 +244,9 @@ def solve(
         raise RavineError(
             f"the QP with {k} cuts could not be solved (daqp's flag {flag}): a smaller C may help"
         )
-    multipliers = C * np.maximum(p[:k], 0.0)
-    w = multipliers @ vector
-    return Planes.one(w, best_offset(weight - vector @ w, sign, balance)), multipliers
+    p = np.maximum(p[:k], 0.0)
+    w = C * p @ vector
+    return Planes.one(w, best_offset(weight - vector @ w, sign, balance)), p > NOTHING
 
 
 def best_offset(level: FloatArray, slope: FloatArray, balance: float) -> float:

@@ -32,7 +32,7 @@ class MarginSplitter:
     balance: float | None = None
     epsilon: float = 0.01
     n_init: int = 4
-    max_iter: int = 200
+    max_iter: int = 50
     standardize: bool = True
 
     def wider(self) -> tuple[()]:
