@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 Array = np.ndarray[Any, Any]
 
@@ -35,12 +36,28 @@ OPENML = {
     "yeast_cc": ("yeast-cell-cycle", 1),
 }
 
+# two classes of a set, by their rank among its classes
+PAIRS = {
+    "letter_ab": ("letter", 0, 1),
+    "satellite_1_2": ("satellite", 0, 1),
+    "text_1": ("news_rec", 0, 1),
+    "text_2": ("news_rec", 2, 3),
+}
 
-def load(name: str, directory: str | None = None) -> tuple[Array, Array]:
-    """Return (X, y) of a data set, from `directory` if one is given."""
+
+def load(name: str, directory: str | None = None) -> tuple[Any, Array]:
+    """Return (X, y) of a data set, from `directory` if one is given; text is a CSR matrix."""
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        return load_digits(return_X_y=True)  # type: ignore[no-any-return]
     if directory is not None:
         with np.load(Path(directory) / f"{name}.npz", allow_pickle=False) as stored:
-            return stored["X"].astype(np.float64), stored["y"].astype(np.int64)
+            y = stored["y"].astype(np.int64)
+            if "indptr" not in stored:
+                return stored["X"].astype(np.float64), y
+            parts = stored["data"].astype(np.float64), stored["indices"], stored["indptr"]
+            return sparse.csr_matrix(parts, shape=tuple(stored["shape"])), y
     if name not in OPENML:
         raise KeyError(f"{name} is not on OpenML: give its directory with --data")
     return from_openml(*OPENML[name])
@@ -50,6 +67,13 @@ def of_classes(X: Array, y: Array, classes: Sequence[int]) -> tuple[Array, Array
     """Return the rows of some classes."""
     keep = np.isin(y, classes)
     return X[keep], y[keep]
+
+
+def pair(X: Any, y: Array, a: int, b: int) -> tuple[Any, Array]:
+    """Return the rows of two classes, given by their rank among the classes, with labels 0 and 1."""
+    classes = np.unique(y)
+    X, y = of_classes(X, y, [classes[a], classes[b]])
+    return X, (y == classes[b]).astype(np.int64)
 
 
 def problem(name: str, directory: str | None = None) -> tuple[Array, Array]:
@@ -63,9 +87,9 @@ def problem(name: str, directory: str | None = None) -> tuple[Array, Array]:
             with np.load(Path(directory) / "breast_w.npz") as stored:
                 keep = np.setdiff1d(np.arange(len(y)), stored["missing_rows"])
             X, y = X[keep], y[keep]
-    elif name in ("letter_ab", "satellite_1_2"):
-        X, y = load(name.split("_")[0], directory)
-        X, y = of_classes(X, y, np.unique(y)[:2].tolist())
+    elif name in PAIRS:
+        base, a, b = PAIRS[name]
+        X, y = pair(*load(base, directory), a, b)
     elif name.startswith("mnist"):
         X, y = load("mnist", directory)
         X, y = of_classes(X, y, [int(digit) for digit in name.split("_")[1:]])

@@ -127,6 +127,53 @@ def predict() -> None:
         print(f"| {name} | {tree.n_leaves} | {tree.depth.max()} | {seconds:.2f} | {ratio:.2f} |")
 
 
+def slope(sizes: list[int], seconds: list[float]) -> float:
+    """Return the slope of a line through the points on log-log axes."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def margin() -> None:
+    """Maximum margin: growth with the rows and the stored entries, beside LinearSVC on the labels found."""
+    from scipy import sparse
+    from sklearn.svm import LinearSVC
+    from threadpoolctl import threadpool_limits
+
+    from ravine import MaximumMargin
+
+    sizes = [10_000, 31_623, 100_000, 316_228, 1_000_000]
+    print("| rows | features | stored | s | passes | CCCP steps a round |\n|---|---|---|---|---|---|")
+
+    def measure(X: Any, stored: int, repeats: int) -> tuple[float, Any]:
+        seconds, model = best_of(repeats, lambda: MaximumMargin(2).fit(X))
+        split, (n, d) = model.tree_.splits[0], X.shape
+        steps = split.n_iter / split.facts["rounds"]
+        print(
+            f"| {n} | {d} | {stored} | {seconds:.2f} | {model.n_passes_:.1f} | {steps:.1f} |",
+            flush=True,
+        )
+        return seconds, model
+
+    times = []
+    X, _ = four_gaussians(sizes[-1], 50)
+    for n in sizes:
+        seconds, model = measure(X[:n], 50 * n, 3)
+        times.append(seconds)
+    print(f"\nslope over the rows, dense: {slope(sizes, times):.2f}")
+    with threadpool_limits(1):
+        theirs, _ = best_of(1, lambda: LinearSVC(dual=False).fit(X, model.labels_))
+    ours, _ = best_of(1, lambda: MaximumMargin(2).fit(X))
+    print(f"1 000 000 x 50: {ours:.2f} s, LinearSVC {theirs:.2f} s, ratio {ours / theirs:.2f}\n", flush=True)
+    rng = np.random.default_rng(0)
+    times = []
+    for n in sizes:  # 20 entries a row of 300 columns; half the rows prefer the first columns, half the last
+        columns = (300 * rng.random((n, 20)) ** 2).astype(np.int64)
+        columns[1::2] = 299 - columns[1::2]
+        places = np.repeat(np.arange(n), 20), columns.ravel()
+        thin = sparse.csr_matrix((np.ones(20 * n), places), shape=(n, 300))
+        times.append(measure(thin, thin.nnz, 1)[0])
+    print(f"\nslope over the stored entries, sparse: {slope(sizes, times):.2f}")
+
+
 MEMORY = """
 from ravine import MinimumDensity
 from benchmarks.speed import four_gaussians
@@ -257,6 +304,7 @@ SECTIONS = {
     "split": split,
     "growth": growth,
     "small": small,
+    "margin": margin,
     "predict": predict,
     "memory": memory,
     "imports": imports,

@@ -8,6 +8,11 @@ import pandas as pd
 import pytest
 import sklearn.datasets
 from benchmarks import baselines, datasets, papers, separation
+from benchmarks.baselines import IterSVR
+from scipy import sparse
+
+from ravine import metrics
+from tests.oracles import two_blobs
 
 RNG = np.random.default_rng(0)
 
@@ -40,6 +45,35 @@ def test_a_directory_is_read_from_npz(tmp_path):
     X, y = datasets.load("wine", str(tmp_path))
     assert X.dtype == np.float64
     assert y.tolist() == [0, 1, 1]
+
+
+def test_text_is_read_as_csr_and_two_classes_are_picked_by_rank(tmp_path):
+    X = sparse.random_array((6, 4), density=0.5, format="csr", rng=np.random.default_rng(0))
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+    np.savez(tmp_path / "news_rec.npz", y=np.array([1, 1, 4, 4, 7, 7]), **parts)
+    loaded, y = datasets.load("news_rec", str(tmp_path))
+    rows, labels = datasets.pair(loaded, y, 0, 2)
+    np.testing.assert_array_equal(rows.toarray(), X.toarray()[[0, 1, 4, 5]])
+    assert labels.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_iterative_svr_tells_two_blobs_apart_and_keeps_the_balance(kernel):
+    X, labels = two_blobs(120, 3, gap=6.0, share=0.4)
+    assert metrics.clustering_error(labels, IterSVR(kernel).fit_predict(X)) < 0.02
+    lopsided = two_blobs(120, 3, gap=9.0, share=0.05)[0]
+    assert np.bincount(IterSVR(kernel, balance=0.3).fit_predict(lopsided)).min() >= 0.2 * 120 - 1
+
+
+def test_the_figures_of_one_margin_problem():
+    X, labels = two_blobs(100, 3, gap=6.0)
+    row = papers.margin_errors(X, labels, grid=((1.0, 0.03), (3.0, 0.1)))
+    errors = [row[key] for key in ("tuned", "tuned, 4 starts", "default", "standardized", "IterSVR tuned")]
+    assert max(errors) < 3.0
+    assert 1 <= row["CCCP steps a round"] < 10
+    assert np.isnan(
+        papers.margin_errors(X, labels, grid=((1.0, 0.03),), starts=(1,), svr=False)["IterSVR tuned"]
+    )
 
 
 def test_a_set_that_nobody_has_is_said_by_name():

@@ -6,6 +6,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 
+import ravine
 from ravine import (
     InvalidInputError,
     MaximinSeparation,
@@ -16,7 +17,6 @@ from ravine import (
     select,
 )
 from ravine.selection import JUDGE, clusterers
-from tests.estimators import ESTIMATORS
 from tests.split.test_separation import with_a_far_row
 
 WINE = load_wine().data

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ravine._validate import InvalidInputError, InvalidModelError, RavineError
     from ravine.cluster.maximin_separation import MaximinSeparation
+    from ravine.cluster.maximum_margin import MaximumMargin
     from ravine.cluster.minimum_density import MinimumDensity
     from ravine.cluster.principal_direction import PrincipalDirection
     from ravine.cluster.spectral_connectivity import SpectralConnectivity
@@ -28,6 +29,7 @@ _HOMES = {
     "InvalidInputError": "ravine._validate",
     "InvalidModelError": "ravine._validate",
     "MaximinSeparation": "ravine.cluster.maximin_separation",
+    "MaximumMargin": "ravine.cluster.maximum_margin",
     "MinimumDensity": "ravine.cluster.minimum_density",
     "PrincipalDirection": "ravine.cluster.principal_direction",
     "Progress": "ravine.tree.grow",
@@ -48,6 +50,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidModelError",
     "MaximinSeparation",
+    "MaximumMargin",
     "MinimumDensity",
     "PrincipalDirection",
     "Progress",

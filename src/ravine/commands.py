@@ -465,7 +465,7 @@ def _cell(value: Any) -> str:
 
 
 def _score_names(found: Sequence[dict[str, Any]]) -> list[str]:
-    own = {"method", "quality", "seconds", "n_clusters"}
+    own = {"method", "MSP", "smallest", "seconds", "n_clusters"}
     return [name for name in found[0] if name not in own]
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from ravine.data import blocks
-from ravine.data.blocks import ArrayBlocks, drive, fold, together
+from ravine.data.blocks import ArrayBlocks, DenseRows, SparseRows, drive, fold, together
 from ravine.data.frame import CovarianceTimes, Frame, Moments
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
 
@@ -161,6 +161,18 @@ def test_a_sample_has_only_rows_that_count():
     assert rows.counted().tolist() == [3, 700, 701]
     assert rows.sample(2, np.random.default_rng(0)).total == 2.0
     assert rows.sample(50, np.random.default_rng(0)).shape == (3, 1)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_the_two_matrix_products_keep_their_digits_far_from_the_origin(kind):
+    rng = np.random.default_rng(0)
+    near = rng.standard_normal((40, 3))
+    pivot = np.full(3, 1e6 if kind == "dense" else 2.0)
+    values, ones = near + pivot, np.ones(40)
+    block = DenseRows(values, ones) if kind == "dense" else SparseRows(sparse.csr_array(values), ones)
+    directions, weights = rng.standard_normal((5, 3)), rng.standard_normal((2, 40))
+    np.testing.assert_allclose(block.product(pivot, directions), directions @ near.T, atol=1e-8)
+    np.testing.assert_allclose(block.weighted_sums(pivot, weights), weights @ near, atol=1e-8)
 
 
 def test_the_fold_is_a_tree_over_neighbours():

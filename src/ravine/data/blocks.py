@@ -43,8 +43,14 @@ class Rows(Protocol):
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
         """Return directions . (x - pivot) for every row x; shape (directions, rows)."""
 
+    def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
+        """Project by one matrix product: faster, but the last bits may depend on the other directions."""
+
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
         """Add weights (x - pivot) of every row x to the row of `sums` that is its group."""
+
+    def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the sum over rows x of weights[k] (x - pivot) for every k; weights are (k, rows)."""
 
     def moments(
         self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
@@ -86,11 +92,19 @@ class DenseRows:
             kernels.project_eight(self.values, pivot, eight, out[c : c + 8])
         return out[:k]
 
+    def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
+        """Centre the block and multiply."""
+        return np.asarray(directions @ (self.values - pivot).T)
+
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
         """Scatter the rows into their groups."""
         from ravine.data import kernels
 
         kernels.group_sums(self.values, pivot, weights, groups, sums)
+
+    def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
+        """Multiply the centred block by all weights at once."""
+        return np.asarray(weights @ (self.values - pivot))
 
     def moments(
         self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
@@ -134,11 +148,19 @@ class SparseRows:
             kernels.project_csr(*self.parts, float(direction @ pivot), direction, out[c])
         return out
 
+    def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
+        """Multiply the stored entries; the pivot is taken off at the end."""
+        return np.asarray((self.matrix @ directions.T).T - (directions @ pivot)[:, None])
+
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
         """Scatter the stored entries into their groups."""
         from ravine.data import kernels
 
         kernels.group_sums_csr(*self.parts, pivot, weights, groups, sums)
+
+    def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
+        """Multiply the stored entries by all weights at once; the pivot is taken off at the end."""
+        return np.asarray((self.matrix.T @ weights.T).T - weights.sum(axis=1)[:, None] * pivot)
 
     def moments(
         self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray

@@ -166,12 +166,10 @@ class CovarianceTimes(Additive):
     @staticmethod
     def add(rows: Rows, requests: Sequence[CovarianceTimes], answers: Sequence[Answer]) -> None:
         """Add one block: project the rows, then sum them weighted by their projections."""
-        one_group = np.zeros(len(rows), dtype=np.int64)
-        for request, (product,) in zip(requests, answers, strict=True):
+        for request, (total,) in zip(requests, answers, strict=True):
             frame = request.frame
-            points = rows.project(frame.mean, frame.weights(request.directions))
-            for c, t in enumerate(points):
-                rows.group_sums(frame.mean, t * rows.weights, one_group, product[c : c + 1])
+            points = rows.product(frame.mean, frame.weights(request.directions))
+            total += rows.weighted_sums(frame.mean, points * rows.weights)
 
 
 @dataclass(frozen=True)

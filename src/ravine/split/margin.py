@@ -1,0 +1,149 @@
+"""The maximum margin split: cutting planes from several starts, samples that grow, the exact end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ravine._validate import FloatArray
+from ravine.data.blocks import Asker, RowBlocks, drive, together
+from ravine.data.frame import Frame, fix_sign, frame_of, principal
+from ravine.index.density import MinimumDensityIndex
+from ravine.optimise.cutting_plane import Found, Planes, cutting_planes, two_means
+from ravine.optimise.pursuit import View, project
+from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.projection import sample_sizes
+
+AUTO_C = 10.0  # C, in units of one over the variance of the first principal component
+AUTO_BALANCE = 0.03  # the bound of the mean of f, where rows on the margin have f = 1
+
+
+@dataclass(frozen=True)
+class MarginSplitter:
+    """Solves the maximum margin problem from k-means, PC1 and random directions, in the same passes.
+
+    The best objective wins among the ends with enough rows on both sides. Up to about 32 000 rows every start
+    sees all rows; above, all starts run on a sample (see `sample_sizes`), and the winner goes on, to a larger
+    one and to all rows, with the cuts that hold it up.
+    """
+
+    C: float | None = None
+    balance: float | None = None
+    epsilon: float = 0.01
+    n_init: int = 4
+    max_iter: int = 50
+    standardize: bool = True
+
+    def wider(self) -> tuple[()]:
+        """Return nothing: the balance bounds the search."""
+        return ()
+
+    def search(
+        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
+    ) -> Asker[tuple[Frame, Split | None]]:
+        """Find the best split; a pass for each CCCP step, or about a dozen in all for many rows."""
+        frame = yield from frame_of(rows, root, self.standardize)
+        if not (frame.inverse_scale > 0).any():
+            return frame, None
+        counted = rows.counted()
+        sizes = sample_sizes(rows.shape[0] if counted is None else len(counted))
+        if not sizes:
+            view, best = yield from self._choose(frame, least, rng)
+        else:
+            sample = rows.sample(sizes[0], rng)
+            share = sample.total / rows.total
+            sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
+            view, best = drive(sample, self._choose(sample_frame, least * share, rng))
+            for size in sizes[1:]:
+                if best is not None:
+                    sample = rows.sample(size, rng)
+                    sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
+                    best = drive(sample, self._continue(sample_frame, best))
+            view = View(frame, view.widest)
+            if best is not None:
+                best = yield from self._continue(frame, best)
+        if best is None or not self._splits(best, frame, least):
+            return frame, None
+        return frame, (yield from self._finish(view, best, (root or frame).mean))
+
+    def _choose(
+        self, frame: Frame, least: float, rng: np.random.Generator
+    ) -> Asker[tuple[View, Found | None]]:
+        """Run from all starts side by side; return the best end that is a split."""
+        found = yield from principal(frame, 1, rng)
+        widest = float(found.deviations[0])
+        C = AUTO_C / widest**2 if self.C is None else self.C
+        first = found.directions[0]
+        random = rng.standard_normal((max(0, self.n_init - 2), len(first))) * (frame.inverse_scale > 0)
+        starts = [Planes.one(direction, 0.0) for direction in (first, *random)]
+        ends = yield from together(
+            [
+                self._from_two_means(frame, first, C),
+                *(self._run(frame, start, C) for start in starts[: self.n_init - 1]),
+            ]
+        )
+        allowed = [end for end in ends if self._splits(end, frame, least)]
+        best = min(allowed, key=lambda end: end.objective) if allowed else None
+        return View(frame, widest), best
+
+    def _from_two_means(self, frame: Frame, direction: FloatArray, C: float) -> Asker[Found]:
+        start = yield from two_means(frame, direction)
+        return (yield from self._run(frame, start, C))
+
+    def _continue(self, frame: Frame, best: Found) -> Asker[Found]:
+        """Go on from a smaller sample's end with the cuts that hold it up: they mean the same in any rows."""
+        end = yield from self._run(frame, best.seen.plane, best.C, best.seen.cuts[best.useful])
+        return end
+
+    def _run(self, frame: Frame, start: Planes, C: float, cuts: Planes | None = None) -> Asker[Found]:
+        return (
+            yield from cutting_planes(
+                frame,
+                start,
+                Planes.zero(len(frame.mean)) if cuts is None else cuts,
+                C=C,
+                balance=self._balance,
+                epsilon=self.epsilon,
+                max_iter=self.max_iter,
+            )
+        )
+
+    @property
+    def _balance(self) -> float:
+        return AUTO_BALANCE if self.balance is None else self.balance
+
+    def _splits(self, end: Found, frame: Frame, least: float) -> bool:
+        """Whether an end has enough on both sides, and is better than w = 0, which is no split."""
+        trivial = end.C * (1.0 - self._balance)
+        right = end.seen.right
+        return end.objective < trivial and min(right, frame.total - right) >= least
+
+    def _finish(self, view: View, best: Found, pivot: FloatArray) -> Asker[Split]:
+        """Measure the depth of the density at the cut, fix the sign, tell the cut from the common pivot."""
+        w, b = best.seen.plane.w[0], float(best.seen.plane.b[0])
+        length = float(np.linalg.norm(w))
+        direction = fix_sign(w / length)
+        cut = -b / length if direction[np.argmax(np.abs(w))] * w[np.argmax(np.abs(w))] > 0 else b / length
+        bandwidth = 0.9 * view.widest * view.frame.total**-0.2
+        index = MinimumDensityIndex(bandwidth, alpha=np.inf)
+        seen = yield from project(view, index.resolution, direction)
+        weights = view.frame.weights(direction)
+        return Split(
+            boundary=Hyperplane(weights, pivot, cut + float(weights @ (view.frame.mean - pivot))),
+            direction=direction,
+            method="maximum margin",
+            value=best.objective / best.C,
+            quality=index.quality(seen.profile, cut),
+            gradient_norm=np.nan,
+            status=best.status,
+            n_iter=best.n_steps,
+            facts={
+                "margin": 1.0 / length,
+                "support": float(best.seen.weight[-1]),
+                "slack": best.seen.slack,
+                "violation": best.violation,
+                "C": best.C,
+                "rounds": float(len(best.history)),
+            },
+        )
