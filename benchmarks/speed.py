@@ -132,6 +132,84 @@ def slope(sizes: list[int], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
+def connectivity(data: str | None) -> None:
+    """Spectral connectivity beside minimum density, the path form beside the dense eigenproblem."""
+    from scipy.linalg import eigh
+
+    from ravine import MinimumDensity, SpectralConnectivity, metrics
+    from ravine.data.blocks import ArrayBlocks, drive
+    from ravine.data.frame import frame_of
+    from ravine.index.connectivity import ConnectivityIndex
+    from ravine.index.density import MinimumDensityIndex
+    from ravine.optimise.pursuit import View, evaluate
+
+    n, d = 1_000_000, 50
+    X, y = four_gaussians(n, d)
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, True))
+    view, direction = View(frame, 2.0), np.eye(d)[0]
+    indices = {
+        "minimum density": MinimumDensityIndex(0.9 * 2.0 * n**-0.2, 0.9),
+        "connectivity, normalised": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5),
+        "connectivity, standard": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5, normalized=False),
+    }
+    print("| one evaluation, 1 000 000 x 50 | s | ratio |\n|---|---|---|")
+    times = {}
+    for _ in range(4):  # turn by turn, so that all see the same machine
+        for name, index in indices.items():
+            seconds, _found = best_of(1, lambda i=index: drive(rows, evaluate(view, i, direction)))  # type: ignore[misc]
+            times[name] = min(seconds, times.get(name, np.inf))
+    for name, seconds in times.items():
+        print(f"| {name} | {seconds:.3f} | {seconds / times['minimum density']:.2f} |")
+
+    print("\n| one split, 1 000 000 x 50, one thread | s | ratio | passes | success ratio |\n|" + "---|" * 5)
+    models = {
+        "MinimumDensity": MinimumDensity(2, n_jobs=1),
+        "SpectralConnectivity": SpectralConnectivity(2, n_jobs=1),
+        "SpectralConnectivity, standard": SpectralConnectivity(2, laplacian="standard", n_jobs=1),
+    }
+    times = {}
+    for _ in range(3):
+        for name, model in models.items():
+            times[name] = min(best_of(1, lambda m=model: m.fit(X))[0], times.get(name, np.inf))  # type: ignore[misc]
+    for name, model in models.items():
+        ratio = times[name] / times["MinimumDensity"]
+        success = metrics.success_ratio(y, model.labels_)
+        print(f"| {name} | {times[name]:.2f} | {ratio:.2f} | {model.n_passes_:.1f} | {success:.3f} |")
+
+    points = np.sort(np.random.default_rng(0).standard_normal(3000))
+    from ravine.index import connectivity_kernels
+
+    slope = np.empty(3000)
+
+    def path() -> Any:
+        return connectivity_kernels.connectivity(points, np.ones(3000), 0.1, True, slope)
+
+    def dense() -> Any:
+        K = np.exp(-np.abs(points[:, None] - points[None, :]) / 0.1)
+        degree = K.sum(axis=1)
+        return eigh(np.eye(3000) - K / np.sqrt(np.outer(degree, degree)))[0][1]
+
+    path()
+    quick, (log_theta, _) = best_of(5, path)
+    slow, exact = best_of(1, dense)
+    found = 1.0 / (1.0 + np.exp(-log_theta))
+    print(
+        f"\n3000 points: path form {1e3 * quick:.2f} ms, dense {slow:.2f} s, {slow / quick:.0f} times; ",
+        end="",
+    )
+    print(f"relative difference {abs(found - exact) / exact:.1e}")
+    if data is not None:
+        from benchmarks.datasets import load
+
+        digits, classes = load("optdigits", data)
+        print("\n| optdigits to 10 clusters | s | v_measure |\n|---|---|---|")
+        for projection in ("univariate", "orthogonal", "correlated"):
+            model = SpectralConnectivity(10, projection=projection)
+            seconds, _ = best_of(2, lambda m=model: m.fit(digits))  # type: ignore[misc]
+            print(f"| {projection} | {seconds:.1f} | {metrics.v_measure(classes, model.labels_):.3f} |")
+
+
 def margin() -> None:
     """Maximum margin: growth with the rows and the stored entries, beside LinearSVC on the labels found."""
     from scipy import sparse
@@ -300,10 +378,11 @@ def separation(directory: str | None = None) -> None:
             run(problem(name, directory)[0])
 
 
-SECTIONS = {
+SECTIONS: dict[str, Callable[..., None]] = {
     "split": split,
     "growth": growth,
     "small": small,
+    "connectivity": connectivity,
     "margin": margin,
     "predict": predict,
     "memory": memory,
@@ -318,13 +397,14 @@ def main(argv: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
-    parser.add_argument("--data", help="directory of npz files (X, y), for `separation`")
+    parser.add_argument("--data", help="directory of npz files (X, y), for `separation` and `connectivity`")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for section in arguments.sections or SECTIONS:
         print(f"\n## {section}\n")
-        separation(arguments.data) if section == "separation" else SECTIONS[section]()
+        run = SECTIONS[section]
+        run(arguments.data) if section in ("separation", "connectivity") else run()
     return 0
 
 
