@@ -154,7 +154,7 @@ def connectivity(data: str | None) -> None:
         "connectivity, standard": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5, normalized=False),
     }
     print("| one evaluation, 1 000 000 x 50 | s | ratio |\n|---|---|---|")
-    times = {}
+    times: dict[str, float] = {}
     for _ in range(4):  # turn by turn, so that all see the same machine
         for name, index in indices.items():
             seconds, _found = best_of(1, lambda i=index: drive(rows, evaluate(view, i, direction)))  # type: ignore[misc]
