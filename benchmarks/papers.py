@@ -104,7 +104,7 @@ def clusters(directory: str | None) -> list[Row]:
     return [*rows, mean_row("mean", rows)]
 
 
-SEEDS, FEWER_SEEDS = 10, 3  # runs of a method that draws; fewer on sets of more than 1000 rows
+SEEDS, FEWER_SEEDS = 5, 2  # runs of a method that draws; fewer on sets of more than 1000 rows
 
 
 def scpp(directory: str | None) -> list[Row]:

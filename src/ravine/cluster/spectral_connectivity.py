@@ -14,7 +14,7 @@ from ravine.split.projection import ProjectionSplitter
 from ravine.tree.grow import Progress
 
 MICROCLUSTERS = 200  # more make no better splits (the paper's Section 7.4), and cost their cube
-OMEGA = 1.0
+OMEGA = 0.3
 
 
 class SpectralConnectivity(TreeClusterer):
@@ -40,7 +40,7 @@ class SpectralConnectivity(TreeClusterer):
         several that are drawn to one another and end as one.
     n_directions : int, optional
         For several directions: 2 orthogonal or 3 correlated ones by default.
-    omega : float, default 1.0
+    omega : float, default 0.3
         How strongly directions are drawn apart (or together), in units of log lambda_2.
     large_margin : bool, default False
         LMSC: follow sigma to zero, with the standard Laplacian, towards the hyperplane of largest margin.
