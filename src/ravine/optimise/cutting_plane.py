@@ -33,7 +33,6 @@ RIDGES = (
     1e-3,
 )  # added to the QP's matrix: the least that lets it be solved
 NOTHING = 1e-10  # a cut whose share of C is less does not hold the plane up
-PATIENCE = 20  # rounds that a cut may be idle for
 MEANS_ROUNDS = 20  # of 2-means, which is only a start
 
 
@@ -189,18 +188,16 @@ def cutting_planes(
 
     Each round follows CCCP to its end for the cuts at hand, and adds the most violated constraint, until
     none is violated by more than epsilon. A pass that sees the cuts at the newest plane sees that
-    constraint, too. A constraint violated by more than any cut is none of the cuts: none is added twice. A
-    cut that has not held the plane up for many rounds is let go. (At once would be too soon: as the signs
-    change, old cuts come back to work, and without them runs may go round in circles.)
+    constraint, too. A constraint violated by more than any cut is none of the cuts: none is added twice.
+    (Letting cuts go that do not hold the plane up was tried: as the signs change, old cuts come back to work,
+    and without them runs go round in circles.)
     """
     seen = yield from look(frame, cuts, start)
     history: list[list[float]] = [[np.inf]]
-    at_work = np.append(np.ones(len(cuts), dtype=bool), False)
-    idle = np.zeros(len(cuts), dtype=np.int64)
     while True:
-        plane, useful = solve(seen.weight[at_work], seen.sign[at_work], seen.vector[at_work], C, balance)
+        known = len(cuts)
+        plane, useful = solve(seen.weight[:known], seen.sign[:known], seen.vector[:known], C, balance)
         seen = yield from look(frame, cuts, plane)
-        at_work = np.append(np.ones(len(cuts), dtype=bool), False)
         steps = history[-1]
         steps.append(seen.objective(C, seen.slack_of_cuts))
         if steps[-1] < (1 - STEADY) * steps[-2] and len(steps) <= MOST_STEPS:
@@ -209,9 +206,7 @@ def cutting_planes(
         if done or len(history) >= max_iter:
             status = f"no constraint is violated by more than {epsilon:g}"
             return Found(seen, C, useful, history, status if done else "the limit of rounds was reached")
-        idle = np.where(useful, 0, idle + 1)
-        kept = idle <= PATIENCE
-        cuts, idle, at_work = cuts[kept] + plane, np.append(idle[kept], 0), np.append(kept, True)
+        cuts = cuts + plane
         history.append([seen.objective(C, seen.slack)])
 
 
