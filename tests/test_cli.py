@@ -421,3 +421,33 @@ def test_a_terminal_gets_a_bar(tmp_path):
     assert process.returncode == 0
     assert re.search(r"\r\[#+\] 3 of 3 clusters", shown)
     assert b"cluster 2" in out
+
+
+@pytest.mark.parametrize(
+    ("dialect", "quoted"), [("mysql", "`ash`"), ("mssql", "[ash]"), ("postgres", '"ash"')]
+)
+def test_other_dialects_quote_names_their_own_way(folder, tmp_path, dialect, quoted):
+    out = tmp_path / "wine.sql"
+    options = ("--columns", "ash,hue", "--clusters", "2", "--jobs", "1", "--quiet")
+    succeed("fit", "wine.csv", *options, "--sql", out, "--dialect", dialect, where=folder)
+    assert quoted in out.read_text()
+
+
+def test_labels_as_tab_separated_values(folder, tmp_path):
+    out = tmp_path / "labels.tsv"
+    options = ("--columns", "ash,hue", "--id", "bottle", "--clusters", "2", "--jobs", "1", "--quiet")
+    succeed("fit", "wine.csv", *options, "--out", out, where=folder)
+    labels = pd.read_csv(out, sep="\t")
+    assert list(labels.columns) == ["bottle", "cluster"]
+    assert len(labels) == 178
+
+
+def test_compare_with_text_columns_and_a_report_of_rows_with_holes(folder, tmp_path):
+    options = ("--columns", "ash,hue,colour", "--one-hot", "colour", "--clusters", "2", "--jobs", "1")
+    found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
+    assert {entry["method"] for entry in found} == set(cli.methods())
+    model, page = tmp_path / "m.ravine", tmp_path / "page.html"
+    names = ("--columns", "ash,hue", "--impute", "median", "--clusters", "2", "--jobs", "1", "--quiet")
+    succeed("fit", "holes.csv", *names, "--model", model, where=folder)
+    succeed("report", model, "holes.csv", "--impute", "median", "--out", page, where=folder)
+    assert "hue" in page.read_text()
