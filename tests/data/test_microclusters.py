@@ -6,7 +6,7 @@ from scipy import sparse
 
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import frame_of
-from ravine.data.microclusters import CentreSum, around_cut, microclusters
+from ravine.data.microclusters import around_cut, microclusters, nearest, of_points
 
 
 def blocks(n=3000, d=3, weighted=True, seed=0):
@@ -52,14 +52,20 @@ def test_sparse_rows_give_the_same():
     np.testing.assert_allclose(dense.centres, thin.centres, atol=1e-8)
 
 
-def test_the_weights_of_centres_and_the_largest_distance():
-    rows, frame, X, weights = blocks(n=500)
-    directions, centres = np.eye(3)[:2], np.random.default_rng(1).standard_normal((7, 2))
-    ((mass, farthest),) = rows.pass_over([CentreSum(frame, directions, centres)])
-    Z = ((X - frame.mean) * frame.inverse_scale)[:, :2]
-    distance = np.sqrt(((Z[:, None] - centres) ** 2).sum(axis=2))
-    np.testing.assert_allclose(mass, np.bincount(distance.argmin(axis=1), weights, 7))
-    assert farthest[0] == pytest.approx(distance.min(axis=1)[weights > 0].max())
+def test_points_in_memory_keep_their_weight_mean_and_lie_within_the_radii():
+    rng = np.random.default_rng(0)
+    points, weights = rng.standard_normal((2000, 2)), rng.integers(1, 4, 2000).astype(float)
+    found, radii = of_points(points, weights, 50, rng)
+    assert found.weights.sum() == pytest.approx(weights.sum())
+    np.testing.assert_allclose(found.weights @ found.centres, weights @ points)
+    distance = np.sqrt(((points[:, None] - found.centres) ** 2).sum(axis=2))
+    group, near = nearest(points, found.centres)
+    np.testing.assert_array_equal(group, distance.argmin(axis=1))
+    np.testing.assert_allclose(near, distance.min(axis=1))
+    assert ((distance <= radii + 1e-12).any(axis=1)).all()
+    few, none = of_points(points[:9], weights[:9], 50, rng)
+    np.testing.assert_array_equal(few.centres, points[:9])
+    assert not none.any()
 
 
 def test_around_a_cut_the_nearest_rows_are_there_one_by_one():

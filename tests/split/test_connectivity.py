@@ -5,10 +5,12 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import ravine
 from ravine import RavineError, SpectralConnectivity
+from ravine.index.graph import GraphConnectivity
 from ravine.split.hyperplane import Hyperplane, NearestCentre
 from tests.index.test_connectivity import dense
 
@@ -132,3 +134,17 @@ def test_other_similarities_on_one_direction_go_by_micro_clusters(similarity):
 def test_bad_parameters(parameters, message):
     with pytest.raises(ravine.InvalidInputError, match=message):
         SpectralConnectivity(2, **parameters).fit(load_iris().data)
+
+
+@pytest.mark.parametrize("laplacian", ["normalized", "standard"])
+def test_in_several_directions_the_eigenvalue_is_within_its_bound_too(laplacian):
+    X = StandardScaler().fit_transform(load_breast_cancer().data)
+    X = np.concatenate([X, X + 0.01])  # more rows than the finest micro-clusters
+    model = SpectralConnectivity(2, projection="orthogonal", laplacian=laplacian, beta=50.0).fit(X)
+    split = model.tree_.splits[0]
+    index = GraphConnectivity(split.facts["sigma"], 1e6, laplacian == "normalized")
+    points = (X - split.boundary.pivot) @ split.boundary.directions.T
+    exact = index.evaluate(points - points.mean(axis=0), np.ones(len(X))).eigenvalue
+    bound = split.facts["microcluster_error_bound"]
+    assert abs(split.value - exact) <= bound * exact
+    assert bound < 2.0

@@ -55,8 +55,9 @@ class SpectralConnectivity(TreeClusterer):
         direction (and only that one is exact for any number of rows), the second for several. With another
         kernel, one direction is searched over micro-clusters too.
     n_microclusters : int or "auto", default "auto"
-        How many centres stand for the rows where several directions are sought: 200. The bound of the
-        paper's Corollary 7 on what they cost is told by every split (`facts`).
+        How many centres stand for the rows where several directions are sought: 200. The eigenvalue that a
+        split reports is made of 600 finer ones in its projection; `facts` tells the bound of the paper's
+        Corollary 7 on its error.
     min_cluster_size : int, optional
         The least weight on either side of a split. By default 1, and 1.5 times the square root of the number
         of rows for "auto".

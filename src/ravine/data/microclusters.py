@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows
 from ravine.data.frame import Frame
 
@@ -71,46 +71,49 @@ def microclusters(
     weights = sample.map(lambda block: block.weights)
     if n_rows <= n:
         return MicroClusters(points, weights)
-    from sklearn.cluster import KMeans
-
     if directions is None:
         directions = np.eye(rows.shape[1])
-    means = KMeans(n, n_init=1, max_iter=ROUNDS, random_state=int(rng.integers(2**31 - 1)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than asked for
-        seeds = means.fit(points @ directions.T, sample_weight=weights).cluster_centers_
-    ((mass, sums),) = yield [NearestSum(frame, directions, np.asarray(seeds, dtype=np.float64))]
+    seeds = _k_means(points @ directions.T, weights, n, rng)
+    ((mass, sums),) = yield [NearestSum(frame, directions, seeds)]
     full = mass > 0
     return MicroClusters(sums[full] * frame.inverse_scale / mass[full, None], mass[full])
 
 
-@dataclass(frozen=True)
-class CentreSum:
-    """For centres in a projection, the weight of the rows nearest to each, and the largest distance."""
+def nearest(points: FloatArray, centres: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the nearest centre of every point, and the distance to it."""
+    found, distance = np.empty(len(points), dtype=np.int64), np.empty(len(points))
+    for a in range(0, len(points), PIECE):
+        squares = ((points[a : a + PIECE, None, :] - centres) ** 2).sum(axis=2)
+        found[a : a + PIECE] = squares.argmin(axis=1)
+        distance[a : a + PIECE] = np.sqrt(squares.min(axis=1))
+    return found, distance
 
-    frame: Frame
-    directions: FloatArray
-    centres: FloatArray
 
-    def start(self, n_features: int) -> Answer:
-        """Return the sums of no rows."""
-        return np.zeros(len(self.centres)), np.zeros(1)
+def of_points(
+    points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator
+) -> tuple[MicroClusters, FloatArray]:
+    """Return at most n micro-clusters of points of positive weight in memory, and the radius of each."""
+    if len(points) <= n:
+        return MicroClusters(points, weights), np.zeros(len(points))
+    some = rng.permutation(len(points))[: SAMPLE_ROWS * n]
+    group, _ = nearest(points, _k_means(points[some], weights[some], n, rng))
+    mass = np.asarray(np.bincount(group, weights, n), dtype=np.float64)
+    sums = np.stack([np.bincount(group, weights * column, n) for column in points.T], axis=1)
+    centres = sums / np.maximum(mass, np.finfo(float).tiny)[:, None]
+    radii = np.zeros(n)
+    np.maximum.at(radii, group, np.sqrt(((points - centres[group]) ** 2).sum(axis=1)))
+    full = mass > 0
+    return MicroClusters(centres[full], mass[full]), radii[full]
 
-    @staticmethod
-    def add(rows: Rows, requests: Sequence[CentreSum], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, (mass, farthest) in zip(requests, answers, strict=True):
-            points = rows.project(request.frame.mean, request.frame.weights(request.directions)).T
-            for a in range(0, len(points), PIECE):
-                weights = rows.weights[a : a + PIECE]
-                squares = ((points[a : a + PIECE, None, :] - request.centres) ** 2).sum(axis=2)
-                mass += np.bincount(squares.argmin(axis=1), weights, len(request.centres))
-                counted = squares.min(axis=1)[weights > 0]
-                farthest[0] = max(farthest[0], np.sqrt(counted.max(initial=0.0)))
 
-    def merge(self, left: Answer, right: Answer) -> Answer:
-        """Add the weights and keep the larger distance."""
-        return left[0] + right[0], np.maximum(left[1], right[1])
+def _k_means(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """Return n centres of some points."""
+    from sklearn.cluster import KMeans
+
+    means = KMeans(n, n_init=1, max_iter=ROUNDS, random_state=int(rng.integers(2**31 - 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than asked for
+        return np.asarray(means.fit(points, sample_weight=weights).cluster_centers_, dtype=np.float64)
 
 
 @dataclass(frozen=True)

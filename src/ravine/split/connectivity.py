@@ -12,9 +12,9 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
-from ravine.data.microclusters import CentreSum, MicroClusters, around_cut, microclusters
+from ravine.data.microclusters import MicroClusters, around_cut, microclusters, nearest, of_points
 from ravine.index.base import ProjectionIndex
-from ravine.index.connectivity import ConnectivityIndex
+from ravine.index.connectivity import ConnectivityIndex, draw_in
 from ravine.index.graph import GraphConnectivity
 from ravine.optimise import several
 from ravine.optimise.large_margin import widen
@@ -24,6 +24,7 @@ from ravine.split.projection import ProjectionSplitter
 
 BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
 SIGMA = 0.5  # the scale, times sd n^(-1/5)
+FINE = 600  # micro-clusters in the projection that the reported figures are made of
 SPARE = 3  # principal components beyond those of one start, to make other starts from
 HALVINGS = 40  # of sigma at most
 UNDERFLOW = 600.0  # widths of a gap, in units of sigma: its affinity is 1e-260, and the margin exact to 1 %
@@ -175,7 +176,7 @@ class SeveralSplitter:
         best = min(ends, key=lambda end: end.said.value)
         if self.large_margin:
             best, clusters = yield from self._shrink(rows, frame, best, clusters, rng)
-        return frame, (yield from self._finish(frame, best, clusters, least, (root or frame).mean))
+        return frame, self._finish(rows, frame, best, clusters, least, (root or frame).mean, rng)
 
     def _starts(self, n_useful: int, n: int) -> list[tuple[int, ...]]:
         """Return sets of principal components, the strongest first."""
@@ -219,35 +220,40 @@ class SeveralSplitter:
 
     def _finish(
         self,
+        rows: RowBlocks,
         frame: Frame,
         best: several.Directions,
         clusters: MicroClusters,
         least: float,
         pivot: FloatArray,
-    ) -> Asker[Split | None]:
-        """Assign all rows to the nearest centre in the projection, and judge the split with their weights."""
+        rng: np.random.Generator,
+    ) -> Split | None:
+        """Assign all rows to the nearest centre in the projection, and judge the split by finer ones."""
+        weights = frame.weights(best.directions)
+        points = rows.map(lambda block: block.project(frame.mean, weights).T)
+        row_weights = rows.map(lambda block: block.weights)
+        counted = row_weights > 0
+        points, row_weights = points[counted], row_weights[counted]
         centres = clusters.centres @ best.directions.T
-        ((mass, farthest),) = yield [CentreSum(frame, best.directions, centres)]
-        full = mass > 0
-        if full.sum() < 2:
+        group = nearest(points, centres)[0]
+        mass = np.asarray(np.bincount(group, row_weights, len(centres)), dtype=np.float64)
+        centres, mass = centres[mass > 0], mass[mass > 0]
+        if len(mass) < 2:
             return None
-        centres, mass = centres[full], mass[full]
-        said = best.index.evaluate(centres - mass @ centres / mass.sum(), mass)
-        right = said.mode > 0
+        right = best.index.evaluate(centres - mass @ centres / mass.sum(), mass).mode > 0
         if min(mass[right].sum(), mass[~right].sum()) < max(least, 1e-300):
             return None
-        weights = frame.weights(best.directions)
         boundary = NearestCentre(weights, frame.mean, centres, right)
         direction = boundary._line[0] @ best.directions
         if fix_sign(direction) is not direction:
             boundary, direction = replace(boundary, right=~right), -direction
-        diameter = float(np.linalg.norm(np.ptp(centres, axis=0)))
-        quality = 1.0 - said.eigenvalue / (1.0 if self.normalized else frame.total)
+        eigenvalue, bound = _measure(best.index, points, row_weights, rng)
+        quality = 1.0 - eigenvalue / (1.0 if self.normalized else frame.total)
         return Split(
             boundary=boundary.about(pivot),
             direction=direction / float(np.linalg.norm(direction)),
             method="spectral connectivity in several directions",
-            value=said.eigenvalue,
+            value=eigenvalue,
             quality=min(max(quality, 0.0), 1.0),
             gradient_norm=best.gradient_norm,
             status=best.status,
@@ -256,9 +262,25 @@ class SeveralSplitter:
                 "sigma": best.index.sigma,
                 "beta": best.index.beta,
                 "microclusters": float(len(centres)),
-                "microcluster_error_bound": best.index.error_bound(float(farthest[0]), diameter),
+                "microcluster_error_bound": bound,
             },
         )
+
+
+def _measure(
+    index: GraphConnectivity, points: FloatArray, weights: FloatArray, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return lambda_2 of projected rows, and the bound on its relative error.
+
+    The rows are drawn in first and gathered there, where distances are shortest: the micro-clusters that
+    the directions were found with are far too coarse for the bound to mean anything.
+    """
+    std = np.sqrt(weights @ points**2 / weights.sum())
+    drawn = draw_in(points, index.beta * std, index.sigma)[0]
+    fine, radii = of_points(drawn, weights, FINE, rng)
+    eigenvalue = replace(index, beta=1e9).evaluate(fine.centres, fine.weights).eigenvalue
+    diameter = float(np.linalg.norm(np.ptp(drawn, axis=0)))
+    return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
 
 
 def _one(directions: FloatArray) -> FloatArray:
