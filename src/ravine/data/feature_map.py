@@ -23,7 +23,7 @@ MOMENT_ROWS = 8192  # rows that centring and components come from where there ar
 HELD_BYTES = 1 << 26  # mapped rows up to this size are held, larger ones are made anew in every pass
 MAP_ROWS = 1024  # rows that are mapped at a time
 RANK = 1e-9  # components with less than this share of the largest eigenvalue are rounding
-WIDTH_ROWS = 1000  # rows whose distances give the width
+NEIGHBOURS = 10  # the neighbour whose distance gives the width
 
 KernelFunction = Callable[..., Any]
 COMMON = ("n_components", "landmarks")
@@ -332,8 +332,11 @@ def fit_kernel_map(
     similar = Kernel(kernel, parameters, scaling)
     landmarks: Any = chosen if kernel == "precomputed" else similar.prepare(take(X, chosen))
     masses = np.ones(len(chosen)) if weights is None else weights[chosen]
-    if named:
-        similar = Kernel(kernel, with_gamma(str(kernel), parameters, landmarks, masses), scaling)
+    if scaling is not None:
+        some = choose_landmarks(n, weights, EXACT_ROWS, 0, 0, rng)
+        shares = np.ones(len(some)) if weights is None else weights[some]
+        gamma = with_gamma(str(kernel), parameters, scaling(take(X, some)), shares)
+        similar = Kernel(kernel, gamma, scaling)
     prepared = similar.prepare(take(X, chosen)) if kernel == "precomputed" else landmarks
     matrix = similar(prepared, landmarks)
     matrix = (matrix + matrix.T) / 2
@@ -418,6 +421,22 @@ def with_gamma(
 
 
 def rbf_width(points: FloatArray, weights: FloatArray) -> float:
-    """Return the width sigma of exp(-|x - y|^2 / (2 sigma^2)), without labels."""
-    varies = (points != points[0]).any(axis=0)
-    return float(np.sqrt(max(1, varies.sum())))
+    """Return the width sigma of exp(-|x - y|^2 / (2 sigma^2)) without labels: local, but not too local.
+
+    Twice the median distance to the tenth nearest row (a row of weight k has k - 1 copies at distance 0).
+    Where that is 0, because most rows have as many copies, the square root of the number of columns.
+    """
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    nearest = np.empty(len(points))
+    for a in range(0, len(points), MAP_ROWS):
+        distances = euclidean_distances(points[a : a + MAP_ROWS], points)
+        distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
+        order = np.argsort(distances, axis=1, kind="stable")
+        mass = np.cumsum(weights[order], axis=1)
+        tenth = np.minimum((mass < NEIGHBOURS + 1 - 1e-9).sum(axis=1), len(points) - 1)
+        nearest[a : a + MAP_ROWS] = distances[np.arange(len(distances)), order[np.arange(len(order)), tenth]]
+    order = np.argsort(nearest)
+    middle = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)
+    width = 2.0 * float(nearest[order[middle]])
+    return width if width > 0 else float(np.sqrt(points.shape[1]))
