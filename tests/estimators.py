@@ -11,5 +11,7 @@ ESTIMATORS = {
 }
 ESTIMATORS |= {
     "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
+    "kernel": partial(ravine.MinimumDensity, kernel="rbf"),
+    "diffusion": partial(ravine.MinimumDensity, kernel="diffusion"),
     "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
 }

@@ -120,9 +120,7 @@ def test_diffusion_coordinates_are_eigenvectors_of_the_walk(dense_rows, monkeypa
     X = np.random.default_rng(0).standard_normal((150, 3))
     walk, near = walk_slowly(X, 8)
     psi = diffusion_coordinates(sparse.csr_array(near * 8), np.ones(150), 4, 0.0)
-    values = [float(psi[:, j] @ walk @ psi[:, j] / (psi[:, j] @ psi[:, j])) for j in range(4)]
     theirs = np.sort(np.linalg.eigvals(walk).real)[::-1][1:5]
-    np.testing.assert_allclose(values, theirs, atol=0.05)  # a Rayleigh quotient of a matrix near symmetric
     for j in range(4):
         np.testing.assert_allclose(walk @ psi[:, j], theirs[j] * psi[:, j], atol=1e-6)
 
