@@ -11,7 +11,9 @@ ESTIMATORS = {
 }
 ESTIMATORS |= {
     "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
-    "kernel": partial(ravine.MinimumDensity, kernel="rbf"),
+    "kernel": partial(
+        ravine.MinimumDensity, kernel="rbf", kernel_params={"n_components": 0.9, "landmarks": 300}
+    ),
     "diffusion": partial(ravine.MinimumDensity, kernel="diffusion"),
     "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
 }

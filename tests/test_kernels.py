@@ -1,4 +1,4 @@
-"""Clusterers with a kernel: what no hyperplane of the rows themselves does, and what must hold all the same."""
+"""Clusterers with a kernel: what no hyperplane of the rows does, and what must hold all the same."""
 
 import pickle
 
@@ -21,7 +21,7 @@ PLAIN = {name: make for name, make in ESTIMATORS.items() if isinstance(make, typ
 
 def spirals(n, noise, seed):
     rng = np.random.default_rng(seed)
-    angle = 3 * np.pi * np.sqrt(rng.random(n // 2)) + 0.5
+    angle = np.pi * (0.5 + 2.5 * np.sqrt(rng.random(n // 2)))
     arm = angle[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return np.concatenate([arm, -arm]) + noise * rng.standard_normal((n, 2)), np.repeat([0, 1], n // 2)
 
@@ -46,7 +46,7 @@ def letter_kernel(A, B):
     [
         make_moons(400, noise=0.06, random_state=0),
         make_circles(400, noise=0.05, factor=0.4, random_state=0),
-        spirals(600, 0.2, 0),
+        spirals(600, 0.1, 0),
     ],
     ids=["moons", "rings", "spirals"],
 )
@@ -186,7 +186,12 @@ def test_what_needs_columns_is_refused_with_a_sentence():
     model = MinimumDensity(2, kernel="rbf").fit(IRIS)
     with pytest.raises(RavineError, match="has no SQL"):
         model.tree_.export_sql("iris")
-    for ask in (ravine.explain, ravine.report, lambda m, X: m.tree_.simplify(X), lambda m, X: m.tree_.predict(X)):
+    for ask in (
+        ravine.explain,
+        ravine.report,
+        lambda m, X: m.tree_.simplify(X),
+        lambda m, X: m.tree_.predict(X),
+    ):
         with pytest.raises(InvalidInputError, match="feature space of a kernel"):
             ask(model, IRIS)
     plain = MinimumDensity(2).fit(IRIS)
@@ -212,7 +217,11 @@ def test_a_pursuit_in_the_feature_space_is_drawn():
     ("kernel", "params", "message"),
     [
         ("gauss", None, "kernel has to be None, a function or one of .*'rbf'"),
-        ("rbf", {"degree": 2}, "for kernel='rbf' may hold 'gamma', 'n_components', 'landmarks', got 'degree'"),
+        (
+            "rbf",
+            {"degree": 2},
+            "for kernel='rbf' may hold 'gamma', 'n_components', 'landmarks', got 'degree'",
+        ),
         ("rbf", {"gamma": -1.0}, "gamma has to be a number above 0"),
         ("rbf", {"gamma": "scale"}, "gamma has to be a number above 0"),
         ("rbf", {"n_components": 0}, "n_components"),

@@ -97,7 +97,7 @@ def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
 
 
 def test_sparse_rows_are_mapped_like_dense_ones():
-    X = np.where(WINE > np.median(WINE, axis=0), WINE, 0.0)
+    X = np.where(np.median(WINE, axis=0) < WINE, WINE, 0.0)
     thin = sparse.csr_array(X)
     np.testing.assert_allclose(fit(thin)(thin), fit(X)(X), atol=1e-7)
 

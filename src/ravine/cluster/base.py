@@ -133,7 +133,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
-        self._warn(grown.frame.constant if self.feature_map_ is None else np.zeros(0, dtype=bool))
+        self._warn(grown.frame.constant if self.feature_map_ is None else self.feature_map_.constant)
         return self
 
     def predict(self, X: Any) -> IntArray:

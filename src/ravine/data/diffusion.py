@@ -11,10 +11,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, InvalidInputError, check_int, check_real
-from ravine.data.feature_map import Scaling, check_components, choose_landmarks, falling, length, scaling_of, take
+from ravine.data.feature_map import (
+    Scaling,
+    check_components,
+    choose_landmarks,
+    falling,
+    length,
+    scaling_of,
+    take,
+)
 
 GRAPH_ROWS = 20_000  # up to this many rows are all in the graph; above, as many at random
 DENSE_ROWS = 400  # up to this many rows, all eigenvectors are found at once
@@ -45,6 +54,11 @@ class DiffusionMap:
         """The memory of landmarks and coordinates."""
         return int(self.landmarks.nbytes + self.masses.nbytes + self.coefficients.nbytes)
 
+    @property
+    def constant(self) -> npt.NDArray[np.bool_]:
+        """The columns that are constant, and count for nothing."""
+        return self.scaling.inverse_scale == 0
+
     @cached_property
     def _neighbours(self) -> Any:
         from sklearn.neighbors import NearestNeighbors
@@ -60,13 +74,11 @@ class DiffusionMap:
         return np.asarray(near @ self.coefficients) / np.asarray(near.sum(axis=1)).reshape(-1, 1)
 
     def steps(self, points: FloatArray) -> sparse.csr_array:
-        """Return the masses of each point's nearest landmarks, as many as hold `n_neighbors` in all."""
-        _, near = self._neighbours.kneighbors(points)
-        mass = self.masses[near]
-        before = np.cumsum(mass, axis=1) - mass
-        mass = np.where(before < self.n_neighbors, mass, 0.0)
+        """Return the masses of each point's nearest landmarks, which are all different."""
+        near = self._neighbours.kneighbors(points, return_distance=False)
         starts = np.arange(0, near.size + 1, near.shape[1])
-        return sparse.csr_array((mass.ravel(), near.ravel(), starts), shape=(len(points), len(self.landmarks)))
+        shape = (len(points), len(self.landmarks))
+        return sparse.csr_array((self.masses[near.ravel()], near.ravel(), starts), shape=shape)
 
     def __repr__(self) -> str:
         return (
@@ -112,7 +124,7 @@ def fit_diffusion_map(
     masses = np.bincount(which.ravel(), mass)
     bare = DiffusionMap(scaling, points, masses, np.zeros((len(points), 1)), n_neighbors)
     near = bare.steps(points)
-    near.data = (near.data > 0).astype(np.float64)
+    near.data[:] = 1.0
     coordinates = diffusion_coordinates(near, masses, wanted or 2 * k, time)
     return DiffusionMap(scaling, points, masses, coordinates, n_neighbors)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
@@ -20,7 +21,7 @@ from ravine.data.frame import measure
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
 LANDMARKS = 500  # above, this many rows stand for all
 MOMENT_ROWS = 8192  # rows that centring and components come from where there are landmarks
-HELD_BYTES = 1 << 26  # mapped rows up to this size are held, larger ones are made anew in every pass
+HELD_BYTES = 1 << 28  # mapped rows up to this size are held, larger ones are made anew in every pass
 MAP_ROWS = 1024  # rows that are mapped at a time
 RANK = 1e-9  # components with less than this share of the largest eigenvalue are rounding
 NEIGHBOURS = 10  # the neighbour whose distance gives the width
@@ -40,6 +41,10 @@ class FeatureMap(Protocol):
     def nbytes(self) -> int:
         """The memory that the map keeps."""
 
+    @property
+    def constant(self) -> npt.NDArray[np.bool_]:
+        """The columns that are constant, and count for nothing."""
+
     def __call__(self, rows: Any) -> FloatArray:
         """Return the points of some rows, as they come from the user."""
 
@@ -49,7 +54,7 @@ class FeatureMap(Protocol):
 
 @dataclass(frozen=True)
 class Scaling:
-    """z = (x - mean) * inverse_scale, applied to a block."""
+    """z = (x - mean) * inverse_scale, applied to a block; columns that are constant have inverse_scale 0."""
 
     mean: FloatArray
     inverse_scale: FloatArray
@@ -73,7 +78,7 @@ def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling
     frame = drive(rows, measure(rows))
     if standardize:
         return Scaling(frame.mean, frame.inverse_scale)
-    return Scaling(np.zeros(len(frame.mean)), np.ones(len(frame.mean)))
+    return Scaling(np.zeros(len(frame.mean)), np.where(frame.constant, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,12 @@ class KernelMap:
         similar = self.kernel(self.kernel.prepare(rows), self.landmarks)
         return np.asarray(similar @ self.coefficients - self.shift)
 
+    @property
+    def constant(self) -> npt.NDArray[np.bool_]:
+        """The columns that are constant; none is known where rows are not vectors."""
+        scaling = self.kernel.scaling
+        return np.zeros(0, dtype=bool) if scaling is None else scaling.inverse_scale == 0
+
     def __repr__(self) -> str:
         return (
             f"KernelMap({self.kernel.kind!r}, {length(self.landmarks)} landmarks, "
@@ -199,7 +210,9 @@ def map_from_parts(facts: Mapping[str, Any], arrays: Mapping[str, Any], n_featur
     if kind == "diffusion":
         assert scaling is not None
         return DiffusionMap(scaling, landmarks, numbers("masses"), coefficients, int(facts["n_neighbors"]))
-    return KernelMap(Kernel(kind, dict(facts["parameters"]), scaling), landmarks, coefficients, numbers("shift"))
+    return KernelMap(
+        Kernel(kind, dict(facts["parameters"]), scaling), landmarks, coefficients, numbers("shift")
+    )
 
 
 def length(rows: Any) -> int:
@@ -228,16 +241,32 @@ class MappedRows:
         return self.map(take(self.rows, where))
 
 
+class MappedBlocks(ArrayBlocks):
+    """Blocks of mapped rows; a sample, which is read many times, is held where it is small."""
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> Self:
+        """Return about evenly spread random rows of positive weight, in order, as blocks of their own."""
+        chosen = super().sample(n_rows, rng)
+        if chosen.picked is None or chosen.shape[0] * chosen.shape[1] * 8 > HELD_BYTES:
+            return chosen
+        weights = None if self.weights is None else self.weights[chosen.picked]
+        return type(self)(held(chosen.array, chosen.picked), weights, self.n_jobs, None, self.reads)
+
+
+def held(points: Any, picked: IntArray | None = None) -> FloatArray:
+    """Return mapped rows as an array, made a few at a time."""
+    where = np.arange(len(points)) if picked is None else picked
+    return np.concatenate([points[where[a : a + MAP_ROWS]] for a in range(0, len(where), MAP_ROWS)])
+
+
 def mapped_blocks(
     rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1
-) -> ArrayBlocks:
+) -> MappedBlocks:
     """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
     points: Any = MappedRows(rows, feature_map)
-    n, r = points.shape
-    if n * r * 8 <= HELD_BYTES:
-        pieces = [points[a : min(a + MAP_ROWS, n)] for a in range(0, n, MAP_ROWS)]
-        points = np.concatenate(pieces) if pieces else np.zeros((0, r))
-    return ArrayBlocks(points, weights, n_jobs)
+    if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
+        points = held(points)
+    return MappedBlocks(points, weights, n_jobs)
 
 
 def kernel_names() -> list[str]:
