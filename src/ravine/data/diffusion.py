@@ -22,6 +22,7 @@ from ravine.data.feature_map import (
     falling,
     length,
     scaling_of,
+    signs,
     take,
 )
 
@@ -57,7 +58,7 @@ class DiffusionMap:
     @property
     def constant(self) -> npt.NDArray[np.bool_]:
         """The columns that are constant, and count for nothing."""
-        return self.scaling.inverse_scale == 0
+        return np.asarray(self.scaling.inverse_scale == 0)
 
     @cached_property
     def _neighbours(self) -> Any:
@@ -71,7 +72,8 @@ class DiffusionMap:
     def __call__(self, rows: Any) -> FloatArray:
         """Return the coordinates of some rows."""
         near = self.steps(self.scaling(rows))
-        return np.asarray(near @ self.coefficients) / np.asarray(near.sum(axis=1)).reshape(-1, 1)
+        mean = np.asarray(near @ self.coefficients) / np.asarray(near.sum(axis=1)).reshape(-1, 1)
+        return np.asarray(mean, dtype=np.float64)
 
     def steps(self, points: FloatArray) -> sparse.csr_array:
         """Return the masses of each point's nearest landmarks, which are all different."""
@@ -121,7 +123,7 @@ def fit_diffusion_map(
     chosen = choose_landmarks(length(X), weights, landmarks, GRAPH_ROWS, GRAPH_ROWS, rng)
     mass = np.ones(len(chosen)) if weights is None else weights[chosen]
     points, which = np.unique(scaling(take(X, chosen)), axis=0, return_inverse=True)
-    masses = np.bincount(which.ravel(), mass)
+    masses = np.bincount(which.ravel(), mass).astype(np.float64)
     bare = DiffusionMap(scaling, points, masses, np.zeros((len(points), 1)), n_neighbors)
     near = bare.steps(points)
     near.data[:] = 1.0
@@ -146,7 +148,7 @@ def diffusion_coordinates(near: Any, masses: FloatArray, n_components: int, time
         return np.zeros((len(masses), 1))
     values, vectors = leading(walk, constant, r)
     psi = vectors / constant[:, None]
-    return np.asarray(psi * np.clip(values, 0.0, 1.0) ** time)
+    return np.asarray(psi * signs(psi) * np.clip(values, 0.0, 1.0) ** time)
 
 
 def leading(walk: Any, constant: FloatArray, r: int) -> tuple[FloatArray, FloatArray]:
@@ -165,6 +167,4 @@ def leading(walk: Any, constant: FloatArray, r: int) -> tuple[FloatArray, FloatA
     operator = LinearOperator((n, n), matvec=step, dtype=np.float64)
     values, vectors = eigsh(operator, r, which="LA", v0=start, ncv=min(n, max(3 * r, 40)), tol=1e-8)
     order = np.argsort(-values)
-    values, vectors = values[order], vectors[:, order]
-    largest = np.abs(vectors).argmax(axis=0)
-    return values, vectors * np.where(vectors[largest, np.arange(r)] < 0, -1.0, 1.0)
+    return values[order], vectors[:, order]

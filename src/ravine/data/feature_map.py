@@ -397,7 +397,8 @@ def exact_components(
     r = kept(values, n_components)
     if r == 0:
         return np.zeros((len(p), 1)), np.zeros(1)
-    coefficients = root[:, None] * vectors[:, :r] / np.sqrt(values[:r])
+    points = vectors[:, :r] / root[:, None]  # but for a factor; the same for copies as for weights
+    coefficients = root[:, None] * vectors[:, :r] / np.sqrt(values[:r]) * signs(points)
     coefficients -= p[:, None] * coefficients.sum(axis=0)  # 0 but for rounding
     return coefficients, mean @ coefficients
 
@@ -417,15 +418,20 @@ def nystroem_components(
     psi -= mean
     variances, turned = falling((psi.T * p) @ psi)
     r = max(1, kept(variances, n_components))
-    return to_psi @ turned[:, :r], mean @ turned[:, :r]
+    turned = turned[:, :r] * signs(turned[:, :r])
+    return to_psi @ turned, mean @ turned
 
 
 def falling(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues in falling order with their vectors, each of the sign that its largest entry is +."""
+    """Return eigenvalues in falling order, with their vectors."""
     values, vectors = np.linalg.eigh(symmetric)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    largest = np.abs(vectors).argmax(axis=0)
-    return values, vectors * np.where(vectors[largest, np.arange(len(values))] < 0, -1.0, 1.0)
+    return values[::-1], vectors[:, ::-1]
+
+
+def signs(columns: FloatArray) -> FloatArray:
+    """Return for every column the sign of its entry farthest from 0, which fixes where it points."""
+    largest = np.abs(columns).argmax(axis=0)
+    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
 
 
 def with_gamma(
