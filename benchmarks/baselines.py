@@ -50,6 +50,50 @@ def discriminative_kmeans(X: Array, n_clusters: int, regularization: float) -> A
     return np.asarray(KMeans(n_clusters, n_init=10, random_state=0).fit_predict(mapped))
 
 
+FEW = 3000  # rows up to which a kernel matrix is made of all of them
+
+
+def kernel_kmeans(X: Array, n_clusters: int) -> Array:
+    """Kernel k-means with the RBF kernel of ravine's width: k-means on the kernel's components.
+
+    Schoelkopf, Smola, Mueller: Nonlinear component analysis as a kernel eigenvalue problem. Neural
+    Computation 10(5), 1998: in all components, distances are those of the feature space, so Lloyd's steps
+    are the same. Above a few thousand rows, the components are those of landmarks.
+    """
+    from ravine.data.feature_map import fit_kernel_map
+
+    found = fit_kernel_map(X, None, "rbf", {}, standardize=True, rng=np.random.default_rng(0))
+    return np.asarray(KMeans(n_clusters, n_init=10, random_state=0).fit_predict(found(X)))
+
+
+def self_tuning_spectral(X: Array, n_clusters: int, *, neighbor: int = 7) -> Array:
+    """Spectral clustering with exp(-|x - y|^2 / (s_x s_y)), s the distance to the seventh neighbour.
+
+    Zelnik-Manor, Perona: Self-tuning spectral clustering. NIPS, 2004, with the number of clusters given and
+    k-means in the end, on scikit-learn's SpectralClustering. Above a few thousand rows a random part is
+    clustered, and the others follow their nearest neighbour in it.
+    """
+    from sklearn.cluster import SpectralClustering
+    from sklearn.metrics.pairwise import euclidean_distances
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    scaled = StandardScaler().fit_transform(X)
+    part = scaled
+    if len(scaled) > FEW:
+        part = scaled[np.random.default_rng(0).choice(len(scaled), FEW, replace=False)]
+    squared = euclidean_distances(part, squared=True)
+    local = np.sqrt(np.partition(squared, neighbor, axis=1)[:, neighbor])
+    local = np.maximum(local, 1e-6 * max(float(local.max()), 1e-300))
+    affinity = np.exp(-squared / np.outer(local, local))
+    np.fill_diagonal(affinity, 0.0)
+    model = SpectralClustering(n_clusters, affinity="precomputed", random_state=0)
+    labels = model.fit_predict(affinity)
+    if part is scaled:
+        return np.asarray(labels)
+    return np.asarray(KNeighborsClassifier(1).fit(part, labels).predict(scaled))
+
+
 @dataclass
 class IterSVR:
     """Iterative support vector regression, on scikit-learn's SVR.

@@ -11,5 +11,7 @@ ESTIMATORS = {
 }
 ESTIMATORS |= {
     "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
+    "kernel": partial(ravine.MinimumDensity, kernel="rbf", kernel_params={"n_components": 10}),
+    "diffusion": partial(ravine.MinimumDensity, kernel="diffusion", kernel_params={"landmarks": 1000}),
     "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
 }

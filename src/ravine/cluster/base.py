@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from ravine._validate import (
     make_rng,
 )
 from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread
+from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.data.on_disk import FileMatrix
 from ravine.split.hyperplane import Splitter
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
@@ -53,12 +54,16 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         The steps of the pursuits that won, over all splits.
     n_passes_ : float
         How often the data were read: rows read, over the rows that there are.
+    feature_map_ : FeatureMap or None
+        With a kernel: how rows are mapped to the space of the tree. It keeps the landmarks that it needs, and
+        says how much memory that is (`nbytes`).
     n_features_in_, feature_names_in_
         The columns seen in `fit`.
     """
 
     labels_: IntArray
     tree_: ClusterTree
+    feature_map_: FeatureMap | None
     n_features_in_: int
 
     n_clusters: int | str
@@ -67,6 +72,9 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     max_depth: int | None
     level: float
     split_order: str
+    standardize: bool
+    kernel: Any
+    kernel_params: Mapping[str, Any] | None
     random_state: Any
     n_jobs: int | None
     verbose: int
@@ -75,6 +83,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     @abstractmethod
     def _splitter(self, n_features: int) -> Splitter:
         """Check the parameters of the method and return its splitter."""
+
+    @property
+    def _standardize(self) -> bool:
+        """Whether the splitter scales columns: with a kernel, rows are scaled before they are mapped."""
+        return bool(self.standardize) and self.kernel is None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters.
@@ -110,11 +123,17 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 watch=self._watch,
             )
         names = getattr(self, "feature_names_in_", None)
-        self.tree_ = replace(grown.tree, feature_names=None if names is None else tuple(map(str, names)))
+        if self.feature_map_ is not None:
+            names = [f"component {i + 1}" for i in range(self.feature_map_.n_components)]
+        self.tree_ = replace(
+            grown.tree,
+            feature_names=None if names is None else tuple(map(str, names)),
+            mapped=self.feature_map_ is not None,
+        )
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
-        self._warn(grown.frame.constant)
+        self._warn(grown.frame.constant if self.feature_map_ is None else self.feature_map_.constant)
         return self
 
     def predict(self, X: Any) -> IntArray:
@@ -170,19 +189,49 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         rows = self._rows(X, sample_weight)
         return depth_of_splits(self.tree_, rows)
 
-    def _restore(self, tree: ClusterTree, n_features: int, n_iter: int, n_passes: float) -> Self:
+    def _restore(
+        self, tree: ClusterTree, n_features: int, n_iter: int, n_passes: float, feature_map: FeatureMap | None
+    ) -> Self:
         """Take a stored tree as if fitted; the labels of the training rows are not stored."""
         self.tree_, self.n_iter_, self.n_passes_ = tree, n_iter, n_passes
-        self.n_features_in_ = n_features
-        if tree.feature_names is not None:
+        self.n_features_in_, self.feature_map_ = n_features, feature_map
+        if tree.feature_names is not None and feature_map is None:
             self.feature_names_in_ = np.array(tree.feature_names, dtype=object)
         return self
 
     def _rows(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
-        """Check the rows without reading them all: NaN and infinity are found in the first pass."""
+        """Check the rows without reading them all, and map them where there is a kernel.
+
+        NaN and infinity are found in the first pass.
+        """
+        X = self._checked_objects(X, reset) if callable(self.kernel) else self._checked_numbers(X, reset)
+        weights = check_weights(sample_weight, length(X))
+        n_jobs = effective_n_jobs(self.n_jobs)
+        with one_blas_thread():
+            if reset:
+                self.feature_map_ = None if self.kernel is None else self._fit_map(X, weights)
+            if self.feature_map_ is None:
+                return ArrayBlocks(X, weights, n_jobs)
+            return mapped_blocks(X, weights, self.feature_map_, n_jobs)
+
+    def _fit_map(self, X: Any, weights: FloatArray | None) -> FeatureMap:
+        """Fit the map of the kernel to the rows."""
+        from ravine.data.diffusion import fit_diffusion_map
+        from ravine.data.feature_map import fit_kernel_map
+
+        rng = make_rng(0 if self.random_state is None else self.random_state)
+        given, standardize = check_kernel(self.kernel, self.kernel_params), bool(self.standardize)
+        if isinstance(self.kernel, str) and self.kernel == "diffusion":
+            n_clusters = self.n_clusters
+            return fit_diffusion_map(
+                X, weights, given, standardize=standardize, n_clusters=n_clusters, rng=rng
+            )
+        return fit_kernel_map(X, weights, self.kernel, given, standardize=standardize, rng=rng)
+
+    def _checked_numbers(self, X: Any, reset: bool) -> Any:
         if isinstance(X, FileMatrix):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            return ArrayBlocks(X, check_weights(sample_weight, len(X)), effective_n_jobs(self.n_jobs))
+            return X
         X = validate_data(
             self,
             X,
@@ -195,7 +244,19 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return ArrayBlocks(X, check_weights(sample_weight, X.shape[0]), effective_n_jobs(self.n_jobs))
+        return X
+
+    def _checked_objects(self, X: Any, reset: bool) -> Any:
+        """Return rows that only the user's kernel understands: strings, records, a data frame."""
+        if not hasattr(X, "shape"):
+            rows = np.empty(len(X), dtype=object)
+            rows[:] = list(X)
+            X = rows
+        if length(X) < (2 if reset else 1):
+            raise InvalidInputError(f"found {length(X)} sample(s): a minimum of {1 + reset} is required")
+        if reset:
+            self.n_features_in_ = int(X.shape[1]) if len(X.shape) > 1 else 1
+        return X
 
     def _watch(self, progress: Progress) -> None:
         if self.verbose:
@@ -256,6 +317,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         # scikit-learn's check of sparse input reads these where there is a predict_proba, also of a clusterer
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags

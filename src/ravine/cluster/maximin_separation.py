@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ class MaximinSeparation(TreeClusterer):
         Labels with two values that the first split starts from instead.
     standardize : bool, default True
         Scale every column to unit variance for the start and for "pursuit" (implicitly: nothing is copied).
+    kernel : str or callable, optional
+        Hyperplanes in the feature space of a kernel instead: "rbf", "polynomial", "cosine", "laplacian" or
+        another of scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See docs/kernels.md.
+    kernel_params : dict, optional
+        What the kernel takes, such as gamma, and `n_components` and `landmarks` of its map.
     max_iter : int, default 50
         Rounds at most; evaluations at most for "pursuit".
     random_state : int, Generator or None
@@ -109,6 +114,8 @@ class MaximinSeparation(TreeClusterer):
         n_init: int = 4,
         init: Any = None,
         standardize: bool = True,
+        kernel: Any = None,
+        kernel_params: Mapping[str, Any] | None = None,
         max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -127,6 +134,8 @@ class MaximinSeparation(TreeClusterer):
         self.n_init = n_init
         self.init = init
         self.standardize = standardize
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -138,7 +147,7 @@ class MaximinSeparation(TreeClusterer):
             check_choice("solver", self.solver, SOLVERS),
             check_real("regularization", self.regularization, 0, open_low=False),
             check_real("min_share", self.min_share, 0, 0.5, open_low=False),
-            standardize=bool(self.standardize),
+            standardize=self._standardize,
             n_init=check_int("n_init", self.n_init, 1),
             init=None if self.init is None else np.asarray(self.init).ravel(),
             max_iter=check_int("max_iter", self.max_iter, 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ravine._validate import InvalidInputError, check_int, check_real
@@ -53,6 +53,11 @@ class MaximumMargin(TreeClusterer):
     standardize : bool, default True
         Scale every column to unit variance (implicitly: nothing is copied). For text and images, whose
         columns share a unit, False is often better.
+    kernel : str or callable, optional
+        Hyperplanes in the feature space of a kernel instead: "rbf", "polynomial", "cosine", "laplacian" or
+        another of scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See docs/kernels.md.
+    kernel_params : dict, optional
+        What the kernel takes, such as gamma, and `n_components` and `landmarks` of its map.
     max_iter : int, default 50
         Rounds of a run, at most. Where that ends it, `status` says so, and `violation` by how much the most
         violated constraint still is; 5 to 20 rounds are usual, more where C is large or the margin empty.
@@ -103,6 +108,8 @@ class MaximumMargin(TreeClusterer):
         split_order: str = "depth",
         n_init: int = 4,
         standardize: bool = True,
+        kernel: Any = None,
+        kernel_params: Mapping[str, Any] | None = None,
         max_iter: int = 50,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -120,6 +127,8 @@ class MaximumMargin(TreeClusterer):
         self.split_order = split_order
         self.n_init = n_init
         self.standardize = standardize
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -133,7 +142,7 @@ class MaximumMargin(TreeClusterer):
             epsilon=check_real("epsilon", self.epsilon, 0, 1),
             n_init=check_int("n_init", self.n_init, 1),
             max_iter=check_int("max_iter", self.max_iter, 1),
-            standardize=bool(self.standardize),
+            standardize=self._standardize,
         )
 
 

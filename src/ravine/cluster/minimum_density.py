@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ravine._validate import check_directions, check_int, check_real
@@ -47,6 +47,11 @@ class MinimumDensity(TreeClusterer):
         Directions to start from instead, in the units of the data.
     standardize : bool, default True
         Scale every column to unit variance (implicitly: nothing is copied).
+    kernel : str or callable, optional
+        Hyperplanes in the feature space of a kernel instead: "rbf", "polynomial", "cosine", "laplacian" or
+        another of scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See docs/kernels.md.
+    kernel_params : dict, optional
+        What the kernel takes, such as gamma, and `n_components` and `landmarks` of its map.
     max_iter : int, default 15
         Evaluations for each of the ten widths of the interval.
     tol : float, default 0.02
@@ -93,6 +98,8 @@ class MinimumDensity(TreeClusterer):
         n_init: int = 4,
         init: Any = None,
         standardize: bool = True,
+        kernel: Any = None,
+        kernel_params: Mapping[str, Any] | None = None,
         max_iter: int = 15,
         tol: float = 0.02,
         random_state: Any = None,
@@ -111,6 +118,8 @@ class MinimumDensity(TreeClusterer):
         self.n_init = n_init
         self.init = init
         self.standardize = standardize
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -124,7 +133,7 @@ class MinimumDensity(TreeClusterer):
                 check_real("bandwidth_factor", self.bandwidth_factor, 0),
                 check_real("alpha_max", self.alpha_max, 0),
             ),
-            standardize=bool(self.standardize),
+            standardize=self._standardize,
             n_init=check_int("n_init", self.n_init, 1),
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),

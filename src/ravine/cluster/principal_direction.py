@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ravine._validate import check_choice, check_real
@@ -39,6 +39,11 @@ class PrincipalDirection(TreeClusterer):
         Multiplies the bandwidth 0.9 sd n^(-1/5) of the density.
     standardize : bool, default True
         Scale every column to unit variance (implicitly: nothing is copied).
+    kernel : str or callable, optional
+        Hyperplanes in the feature space of a kernel instead: "rbf", "polynomial", "cosine", "laplacian" or
+        another of scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See docs/kernels.md.
+    kernel_params : dict, optional
+        What the kernel takes, such as gamma, and `n_components` and `landmarks` of its map.
     random_state : int, Generator or None
         For the power iterations above 256 features. None is a fixed seed.
     n_jobs : int, optional
@@ -74,6 +79,8 @@ class PrincipalDirection(TreeClusterer):
         split_order: str = "value",
         bandwidth_factor: float = 1.0,
         standardize: bool = True,
+        kernel: Any = None,
+        kernel_params: Mapping[str, Any] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -88,6 +95,8 @@ class PrincipalDirection(TreeClusterer):
         self.split_order = split_order
         self.bandwidth_factor = bandwidth_factor
         self.standardize = standardize
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -97,5 +106,5 @@ class PrincipalDirection(TreeClusterer):
         return PrincipalSplitter(
             check_choice("cut", self.cut, ("mean", "density")),
             check_real("bandwidth_factor", self.bandwidth_factor, 0),
-            bool(self.standardize),
+            self._standardize,
         )

@@ -126,6 +126,10 @@ def resplit(tree: ClusterTree, node: int, estimator: Any, X: Any, sample_weight:
     fitted = clone(estimator).fit(rows.array[members], sample_weight=weights)
     if not hasattr(fitted, "tree_"):
         raise InvalidInputError(f"resplit needs a clusterer of ravine, got {type(estimator).__name__}")
+    if fitted.tree_.mapped:
+        raise InvalidInputError(
+            "resplit needs an estimator without a kernel, to cut in the columns of the tree"
+        )
     return _graft(base, at, fitted.tree_)
 
 

@@ -176,6 +176,8 @@ def sql(tree: ClusterTree, table: str, dialect: str, columns: Sequence[str] | No
     (column - pivot) * weight + ... > cut, with the numbers of `predict` in full; a row with a NULL among the
     columns gets NULL.
     """
+    if tree.mapped:
+        raise RavineError("a model with a kernel has no SQL: it compares rows with the landmarks of its map")
     opening, closing = QUOTES[check_choice("dialect", dialect, tuple(QUOTES))]
 
     def quote(name: str) -> str:

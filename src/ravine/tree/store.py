@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from ravine._validate import FloatArray, InvalidModelError, RavineError
+from ravine.data.feature_map import map_from_parts
 from ravine.split.hyperplane import Boundary, Evidence, Hyperplane, NearestCentre, Split
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def to_parts(tree: ClusterTree) -> tuple[dict[str, Any], dict[str, Any]]:
         "statuses": [s.status for s in splits],
         "facts": [dict(zip(s.facts, _jsonable(list(s.facts.values())), strict=True)) for s in splits],
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),
+        "mapped": tree.mapped,
     }
     return facts, arrays
 
@@ -136,6 +138,7 @@ def from_parts(facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> ClusterTr
         splits=tuple(made),
         refused=tuple(refused),
         feature_names=None if names is None else tuple(map(str, names)),
+        mapped=bool(facts.get("mapped", False)),
         **whole,
     )
 
@@ -241,12 +244,18 @@ def _check_format(facts: Any) -> None:
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted clusterer to a file, without the training rows, at once or not at all.
 
+    Only the landmarks of a kernel's map are training rows that are kept (all rows, where there are few).
+
     The file holds JSON and arrays, no code; `ravine.load` reads it in this version and later ones.
     """
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
     facts, arrays = to_parts(model.tree_)
+    map_facts = None
+    if model.feature_map_ is not None:
+        map_facts, map_arrays = model.feature_map_.parts()
+        arrays |= map_arrays
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -256,6 +265,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
         "fill": _parameter(getattr(model, "fill_", None)),
+        "map": map_facts,
         **facts,
     }
     buffer = io.BytesIO()
@@ -329,9 +339,13 @@ def _rebuild(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     model = make(**parameters)
     tree = from_parts(meta, arrays)
     n_features = int(meta["n_features"])
-    known_features = len(arrays["pivot"])
-    _check(known_features in (0, n_features), f"{n_features} features")
-    model._restore(tree, n_features, int(meta["n_iter"]), float(meta["n_passes"]))
+    feature_map = None
+    if meta.get("map") is not None:
+        feature_map = map_from_parts(meta["map"], arrays, n_features)
+    _check((feature_map is not None) == tree.mapped, "a map for a tree that needs one")
+    known_features = n_features if feature_map is None else feature_map.n_components
+    _check(len(arrays["pivot"]) in (0, known_features), f"{known_features} features")
+    model._restore(tree, n_features, int(meta["n_iter"]), float(meta["n_passes"]), feature_map)
     if meta.get("fill") is not None:
         model.fill_ = np.asarray(meta["fill"], dtype=np.float64)
         _check(model.fill_.shape == (n_features,), "a value to fill in for every feature")

@@ -23,6 +23,10 @@ NOT_FINITE = (
     "Input X contains NaN or infinity; remove those rows or fill them in, "
     "with sklearn.impute.SimpleImputer for instance"
 )
+MAPPED = (
+    "this tree cuts in the feature space of a kernel, where the columns are components of a map: ask "
+    "the model itself to predict; explanations, reports, simpler splits and new ones need a model without a kernel"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,8 @@ class ClusterTree:
         relabelled.
     feature_names : tuple of str, optional
         The columns, if they had names.
+    mapped : bool
+        Whether the tree cuts in the feature space of a kernel; its columns are then components of the map.
 
     Examples
     --------
@@ -70,6 +76,7 @@ class ClusterTree:
     refused: tuple[Split | None, ...]
     label: IntArray
     feature_names: tuple[str, ...] | None = None
+    mapped: bool = False
 
     @classmethod
     def of_leaves(
@@ -139,6 +146,10 @@ class ClusterTree:
 
     def rows(self, X: Any, sample_weight: Any = None) -> ArrayBlocks:
         """Return X as blocks of rows, after checking that it has the columns that the tree knows."""
+        if isinstance(X, ArrayBlocks):
+            return X
+        if self.mapped:
+            raise InvalidInputError(MAPPED)
         rows = as_rows(X, sample_weight)
         first = next((split for split in (*self.splits, *self.refused) if split is not None), None)
         n_features = None if first is None else len(first.direction)

@@ -121,5 +121,7 @@ def _smooth(mass: FloatArray, start: float, width: float, bandwidth: float) -> N
 
 def density_of(model: Any, X: Any, sample_weight: Any = None) -> dict[int, NodeDensity]:
     """Return the densities of a fitted clusterer's splits, or of a tree's, in the rows of X."""
+    from ravine.view.node import rows_of
+
     tree = getattr(model, "tree_", model)
-    return densities(tree, tree.rows(X, sample_weight))
+    return densities(tree, rows_of(model, X, sample_weight))

@@ -56,6 +56,15 @@ class Node:
         return Profile(moment[full] / mass[full], mass[full], float(mass.sum()), std)
 
 
+def rows_of(model: Any, X: Any, sample_weight: Any = None) -> ArrayBlocks:
+    """Return the rows of X as a fitted clusterer's tree sees them: mapped, where there is a kernel."""
+    tree: ClusterTree = getattr(model, "tree_", model)
+    if tree.mapped and tree is not model:
+        mapped: ArrayBlocks = model._rows(X, sample_weight)
+        return mapped
+    return tree.rows(X, sample_weight)
+
+
 def see_node(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> Node:
     """Return the rows of X that reach a split, with the bandwidth and the interval of the method.
 
@@ -68,10 +77,10 @@ def see_node(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> No
         inner = ", ".join(map(str, sorted(tree.inner)))
         raise InvalidInputError(f"node {node} has no split to show; those that have are {inner or 'none'}")
     parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
-    everyone = tree.rows(X, sample_weight)
-    standardize = bool(parameters.get("standardize", True))
+    everyone = rows_of(model, X, sample_weight)
+    standardize = bool(parameters.get("standardize", True)) and not tree.mapped
     root = drive(everyone, frame_of(everyone, None, standardize))
-    members = np.flatnonzero(np.asarray(tree.decision_path(X)[:, [node]].todense()).ravel())
+    members = np.flatnonzero(np.asarray(tree.decision_path(everyone)[:, [node]].todense()).ravel())
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = everyone.select(members)
@@ -113,7 +122,7 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
     All rows take part, where a fit of many rows would begin with samples.
     """
     seen = see_node(model, X, node, sample_weight)
-    splitter = model._splitter(X.shape[1]) if hasattr(model, "_splitter") else None
+    splitter = model._splitter(seen.rows.shape[1]) if hasattr(model, "_splitter") else None
     if not isinstance(splitter, ProjectionSplitter):
         raise InvalidInputError("a path is there for methods that pursue a direction, such as MinimumDensity")
     view, starts = drive(seen.rows, splitter._look(seen.view.frame, make_rng(0)))

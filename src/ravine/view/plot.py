@@ -163,7 +163,7 @@ def tree(
     """Draw the tree with the density of its rows in each split, the strongest features, and the clusters."""
     ax = _axes(ax)
     grown: ClusterTree = getattr(model, "tree_", model)
-    rows = grown.rows(X, sample_weight)
+    rows = numbers.rows_of(model, X, sample_weight)
     seen = densities(grown, rows)
     names = names_of(grown, feature_names, rows.shape[1])
     x = _places(grown)

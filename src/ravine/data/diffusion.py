@@ -1,0 +1,170 @@
+"""The diffusion map of the nearest-neighbour graph: rows are close where many short paths join them.
+
+Coifman, Lafon: Diffusion maps. Applied and Computational Harmonic Analysis 21(1), 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine._validate import FloatArray, InvalidInputError, check_int, check_real
+from ravine.data.feature_map import (
+    Scaling,
+    check_components,
+    choose_landmarks,
+    falling,
+    length,
+    scaling_of,
+    signs,
+    take,
+)
+
+GRAPH_ROWS = 20_000  # up to this many rows are all in the graph; above, as many at random
+DENSE_ROWS = 400  # up to this many rows, all eigenvectors are found at once
+UNKNOWN_CLUSTERS = 10  # how many clusters components are kept for where the number is "auto"
+
+
+@dataclass(frozen=True)
+class DiffusionMap:
+    """phi(x) = the mean of the diffusion coordinates of x's nearest landmarks (Nystroem's extension).
+
+    Training rows and new ones go through the same mean, so that a training row that comes again gets the same
+    point. A training row is one of its own neighbours.
+    """
+
+    scaling: Scaling
+    landmarks: FloatArray
+    masses: FloatArray
+    coefficients: FloatArray
+    n_neighbors: int
+
+    @property
+    def n_components(self) -> int:
+        """The dimension of the space."""
+        return int(self.coefficients.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of landmarks and coordinates."""
+        return int(self.landmarks.nbytes + self.masses.nbytes + self.coefficients.nbytes)
+
+    @property
+    def constant(self) -> npt.NDArray[np.bool_]:
+        """The columns that are constant, and count for nothing."""
+        return np.asarray(self.scaling.inverse_scale == 0)
+
+    @cached_property
+    def _neighbours(self) -> Any:
+        from sklearn.neighbors import NearestNeighbors
+
+        return NearestNeighbors(n_neighbors=min(self.n_neighbors, len(self.landmarks))).fit(self.landmarks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_neighbours"}
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """Return the coordinates of some rows."""
+        near = self.steps(self.scaling(rows))
+        mean = np.asarray(near @ self.coefficients) / np.asarray(near.sum(axis=1)).reshape(-1, 1)
+        return np.asarray(mean, dtype=np.float64)
+
+    def steps(self, points: FloatArray) -> sparse.csr_array:
+        """Return the masses of each point's nearest landmarks, which are all different."""
+        near = self._neighbours.kneighbors(points, return_distance=False)
+        starts = np.arange(0, near.size + 1, near.shape[1])
+        shape = (len(points), len(self.landmarks))
+        return sparse.csr_array((self.masses[near.ravel()], near.ravel(), starts), shape=shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"DiffusionMap({len(self.landmarks)} landmarks, {self.n_components} components, "
+            f"{self.nbytes / 1e6:.2f} MB)"
+        )
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the map as JSON-able facts and as arrays."""
+        arrays = {
+            "map_landmarks": self.landmarks,
+            "map_masses": self.masses,
+            "map_coefficients": self.coefficients,
+            "map_mean": self.scaling.mean,
+            "map_inverse_scale": self.scaling.inverse_scale,
+        }
+        return {"kind": "diffusion", "n_neighbors": self.n_neighbors}, arrays
+
+
+def fit_diffusion_map(
+    X: Any,
+    weights: FloatArray | None,
+    given: Mapping[str, Any],
+    *,
+    standardize: bool,
+    n_clusters: int | str,
+    rng: np.random.Generator,
+) -> DiffusionMap:
+    """Fit the diffusion map of the weighted rows; equal rows are one landmark with their joint weight."""
+    n_neighbors = check_int("n_neighbors", given.get("n_neighbors", 10), 2)
+    time = check_real("diffusion_time", given.get("diffusion_time", 8), 0, open_low=False)
+    k = n_clusters if isinstance(n_clusters, int) else UNKNOWN_CLUSTERS
+    wanted = check_components(given.get("n_components"))
+    if isinstance(wanted, float):
+        raise InvalidInputError(
+            f'n_components of kernel="diffusion" has to be a whole number or None, got {wanted}'
+        )
+    scaling = scaling_of(X, weights, standardize)
+    landmarks = given.get("landmarks", "auto")
+    chosen = choose_landmarks(length(X), weights, landmarks, GRAPH_ROWS, GRAPH_ROWS, rng)
+    mass = np.ones(len(chosen)) if weights is None else weights[chosen]
+    points, which = np.unique(scaling(take(X, chosen)), axis=0, return_inverse=True)
+    masses = np.bincount(which.ravel(), mass).astype(np.float64)
+    bare = DiffusionMap(scaling, points, masses, np.zeros((len(points), 1)), n_neighbors)
+    near = bare.steps(points)
+    near.data[:] = 1.0
+    coordinates = diffusion_coordinates(near, masses, wanted or 2 * k, time)
+    return DiffusionMap(scaling, points, masses, coordinates, n_neighbors)
+
+
+def diffusion_coordinates(near: Any, masses: FloatArray, n_components: int, time: float) -> FloatArray:
+    """Return lambda^time psi of the walk on the symmetrised graph, without the constant psi.
+
+    The walk steps from i to j with probability A_ij m_j / d_i, A = (near + near') / 2, d = A m; psi has
+    variance 1 in its stationary law m d.
+    """
+    graph = (near + near.T) / 2
+    degree = graph @ masses
+    scale = sparse.diags_array(np.sqrt(masses / degree))
+    walk = sparse.csr_array(scale @ graph @ scale)
+    constant = np.sqrt(masses * degree)
+    constant /= np.linalg.norm(constant)
+    r = min(n_components, len(masses) - 1)
+    if r < 1:
+        return np.zeros((len(masses), 1))
+    values, vectors = leading(walk, constant, r)
+    psi = vectors / constant[:, None]
+    return np.asarray(psi * signs(psi) * np.clip(values, 0.0, 1.0) ** time)
+
+
+def leading(walk: Any, constant: FloatArray, r: int) -> tuple[FloatArray, FloatArray]:
+    """Return the r largest eigenvalues and vectors orthogonal to the constant one."""
+    n = len(constant)
+    if n <= DENSE_ROWS or r >= n - 1:
+        values, vectors = falling(walk.toarray() - np.outer(constant, constant))
+        return values[:r], vectors[:, :r]
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    def step(x: FloatArray) -> FloatArray:
+        x = x.ravel()
+        return np.asarray(walk @ x - constant * (constant @ x))
+
+    start = np.random.default_rng(0).standard_normal(n)
+    operator = LinearOperator((n, n), matvec=step, dtype=np.float64)
+    values, vectors = eigsh(operator, r, which="LA", v0=start, ncv=min(n, max(3 * r, 40)), tol=1e-8)
+    order = np.argsort(-values)
+    return values[order], vectors[:, order]

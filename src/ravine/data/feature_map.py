@@ -1,0 +1,477 @@
+"""Maps of rows into the feature space of a kernel: hyperplanes there are curved boundaries of the rows.
+
+A map is fitted once, at the root. Below it, every method sees rows of numbers, made block by block, and knows
+nothing of kernels. Yates, Pavlidis: Minimum Density Hyperplanes in the Feature Space. IEEE SSCI, 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import measure
+
+EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
+LANDMARKS = 500  # above, this many rows stand for all
+MOMENT_ROWS = 8192  # rows that centring and components come from where there are landmarks
+HELD_BYTES = 1 << 28  # mapped rows up to this size are held, larger ones are made anew in every pass
+MAP_ROWS = 1024  # rows that are mapped at a time
+RANK = 1e-9  # components with less than this share of the largest eigenvalue are rounding
+NEIGHBOURS = 10  # the neighbour whose distance gives the width
+
+KernelFunction = Callable[..., Any]
+COMMON = ("n_components", "landmarks")
+
+
+class FeatureMap(Protocol):
+    """Maps rows to points of a Euclidean space, training rows and new ones alike."""
+
+    @property
+    def n_components(self) -> int:
+        """The dimension of the space."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the map keeps."""
+
+    @property
+    def constant(self) -> npt.NDArray[np.bool_]:
+        """The columns that are constant, and count for nothing."""
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """Return the points of some rows, as they come from the user."""
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the map as JSON-able facts and as arrays."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """z = (x - mean) * inverse_scale, applied to a block; columns that are constant have inverse_scale 0."""
+
+    mean: FloatArray
+    inverse_scale: FloatArray
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """Return a block as an array of scaled numbers."""
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
+        if not np.isfinite(scaled).all():
+            bad = np.flatnonzero(~np.isfinite(scaled).all(axis=0))
+            raise InvalidInputError(
+                f"Input X contains NaN or infinity in column{'s' * (len(bad) > 1)} "
+                f"{', '.join(map(str, bad[:5]))}; remove those rows or fill them in"
+            )
+        return scaled
+
+
+def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling:
+    """Return the standardising of the weighted rows, or none; NaN and infinity are found on the way."""
+    rows = ArrayBlocks(X, weights)
+    frame = drive(rows, measure(rows))
+    if standardize:
+        return Scaling(frame.mean, frame.inverse_scale)
+    return Scaling(np.zeros(len(frame.mean)), np.where(frame.constant, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel between rows and landmarks.
+
+    Named kernels work on scaled rows; a callable gets rows as they are and returns the matrix
+    k(row, landmark); for "precomputed", rows are similarities to the training rows, and landmarks are numbers
+    of columns.
+    """
+
+    kind: str | KernelFunction
+    parameters: Mapping[str, Any]
+    scaling: Scaling | None
+
+    def prepare(self, rows: Any) -> Any:
+        """Return rows as the kernel takes them."""
+        return rows if self.scaling is None else self.scaling(rows)
+
+    def __call__(self, prepared: Any, landmarks: Any) -> FloatArray:
+        """Return the similarity of every row to every landmark."""
+        if isinstance(self.kind, str):
+            if self.kind == "precomputed":
+                columns = prepared[:, landmarks]
+                columns = columns.toarray() if sparse.issparse(columns) else columns
+                matrix = np.asarray(columns, dtype=np.float64)
+            else:
+                from sklearn.metrics.pairwise import pairwise_kernels
+
+                matrix = pairwise_kernels(prepared, landmarks, metric=self.kind, **self.parameters)
+        else:
+            matrix = np.asarray(self.kind(prepared, landmarks, **self.parameters), dtype=np.float64)
+            if matrix.shape != (length(prepared), length(landmarks)):
+                raise InvalidInputError(
+                    f"kernel(A, B) has to return an array of shape {(length(prepared), length(landmarks))}, "
+                    f"one row for each of A and one column for each of B, got shape {matrix.shape}"
+                )
+        if not np.isfinite(matrix).all():
+            raise InvalidInputError("Input X contains NaN or infinity, or the kernel returned one")
+        return np.asarray(matrix, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    r"""Kernel principal components: phi(x) = k(x, landmarks) A - shift.
+
+    With all training rows as landmarks, of weights p (sum 1), the weighted centred kernel matrix
+    diag(p)^(1/2) K_c diag(p)^(1/2) = U L U' gives A = diag(p)^(1/2) U L^(-1/2): then phi has mean 0 and
+    covariance L over the training rows. Each column of A sums to 0, so the mean of k(x, .), which centring
+    takes off a new row, drops out. With fewer landmarks (Nystroem), K_mm = V S V' gives psi(x) =
+    k(x, landmarks) V S^(-1/2), and A = V S^(-1/2) Q turns it to its principal components.
+    """
+
+    kernel: Kernel
+    landmarks: Any
+    coefficients: FloatArray
+    shift: FloatArray
+
+    @property
+    def n_components(self) -> int:
+        """The dimension of the space."""
+        return len(self.shift)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of landmarks and coefficients (0 for landmarks that are not numbers)."""
+        return int(getattr(self.landmarks, "nbytes", 0) + self.coefficients.nbytes + self.shift.nbytes)
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """Return the components of some rows."""
+        similar = self.kernel(self.kernel.prepare(rows), self.landmarks)
+        return np.asarray(similar @ self.coefficients - self.shift)
+
+    @property
+    def constant(self) -> npt.NDArray[np.bool_]:
+        """The columns that are constant; none is known where rows are not vectors."""
+        scaling = self.kernel.scaling
+        return np.zeros(0, dtype=bool) if scaling is None else scaling.inverse_scale == 0
+
+    def __repr__(self) -> str:
+        return (
+            f"KernelMap({self.kernel.kind!r}, {length(self.landmarks)} landmarks, "
+            f"{self.n_components} components, {self.nbytes / 1e6:.2f} MB)"
+        )
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the map as JSON-able facts and as arrays."""
+        if not isinstance(self.kernel.kind, str):
+            raise InvalidInputError(
+                "a model whose kernel is a function cannot be saved: name a kernel of scikit-learn, or fit "
+                'with kernel="precomputed"'
+            )
+        arrays = {
+            "map_landmarks": self.landmarks,
+            "map_coefficients": self.coefficients,
+            "map_shift": self.shift,
+        }
+        if self.kernel.scaling is not None:
+            arrays["map_mean"] = self.kernel.scaling.mean
+            arrays["map_inverse_scale"] = self.kernel.scaling.inverse_scale
+        return {"kind": self.kernel.kind, "parameters": dict(self.kernel.parameters)}, arrays
+
+
+def map_from_parts(facts: Mapping[str, Any], arrays: Mapping[str, Any], n_features: int) -> FeatureMap:
+    """Return a stored map, after checking that its parts fit together."""
+    from ravine.data.diffusion import DiffusionMap
+
+    def numbers(name: str) -> FloatArray:
+        array = np.ascontiguousarray(arrays[f"map_{name}"], dtype=np.float64)
+        if not np.isfinite(array).all():
+            raise InvalidInputError("the map of the kernel has numbers that are not finite")
+        return array
+
+    scaling = None
+    if "map_mean" in arrays:
+        scaling = Scaling(numbers("mean"), numbers("inverse_scale"))
+    kind = str(facts["kind"])
+    coefficients = numbers("coefficients")
+    landmarks: Any = numbers("landmarks")
+    fits = coefficients.ndim == 2 and len(landmarks) == len(coefficients)
+    if kind == "precomputed":
+        landmarks = landmarks.astype(np.int64)
+        fits = fits and landmarks.min() >= 0 and landmarks.max() < n_features
+    else:
+        fits = fits and scaling is not None and landmarks.ndim == 2
+        fits = fits and landmarks.shape[1] == n_features
+    if not fits:
+        raise InvalidInputError("the parts of the kernel's map do not fit together")
+    if kind == "diffusion":
+        assert scaling is not None
+        return DiffusionMap(scaling, landmarks, numbers("masses"), coefficients, int(facts["n_neighbors"]))
+    return KernelMap(
+        Kernel(kind, dict(facts["parameters"]), scaling), landmarks, coefficients, numbers("shift")
+    )
+
+
+def length(rows: Any) -> int:
+    """Return the number of rows of an array, a matrix, a data frame or a list."""
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def take(rows: Any, where: slice | IntArray) -> Any:
+    """Return some of the rows of an array, a matrix, a data frame or a list."""
+    return rows.iloc[where] if hasattr(rows, "iloc") else rows[where]
+
+
+class MappedRows:
+    """Rows seen through a map: an array whose rows are made when they are asked for."""
+
+    def __init__(self, rows: Any, feature_map: FeatureMap) -> None:
+        self.rows, self.map = rows, feature_map
+        self.shape = (length(rows), feature_map.n_components)
+        self.dtype = np.dtype(np.float64)
+        self.ndim = 2
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, where: Any) -> FloatArray:
+        return self.map(take(self.rows, where))
+
+
+class MappedBlocks(ArrayBlocks):
+    """Blocks of mapped rows; a sample, which is read many times, is held where it is small."""
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> Self:
+        """Return about evenly spread random rows of positive weight, in order, as blocks of their own."""
+        chosen = super().sample(n_rows, rng)
+        if chosen.picked is None or chosen.shape[0] * chosen.shape[1] * 8 > HELD_BYTES:
+            return chosen
+        weights = None if self.weights is None else self.weights[chosen.picked]
+        return type(self)(held(chosen.array, chosen.picked), weights, self.n_jobs, None, self.reads)
+
+
+def held(points: Any, picked: IntArray | None = None) -> FloatArray:
+    """Return mapped rows as an array, made a few at a time."""
+    where = np.arange(len(points)) if picked is None else picked
+    return np.concatenate([points[where[a : a + MAP_ROWS]] for a in range(0, len(where), MAP_ROWS)])
+
+
+def mapped_blocks(
+    rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1
+) -> MappedBlocks:
+    """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
+    points: Any = MappedRows(rows, feature_map)
+    if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
+        points = held(points)
+    return MappedBlocks(points, weights, n_jobs)
+
+
+def kernel_names() -> list[str]:
+    """Return every kernel that has a name."""
+    from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+    return sorted([*PAIRWISE_KERNEL_FUNCTIONS, "diffusion", "precomputed"])
+
+
+def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of a kernel, after checking that it takes them."""
+    from sklearn.metrics.pairwise import KERNEL_PARAMS
+
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidInputError(f"kernel_params has to be a dict, got {given!r}")
+    given = dict(given or {})
+    if callable(kernel):
+        return given
+    if kernel not in kernel_names():
+        raise InvalidInputError(
+            f"kernel has to be None, a function or one of {', '.join(map(repr, kernel_names()))}, "
+            f"got {kernel!r}"
+        )
+    if kernel == "diffusion":
+        known: tuple[str, ...] = ("n_neighbors", "diffusion_time", *COMMON)
+    else:
+        known = (*sorted(KERNEL_PARAMS.get(kernel, ())), *COMMON)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"kernel_params for kernel={kernel!r} may hold {', '.join(map(repr, known))}, got {unknown[0]!r}"
+        )
+    return given
+
+
+def check_components(value: Any) -> int | float | None:
+    """Return None (all), a number of components, or the share of the variance that they hold."""
+    if value is None:
+        return None
+    if isinstance(value, float | np.floating):
+        return check_real("n_components", value, 0, 1, or_else="a whole number, or None")
+    return check_int("n_components", value, 1, or_else="a share below 1, or None")
+
+
+def kept(eigenvalues: FloatArray, n_components: int | float | None) -> int:
+    """Return how many components to keep, from eigenvalues in falling order."""
+    rank = int((eigenvalues > RANK * max(eigenvalues[0], 0.0)).sum())
+    if rank == 0 or n_components is None:
+        return rank
+    if isinstance(n_components, float):
+        share = np.cumsum(eigenvalues[:rank]) / eigenvalues[:rank].sum()
+        return min(rank, int(np.searchsorted(share, n_components - 1e-12)) + 1)
+    return min(rank, n_components)
+
+
+def choose_landmarks(
+    n_rows: int, weights: FloatArray | None, landmarks: Any, most: int, usual: int, rng: np.random.Generator
+) -> IntArray:
+    """Return the rows that a map is made of: all of positive weight up to `most`, else a random `usual`."""
+    counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights > 0)
+    if isinstance(landmarks, str) and landmarks == "auto":
+        wanted = len(counted) if len(counted) <= most else usual
+    elif landmarks is None:
+        wanted = len(counted)
+    else:
+        wanted = check_int("landmarks", landmarks, 2, or_else='"auto" or None (all rows)')
+    if wanted >= len(counted):
+        return counted
+    return np.sort(rng.choice(counted, wanted, replace=False))
+
+
+def fit_kernel_map(
+    X: Any,
+    weights: FloatArray | None,
+    kernel: str | KernelFunction,
+    given: Mapping[str, Any],
+    *,
+    standardize: bool,
+    rng: np.random.Generator,
+) -> KernelMap:
+    """Fit kernel principal components: exact from few rows, by Nystroem's way from landmarks of many."""
+    parameters = {name: value for name, value in given.items() if name not in COMMON}
+    n_components = check_components(given.get("n_components"))
+    n = length(X)
+    if kernel == "precomputed" and X.shape[1] != n:
+        raise InvalidInputError(
+            f'kernel="precomputed" is fitted on a square matrix k(row, row), got shape {X.shape}'
+        )
+    chosen = choose_landmarks(n, weights, given.get("landmarks", "auto"), EXACT_ROWS, LANDMARKS, rng)
+    named = isinstance(kernel, str) and kernel != "precomputed"
+    scaling = scaling_of(X, weights, standardize) if named else None
+    similar = Kernel(kernel, parameters, scaling)
+    landmarks: Any = chosen if kernel == "precomputed" else similar.prepare(take(X, chosen))
+    masses = np.ones(len(chosen)) if weights is None else weights[chosen]
+    if scaling is not None:
+        some = choose_landmarks(n, weights, EXACT_ROWS, 0, 0, rng)
+        shares = np.ones(len(some)) if weights is None else weights[some]
+        gamma = with_gamma(str(kernel), parameters, scaling(take(X, some)), shares)
+        similar = Kernel(kernel, gamma, scaling)
+    prepared = similar.prepare(take(X, chosen)) if kernel == "precomputed" else landmarks
+    matrix = similar(prepared, landmarks)
+    matrix = (matrix + matrix.T) / 2
+    n_counted = n if weights is None else int((weights > 0).sum())
+    if len(chosen) == n_counted:
+        coefficients, shift = exact_components(matrix, masses, n_components)
+    else:
+        rows = choose_landmarks(n, weights, MOMENT_ROWS, 0, 0, rng)
+        shares = np.ones(len(rows)) if weights is None else weights[rows]
+        across = np.concatenate(
+            [
+                similar(similar.prepare(take(X, rows[a : a + MAP_ROWS])), landmarks)
+                for a in range(0, len(rows), MAP_ROWS)
+            ]
+        )
+        coefficients, shift = nystroem_components(matrix, across, shares, n_components)
+    return KernelMap(similar, landmarks, coefficients, shift)
+
+
+def exact_components(
+    matrix: FloatArray, weights: FloatArray, n_components: int | float | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return A and the shift of `KernelMap` for a kernel matrix between all (weighted) rows."""
+    p = weights / weights.sum()
+    mean = p @ matrix
+    centred = matrix - mean[:, None] - mean[None, :] + p @ mean
+    root = np.sqrt(p)
+    values, vectors = falling(root[:, None] * centred * root[None, :])
+    r = kept(values, n_components)
+    if r == 0:
+        return np.zeros((len(p), 1)), np.zeros(1)
+    points = vectors[:, :r] / root[:, None]  # but for a factor; the same for copies as for weights
+    coefficients = root[:, None] * vectors[:, :r] / np.sqrt(values[:r]) * signs(points)
+    coefficients -= p[:, None] * coefficients.sum(axis=0)  # 0 but for rounding
+    return coefficients, mean @ coefficients
+
+
+def nystroem_components(
+    matrix: FloatArray, across: FloatArray, weights: FloatArray, n_components: int | float | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return A and the shift from the kernel between landmarks and that between some rows and them."""
+    values, vectors = falling(matrix)
+    r = kept(values, None)
+    if r == 0:
+        return np.zeros((len(matrix), 1)), np.zeros(1)
+    to_psi = vectors[:, :r] / np.sqrt(values[:r])
+    psi = across @ to_psi
+    p = weights / weights.sum()
+    mean = p @ psi
+    psi -= mean
+    variances, turned = falling((psi.T * p) @ psi)
+    r = max(1, kept(variances, n_components))
+    turned = turned[:, :r] * signs(turned[:, :r])
+    return to_psi @ turned, mean @ turned
+
+
+def falling(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues in falling order, with their vectors."""
+    values, vectors = np.linalg.eigh(symmetric)
+    return values[::-1], vectors[:, ::-1]
+
+
+def signs(columns: FloatArray) -> FloatArray:
+    """Return for every column the sign of its entry farthest from 0, which fixes where it points."""
+    largest = np.abs(columns).argmax(axis=0)
+    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+
+
+def with_gamma(
+    kernel: str, parameters: Mapping[str, Any], points: FloatArray, weights: FloatArray
+) -> dict[str, Any]:
+    """Return the parameters with gamma written out where it is "auto"."""
+    from sklearn.metrics.pairwise import KERNEL_PARAMS
+
+    found = dict(parameters)
+    if "gamma" not in KERNEL_PARAMS.get(kernel, ()):
+        return found
+    if isinstance(found.get("gamma", "auto"), str):
+        if found.get("gamma", "auto") != "auto":
+            raise InvalidInputError(f'gamma has to be a number above 0 or "auto", got {found["gamma"]!r}')
+        if kernel == "rbf":
+            found["gamma"] = 0.5 / rbf_width(points, weights) ** 2
+        else:
+            found["gamma"] = 1.0 / points.shape[1]
+    else:
+        found["gamma"] = check_real("gamma", found["gamma"], 0, or_else='"auto"')
+    return found
+
+
+def rbf_width(points: FloatArray, weights: FloatArray) -> float:
+    """Return the width sigma of exp(-|x - y|^2 / (2 sigma^2)) without labels: local, but not too local.
+
+    Twice the median distance to the tenth nearest row (a row of weight k has k - 1 copies at distance 0).
+    Where that is 0, because most rows have as many copies, the square root of the number of columns.
+    """
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    nearest = np.empty(len(points))
+    for a in range(0, len(points), MAP_ROWS):
+        distances = euclidean_distances(points[a : a + MAP_ROWS], points)
+        distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
+        order = np.argsort(distances, axis=1, kind="stable")
+        mass = np.cumsum(weights[order], axis=1)
+        tenth = np.minimum((mass < NEIGHBOURS + 1 - 1e-9).sum(axis=1), len(points) - 1)
+        nearest[a : a + MAP_ROWS] = distances[np.arange(len(distances)), order[np.arange(len(order)), tenth]]
+    order = np.argsort(nearest)
+    middle = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)
+    width = 2.0 * float(nearest[order[middle]])
+    return width if width > 0 else float(np.sqrt(points.shape[1]))

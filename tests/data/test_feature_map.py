@@ -1,0 +1,156 @@
+"""Maps of kernels, held to the slow obvious version: dense, uncentred first, one row after the other."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris, load_wine, make_blobs
+from sklearn.decomposition import KernelPCA
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+
+from ravine.data import feature_map as maps
+from ravine.data.blocks import ArrayBlocks
+from ravine.data.diffusion import diffusion_coordinates, fit_diffusion_map
+from ravine.data.feature_map import fit_kernel_map, mapped_blocks, rbf_width
+
+WINE = load_wine().data
+IRIS = load_iris().data
+Z = (WINE - WINE.mean(axis=0)) / WINE.std(axis=0)
+
+
+def fit(X, kernel="rbf", weights=None, **given):
+    return fit_kernel_map(X, weights, kernel, given, standardize=True, rng=np.random.default_rng(0))
+
+
+def centred(matrix):
+    n = len(matrix)
+    centring = np.eye(n) - np.full((n, n), 1 / n)
+    return centring @ matrix @ centring
+
+
+def test_exact_components_have_the_centred_kernel_as_their_inner_products():
+    found = fit(WINE, gamma=0.1)
+    points = found(WINE)
+    np.testing.assert_allclose(points @ points.T, centred(rbf_kernel(Z, gamma=0.1)), atol=1e-8)
+    variances = points.var(axis=0)
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(np.cov(points.T, bias=True), np.diag(variances), atol=1e-9)
+    assert (np.diff(variances) <= 1e-12).all()
+
+
+def test_new_rows_are_centred_as_scikit_learn_centres_them():
+    train, new = WINE[::2], WINE[1::2]
+    found = fit(train, gamma=0.1, n_components=5)
+    scaled = [(part - train.mean(axis=0)) / train.std(axis=0) for part in (train, new)]
+    theirs = KernelPCA(5, kernel="rbf", gamma=0.1).fit(scaled[0]).transform(scaled[1])
+    np.testing.assert_allclose(np.abs(found(new)), np.abs(theirs), atol=1e-8)
+
+
+def test_a_share_keeps_the_fewest_components_that_hold_it():
+    values = fit(WINE, gamma=0.1)(WINE).var(axis=0)
+    share = np.cumsum(values) / values.sum()
+    r = fit(WINE, gamma=0.1, n_components=0.9).n_components
+    assert share[r - 2] < 0.9 <= share[r - 1]
+
+
+def test_a_weight_is_as_many_copies_and_zero_is_nothing():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 4, len(IRIS)).astype(float)
+    weighted, copied = fit(IRIS, weights=counts), fit(np.repeat(IRIS, counts.astype(int), axis=0))
+    assert weighted.kernel.parameters["gamma"] == pytest.approx(copied.kernel.parameters["gamma"], rel=1e-12)
+    a, b = weighted(IRIS)[:, :5], copied(IRIS)[:, :5]
+    np.testing.assert_allclose(a @ a.T, b @ b.T, atol=1e-7)
+    assert len(weighted.landmarks) == (counts > 0).sum()
+
+
+def test_nystroem_with_many_landmarks_is_close_and_with_all_is_exact():
+    exact = fit(WINE, gamma=0.02, n_components=3)(WINE)
+    few = fit(WINE, gamma=0.02, n_components=3, landmarks=100)
+    assert len(few.landmarks) == 100
+    alike = [abs(np.corrcoef(few(WINE)[:, j], exact[:, j])[0, 1]) for j in range(3)]
+    assert min(alike) > 0.98
+    matrix = rbf_kernel(Z, gamma=0.02)
+    coefficients, shift = maps.nystroem_components(matrix, matrix, np.ones(len(Z)), 3)
+    np.testing.assert_allclose(np.abs(matrix @ coefficients - shift), np.abs(exact), atol=1e-7)
+
+
+def test_the_width_is_twice_the_median_distance_to_the_tenth_neighbour():
+    slow = 2 * np.median(np.sort(euclidean_distances(Z[:177]), axis=1)[:, 10])
+    assert rbf_width(Z[:177], np.ones(177)) == pytest.approx(slow)
+    assert rbf_width(np.repeat(Z[:3], 20, axis=0), np.ones(60)) == pytest.approx(np.sqrt(13))
+
+
+def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
+    found = fit(WINE, gamma=0.1)
+    held = mapped_blocks(WINE, None, found)
+    monkeypatch.setattr(maps, "HELD_BYTES", 1000)
+    lazy = mapped_blocks(WINE, None, found)
+    assert isinstance(held.array, np.ndarray)
+    assert not isinstance(lazy.array, np.ndarray)
+
+    def total(blocks):
+        return blocks.map(lambda rows: rows.dense().sum(axis=1))
+
+    np.testing.assert_allclose(total(lazy), total(held), atol=1e-9)
+    some = np.array([3, 50, 177])
+    np.testing.assert_allclose(total(lazy.select(some)), total(held)[some], atol=1e-9)
+    assert isinstance(lazy, ArrayBlocks)
+
+
+def test_sparse_rows_are_mapped_like_dense_ones():
+    X = np.where(np.median(WINE, axis=0) < WINE, WINE, 0.0)
+    thin = sparse.csr_array(X)
+    np.testing.assert_allclose(fit(thin)(thin), fit(X)(X), atol=1e-7)
+
+
+# --- diffusion -------------------------------------------------------------------------------------------
+
+
+def walk_slowly(X, k):
+    """Symmetrised k-nearest-neighbour graph with every row its own first neighbour, row-normalised."""
+    near = np.zeros((len(X), len(X)))
+    for i, distances in enumerate(euclidean_distances(X)):
+        near[i, np.argsort(distances)[:k]] = 1
+    graph = (near + near.T) / 2
+    return graph / graph.sum(axis=1, keepdims=True), near / k
+
+
+@pytest.mark.parametrize("dense_rows", [0, 1000])
+def test_diffusion_coordinates_are_eigenvectors_of_the_walk(dense_rows, monkeypatch):
+    monkeypatch.setattr("ravine.data.diffusion.DENSE_ROWS", dense_rows)
+    X = np.random.default_rng(0).standard_normal((150, 3))
+    walk, near = walk_slowly(X, 8)
+    psi = diffusion_coordinates(sparse.csr_array(near * 8), np.ones(150), 4, 0.0)
+    theirs = np.sort(np.linalg.eigvals(walk).real)[::-1][1:5]
+    for j in range(4):
+        np.testing.assert_allclose(walk @ psi[:, j], theirs[j] * psi[:, j], atol=1e-6)
+
+
+def test_diffusion_time_raises_the_eigenvalues():
+    X = np.random.default_rng(0).standard_normal((150, 3))
+    walk, near = walk_slowly(X, 8)
+    still, later = (
+        diffusion_coordinates(sparse.csr_array(near * 8), np.ones(150), 3, time) for time in (0.0, 3.0)
+    )
+    np.testing.assert_allclose(np.linalg.matrix_power(walk, 3) @ still, later, atol=1e-6)
+
+
+def fit_diffusion(X, weights=None, n_clusters=3, **given):
+    return fit_diffusion_map(
+        X, weights, given, standardize=True, n_clusters=n_clusters, rng=np.random.default_rng(0)
+    )
+
+
+def test_diffusion_weights_are_copies():
+    counts = np.random.default_rng(1).integers(0, 4, len(WINE)).astype(float)
+    weighted = fit_diffusion(WINE, counts)(WINE)
+    copied = fit_diffusion(np.repeat(WINE, counts.astype(int), axis=0))(WINE)
+    np.testing.assert_allclose(weighted @ weighted.T, copied @ copied.T, rtol=1e-5, atol=1e-9)
+
+
+def test_a_graph_in_pieces_has_coordinates_that_tell_the_pieces_apart():
+    X, y = make_blobs(300, centers=4, cluster_std=0.1, random_state=0)
+    points = fit_diffusion(X, n_clusters=4, n_components=3)(X)
+    for a in range(4):
+        assert np.ptp(points[y == a], axis=0).max() < 1e-5
+        for b in range(a):
+            assert np.abs(points[y == a][0] - points[y == b][0]).max() > 0.1

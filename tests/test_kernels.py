@@ -1,0 +1,239 @@
+"""Clusterers with a kernel: what no hyperplane of the rows does, and what must hold all the same."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, load_wine, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
+
+import ravine
+from ravine import InvalidInputError, InvalidModelError, MinimumDensity, RavineError, SpectralConnectivity
+from tests.estimators import ESTIMATORS
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+WINE, CLASSES = load_wine(return_X_y=True)
+IRIS = load_iris().data
+PLAIN = {name: make for name, make in ESTIMATORS.items() if isinstance(make, type)}
+
+
+def spirals(n, noise, seed):
+    rng = np.random.default_rng(seed)
+    angle = np.pi * (0.5 + 2.5 * np.sqrt(rng.random(n // 2)))
+    arm = angle[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.concatenate([arm, -arm]) + noise * rng.standard_normal((n, 2)), np.repeat([0, 1], n // 2)
+
+
+def random_words(rng, letters, n):
+    return ["".join(rng.choice(list(letters), rng.integers(5, 12))) for _ in range(n)]
+
+
+def letter_kernel(A, B):
+    """The cosine of the letters' counts: strings in, numbers out."""
+    count = [np.array([[word.count(c) for c in "abcdefgh"] for word in words], float) for words in (A, B)]
+    unit = [c / np.linalg.norm(c, axis=1, keepdims=True) for c in count]
+    return unit[0] @ unit[1].T
+
+
+# --- shapes that no hyperplane separates ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [MinimumDensity, SpectralConnectivity])
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        make_moons(400, noise=0.06, random_state=0),
+        make_circles(400, noise=0.05, factor=0.4, random_state=0),
+        spirals(600, 0.1, 0),
+    ],
+    ids=["moons", "rings", "spirals"],
+)
+def test_diffusion_separates_what_is_not_convex(method, X, y):
+    assert adjusted_rand_score(y, method(2).fit(X).labels_) < 0.8
+    model = method(2, kernel="diffusion").fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+
+
+def test_the_default_width_separates_rings():
+    X, y = make_circles(400, noise=0.05, factor=0.4, random_state=0)
+    assert adjusted_rand_score(y, MinimumDensity(2, kernel="rbf").fit(X).labels_) > 0.97
+
+
+# --- the same model by other ways -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
+def test_a_precomputed_kernel_is_the_named_one(name):
+    Z = (WINE - WINE.mean(axis=0)) / WINE.std(axis=0)
+    K = rbf_kernel(Z, gamma=0.04)
+    params = {"n_components": 0.9}
+    named = PLAIN[name](3, kernel="rbf", kernel_params={"gamma": 0.04, **params}).fit(WINE)
+    given = PLAIN[name](3, kernel="precomputed", kernel_params=params).fit(K)
+    called = PLAIN[name](3, kernel=lambda A, B: rbf_kernel(A, B, gamma=0.04), kernel_params=params).fit(Z)
+    assert named.n_clusters_ == 3
+    assert (given.labels_ == named.labels_).all()
+    assert (called.labels_ == named.labels_).all()
+    assert (given.predict(K[:40]) == named.predict(WINE[:40])).all()
+
+
+def test_a_linear_kernel_is_no_kernel():
+    plain = MinimumDensity(3).fit(WINE)
+    linear = MinimumDensity(3, kernel="linear").fit(WINE)
+    assert linear.feature_map_.n_components == 13
+    assert adjusted_rand_score(plain.labels_, linear.labels_) > 0.97
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "diffusion"])
+def test_training_rows_get_their_labels_again(kernel):
+    model = MinimumDensity(3, kernel=kernel).fit(WINE)
+    assert (model.predict(WINE) == model.labels_).all()
+    assert (np.concatenate([model.predict(WINE[i : i + 1]) for i in range(20)]) == model.labels_[:20]).all()
+
+
+def test_held_out_rows_get_the_label_that_they_get_together_with_the_rest():
+    held = np.arange(len(WINE)) % 5 == 0
+    whole = MinimumDensity(3, kernel="diffusion").fit(WINE)
+    rest = MinimumDensity(3, kernel="diffusion").fit(WINE[~held])
+    assert adjusted_rand_score(whole.labels_[held], rest.predict(WINE[held])) > 0.8
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "diffusion"])
+def test_a_weight_is_as_many_copies(kernel):
+    counts = np.random.default_rng(0).integers(0, 3, len(WINE))
+    weighted = MinimumDensity(3, kernel=kernel).fit(WINE, sample_weight=counts)
+    copied = MinimumDensity(3, kernel=kernel).fit(np.repeat(WINE, counts, axis=0))
+    assert adjusted_rand_score(weighted.labels_, copied.predict(WINE)) == 1.0
+
+
+# --- rows that are not vectors ----------------------------------------------------------------------------
+
+
+def test_strings_with_a_string_kernel():
+    rng = np.random.default_rng(0)
+    words = random_words(rng, "abcd", 60) + random_words(rng, "efgh", 60)
+    model = MinimumDensity(2, kernel=letter_kernel).fit(words)
+    assert adjusted_rand_score(np.repeat([0, 1], 60), model.labels_) == 1.0
+    assert (model.predict(["abba", "feed" * 2]) == model.labels_[[0, -1]]).all()
+
+
+def test_mixed_rows_of_a_data_frame():
+    rng = np.random.default_rng(0)
+    kind = np.repeat([0, 1], 80)
+    frame = pd.DataFrame(
+        {"size": rng.normal(4.0 * kind, 1.0), "colour": np.where(kind, "red", "blue").astype(object)}
+    )
+    frame.loc[rng.choice(160, 10), "colour"] = "green"
+
+    def mixed(A, B):
+        apart = A["size"].to_numpy()[:, None] - B["size"].to_numpy()[None, :]
+        same = A["colour"].to_numpy()[:, None] == B["colour"].to_numpy()[None, :]
+        return np.exp(-(apart**2) / 8) + same
+
+    model = MinimumDensity(2, kernel=mixed).fit(frame)
+    assert adjusted_rand_score(kind, model.labels_) > 0.9
+    assert (model.predict(frame.iloc[:7]) == model.labels_[:7]).all()
+
+
+# --- keeping, and what there is none of -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "params"),
+    [
+        ("rbf", None),
+        ("polynomial", {"degree": 2, "n_components": 5}),
+        ("diffusion", {"diffusion_time": 4}),
+        ("rbf", {"landmarks": 50}),
+    ],
+)
+def test_saved_and_pickled_models_predict_the_same(kernel, params, tmp_path):
+    model = MinimumDensity(3, kernel=kernel, kernel_params=params).fit(WINE)
+    ravine.save(model, tmp_path / "model")
+    for again in (ravine.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert (again.predict(WINE) == model.labels_).all()
+        np.testing.assert_array_equal(again.transform(WINE), model.transform(WINE))
+    assert model.feature_map_.nbytes > 0
+    assert "MB" in repr(model.feature_map_)
+
+
+def test_a_precomputed_model_is_kept_without_rows(tmp_path):
+    K = rbf_kernel(IRIS)
+    model = MinimumDensity(2, kernel="precomputed").fit(K)
+    ravine.save(model, tmp_path / "model")
+    assert (ravine.load(tmp_path / "model").predict(K) == model.labels_).all()
+
+
+def test_a_model_file_with_a_broken_map_is_refused(tmp_path):
+    ravine.save(MinimumDensity(2, kernel="rbf").fit(IRIS), tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as stored:
+        parts = dict(stored)
+    parts["map_landmarks"] = parts["map_landmarks"][:-1]
+    np.savez(tmp_path / "broken.npz", **parts)
+    with pytest.raises(InvalidModelError, match="do not fit together"):
+        ravine.load(tmp_path / "broken.npz")
+
+
+def test_functions_cannot_be_saved(tmp_path):
+    model = MinimumDensity(2, kernel=lambda A, B: rbf_kernel(A, B)).fit(IRIS)
+    with pytest.raises(InvalidInputError, match="is a function cannot be saved"):
+        ravine.save(model, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_needs_columns_is_refused_with_a_sentence():
+    model = MinimumDensity(2, kernel="rbf").fit(IRIS)
+    with pytest.raises(RavineError, match="has no SQL"):
+        model.tree_.export_sql("iris")
+    for ask in (
+        ravine.explain,
+        ravine.report,
+        lambda m, X: m.tree_.simplify(X),
+        lambda m, X: m.tree_.predict(X),
+    ):
+        with pytest.raises(InvalidInputError, match="feature space of a kernel"):
+            ask(model, IRIS)
+    plain = MinimumDensity(2).fit(IRIS)
+    with pytest.raises(InvalidInputError, match="without a kernel"):
+        plain.tree_.resplit(0, model, IRIS)
+    assert "component" in model.tree_.export_text()
+
+
+def test_a_pursuit_in_the_feature_space_is_drawn():
+    pytest.importorskip("matplotlib").use("Agg")
+    from ravine.view import plot
+    from ravine.view.node import pursuit_path
+
+    model = MinimumDensity(2, kernel="rbf").fit(WINE)
+    steps = pursuit_path(model, WINE)
+    assert len(steps) > 2
+    assert steps[-1].direction.shape == (model.feature_map_.n_components,)
+    for draw in (plot.density, plot.path, plot.split, plot.tree):
+        assert draw(model, WINE) is not None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "params", "message"),
+    [
+        ("gauss", None, "kernel has to be None, a function or one of .*'rbf'"),
+        (
+            "rbf",
+            {"degree": 2},
+            "for kernel='rbf' may hold 'gamma', 'n_components', 'landmarks', got 'degree'",
+        ),
+        ("rbf", {"gamma": -1.0}, "gamma has to be a number above 0"),
+        ("rbf", {"gamma": "scale"}, "gamma has to be a number above 0"),
+        ("rbf", {"n_components": 0}, "n_components"),
+        ("rbf", {"n_components": 1.5}, "n_components"),
+        ("rbf", {"landmarks": 1}, "landmarks"),
+        ("rbf", [1], "kernel_params has to be a dict"),
+        ("diffusion", {"gamma": 1.0}, "may hold 'n_neighbors', 'diffusion_time'"),
+        ("diffusion", {"n_components": 0.5}, "whole number"),
+        ("precomputed", None, r"square matrix k\(row, row\), got shape \(150, 4\)"),
+        (lambda A, B: np.ones(3), None, r"has to return an array of shape \(150, 150\).*got shape \(3,\)"),
+    ],
+)
+def test_bad_kernels_are_one_clear_error(kernel, params, message):
+    with pytest.raises(InvalidInputError, match=message):
+        MinimumDensity(2, kernel=kernel, kernel_params=params).fit(IRIS)
