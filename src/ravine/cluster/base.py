@@ -179,23 +179,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self
 
     def _rows(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
-        """Check the rows without reading them all: NaN and infinity are found in the first pass."""
-        if isinstance(X, FileMatrix):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return ArrayBlocks(X, check_weights(sample_weight, len(X)), effective_n_jobs(self.n_jobs))
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return ArrayBlocks(X, check_weights(sample_weight, X.shape[0]), effective_n_jobs(self.n_jobs))
+        return rows_of(self, X, sample_weight, reset=reset)
 
     def _watch(self, progress: Progress) -> None:
         if self.verbose:
@@ -259,3 +243,24 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         # scikit-learn's check of sparse input reads these where there is a predict_proba, also of a clusterer
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+def rows_of(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
+    """Check an estimator's rows without reading them all: NaN and infinity are found in the first pass."""
+    n_jobs = effective_n_jobs(estimator.n_jobs)
+    if isinstance(X, FileMatrix):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return ArrayBlocks(X, check_weights(sample_weight, len(X)), n_jobs)
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype="numeric",
+        ensure_all_finite=False,
+        ensure_min_samples=2 if reset else 1,
+    )
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return ArrayBlocks(X, check_weights(sample_weight, X.shape[0]), n_jobs)
