@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from ravine._validate import (
     FloatArray,
@@ -28,9 +28,10 @@ from ravine.cluster.base import rows_of
 from ravine.data.blocks import ArrayBlocks, drive, one_blas_thread
 from ravine.data.frame import Frame, frame_of
 from ravine.split.hyperplane import Hyperplane, Split
-from ravine.split.labelled import Labels, LabelledSplitter, group, labelled_density
+from ravine.split.labelled import LabelledSplitter, Labels, group, labelled_density
+from ravine.tree.tree import NOT_FINITE
 
-UNLABELLED = -1  # the rank of a class that is not known
+UNLABELLED = -1  # the label, and the rank, of a class that is not known
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,17 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     .. math:: \min_{v, b} \hat I(v, b) + \frac{L}{\eta}\max\{0, |b - \mu_v| - \alpha\sigma_v\}^2
               + \gamma \sum_{i \le l} \max\{0, -y_i (v \cdot x_i - b)\}^2
 
-    found by projection pursuit from two principal directions and from a linear support vector machine on the
-    labelled rows. First gamma is small while the interval of width alpha grows, so that the density says where
-    to look; then gamma grows, until the labels have the last word.
+    found by projection pursuit from two principal directions and from a linear support vector machine on
+    the labelled rows. First gamma is small while the interval of width alpha grows, so that the density says
+    where to look; then gamma grows, until the labels have the last word.
 
     Parameters
     ----------
-    multi_class : {"tree", "one-vs-one"}, default "tree"
-        How more than two classes are told apart. "tree": one hyperplane parts the classes into two groups,
-        those that the density allows to be parted best, and so on in each group; the rows on one side of a
-        hyperplane are all that the next one sees. "one-vs-one": a hyperplane for each pair of classes (seen by
-        the rows that a linear support vector machine takes for one of the two), which then vote.
+    multi_class : {"one-vs-one", "tree"}, default "one-vs-one"
+        How more than two classes are told apart. "one-vs-one": by a hyperplane for each pair of classes (with
+        the density of the rows that a linear support vector machine takes for one of the two), which then
+        vote. "tree": one hyperplane parts the classes into two groups, those that the density allows to be
+        parted best, and so on in each group; fewer hyperplanes, and mostly a larger error.
     gammas : sequence of float, default (0.1, 1, 10, 100)
         The weights of the labels, in the order of their use, for columns of unit variance.
     bandwidth_factor : float, default 1.0
@@ -101,8 +102,8 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     Notes
     -----
-    Cost: for each boundary that of a split of `MinimumDensity`; a pass over the rows for each evaluation up to
-    32 000 rows, a few passes above. The labelled rows are held in memory, the others are not copied.
+    Cost: for each boundary that of a split of `MinimumDensity`; a pass over the rows for each evaluation up
+    to 32 000 rows, a few passes above. The labelled rows are held in memory, the others are not copied.
 
     References
     ----------
@@ -129,7 +130,7 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def __init__(
         self,
         *,
-        multi_class: str = "tree",
+        multi_class: str = "one-vs-one",
         gammas: Sequence[float] = (0.1, 1.0, 10.0, 100.0),
         bandwidth_factor: float = 1.0,
         alpha_max: float = 0.9,
@@ -157,12 +158,11 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Parameters
         ----------
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows, labelled and not; never written to, and not copied unless they have to be made an array.
+            The rows, labelled and not; never written to, only the labelled ones are copied.
         y : array of shape (n_rows,)
             Their classes, whole numbers or strings; -1 (among strings also "-1") for a row that has no label.
         sample_weight : array of shape (n_rows,), optional
-            A weight of k counts as k copies of the row; a row of weight 0 is only labelled, and its own label,
-            if it has one, is not looked at.
+            A weight of k counts as k copies of the row; of a row of weight 0 not even the label counts.
         """
         rows = rows_of(self, X, sample_weight, reset=True)
         given, known = check_labels(y, rows.shape[0])
@@ -171,7 +171,8 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.classes_ = check_classes(given, known, counted)
         ranks = np.full(rows.shape[0], UNLABELLED)
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
-        fitting = _Fitting(self, rows, ranks, weights, make_rng(self.random_state or 0))
+        rng = make_rng(0 if self.random_state is None else self.random_state)
+        fitting = _Fitting(self, rows, ranks, weights, rng)
         with one_blas_thread():
             self.boundaries_ = list(fitting.boundaries())
         splits = [between.split for between in self.boundaries_]
@@ -179,8 +180,7 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.intercept_ = np.array([_plane(split).intercept for split in splits])
         self.n_iter_ = max(1, sum(split.n_iter for split in splits))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
-        found = self.classes_[self._ranks(self._scores(rows))]
-        self.transduction_ = found
+        self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
         self.transduction_[counted] = self.classes_[ranks[counted]]
         if fitting.frame.constant.any():
             warnings.warn(
@@ -194,14 +194,14 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of every row; one pass a boundary."""
         check_is_fitted(self)
-        return np.asarray(self.classes_[self._ranks(self._scores(rows_of(self, X)))])
+        return np.asarray(self.classes_[np.argmax(self._scores(rows_of(self, X)), axis=1)])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each class.
 
         For two classes, the signed distance to the boundary, positive for the second. For more, an array
-        (n_rows, n_classes) that is largest at `predict(X)`: for a tree the least signed distance on the way to
-        each class; for one against one the votes, with the distances as fractions that part ties.
+        (n_rows, n_classes) that is largest at `predict(X)`: for one against one the votes, with the distances
+        as fractions that part ties; for a tree the least signed distance on the way to each class.
         """
         check_is_fitted(self)
         scores = self._scores(rows_of(self, X))
@@ -220,7 +220,11 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def _scores(self, rows: ArrayBlocks) -> FloatArray:
         """Return one score a row and class, as `decision_function` tells."""
         distances = np.array([between.split.boundary.signed_distance(rows) for between in self.boundaries_])
-        if len(self.boundaries_) == len(self.classes_) - 1:
+        if not np.isfinite(distances).all():
+            raise InvalidInputError(NOT_FINITE)
+        if (
+            len(self.boundaries_) == len(self.classes_) - 1
+        ):  # a tree; two classes are one, too
             return self._least_on_the_way(distances)
         return self._votes(distances)
 
@@ -242,9 +246,6 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             sums[:, a] -= distance
             sums[:, b] += distance
         return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
-
-    def _ranks(self, scores: FloatArray) -> IntArray:
-        return np.asarray(np.argmax(scores, axis=1))
 
     def _splitter(self, labels: Labels) -> LabelledSplitter:
         """Check the parameters and return the search for one boundary."""
@@ -351,7 +352,7 @@ class _Fitting:
         from sklearn.svm import LinearSVC
 
         frame = self.frame
-        machine = LinearSVC(dual=False, C=1.0)
+        machine = LinearSVC(dual=False, C=1.0, tol=1e-10)
         framed = (self.labelled - frame.mean) * frame.inverse_scale
         machine.fit(framed, self.ranks[self.known], sample_weight=self.weights[self.known])
         weights = frame.weights(machine.coef_)
@@ -374,12 +375,18 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
         raise InvalidInputError(
             f"y has {len(given)} labels for {n_rows} rows; give one a row, -1 for unknown"
         )
-    if given.dtype.kind in "OUS":
-        known = np.array([str(label) != "-1" for label in given], dtype=bool)
-    else:
-        check_classification_targets(given)
-        known = given != -1
-    return given, known
+    if given.dtype.kind not in "OUS":
+        assert_all_finite(given, input_name="y")
+        return given, given != UNLABELLED
+    known = np.array([str(label) != str(UNLABELLED) for label in given], dtype=bool)
+    kinds = {isinstance(label, str) for label in given[known]}
+    if len(kinds) > 1:
+        raise InvalidInputError("y mixes strings and numbers; name all classes in one way, -1 for unknown")
+    labels = np.array(given[known].tolist())
+    assert_all_finite(labels, input_name="y")
+    typed = np.full(n_rows, labels[0] if len(labels) else UNLABELLED, dtype=labels.dtype)
+    typed[known] = labels
+    return typed, known
 
 
 def check_classes(

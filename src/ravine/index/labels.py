@@ -19,7 +19,7 @@ STEPS = 60  # of Newton or of halving: what is left of a bracket is beyond round
 
 @runtime_checkable
 class CurveIndex(Protocol):
-    """An index that is the least of a curve f over the cut, and lets others add to f before that is sought."""
+    """An index that is the least of a curve f over the cut, and lets others add to f before."""
 
     def curve(self, profile: Profile, cuts: FloatArray) -> FloatArray:
         """Return log f at every cut."""
@@ -147,7 +147,7 @@ class LabelledIndex:
 def _least(index: CurveIndex, penalty: Penalty, profile: Profile, step: float) -> IndexValue:
     """Minimise log(f + P) over the cut.
 
-    Both the penalty of the interval and P are convex, so the least lies between the interval and the lowest P.
+    Both the penalty of the interval and P are convex: the least lies between the interval and the lowest P.
     """
     half, lowest = index.reach(profile), penalty.lowest()
     low, high = min(-half, lowest), max(half, lowest)
@@ -196,6 +196,6 @@ def _settle(
         new = cut - first / second if second > 0 else np.inf
         new = new if left < new < right else left / 2 + right / 2
         cut, moved = float(new), abs(new - cut)
-        if moved <= 1e-10 * width:
+        if moved <= 1e-14 * width:
             break
     return cut

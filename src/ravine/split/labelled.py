@@ -70,8 +70,8 @@ class LabelledFamily:
 class LabelledSplitter(ProjectionSplitter):
     """Pursues an index with labels; rows of side 1 are to come out on the right.
 
-    The starts are principal directions and the normal of a linear support vector machine on the labelled rows,
-    each with the sign that has the lower value; the end with the lowest value is kept.
+    The starts are principal directions and the normal of a linear support vector machine on the labelled
+    rows, each with the sign that has the lower value; the end with the lowest value is kept.
     """
 
     family: LabelledFamily
@@ -116,7 +116,7 @@ def support_normal(framed: FloatArray, labels: Labels) -> FloatArray:
     """Return the normal of a linear support vector machine on the labelled rows of a frame."""
     from sklearn.svm import LinearSVC
 
-    machine = LinearSVC(dual=False, C=1.0).fit(framed, labels.sides, sample_weight=labels.weights)
+    machine = LinearSVC(dual=False, C=1.0, tol=1e-10).fit(framed, labels.sides, sample_weight=labels.weights)
     return np.asarray(machine.coef_[0], dtype=np.float64)
 
 
