@@ -222,9 +222,7 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         distances = np.array([between.split.boundary.signed_distance(rows) for between in self.boundaries_])
         if not np.isfinite(distances).all():
             raise InvalidInputError(NOT_FINITE)
-        if (
-            len(self.boundaries_) == len(self.classes_) - 1
-        ):  # a tree; two classes are one, too
+        if len(self.boundaries_) == len(self.classes_) - 1:  # a tree; two classes are one, too
             return self._least_on_the_way(distances)
         return self._votes(distances)
 

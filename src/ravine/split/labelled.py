@@ -17,7 +17,9 @@ from ravine.index.base import ProjectionIndex
 from ravine.index.labels import LabelledIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, project
 from ravine.split.hyperplane import Hyperplane, Split
-from ravine.split.projection import EXACT, IndexFamily, MinimumDensityFamily, ProjectionSplitter
+from ravine.split.projection import EXACT, PROGRESS, IndexFamily, MinimumDensityFamily, ProjectionSplitter
+
+ALPHAS = 5  # widths of the interval, on the way to the largest
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class LabelledSplitter(ProjectionSplitter):
         values = np.array([look.value for look in looks]).reshape(2, -1)
         signed = np.where((values[0] <= values[1])[:, None], starts, -starts)
         ends = yield from together([self._pursue(view, start, indices) for start in signed])
-        return ends[int(np.argmin([end.point.value for end in ends]))]
+        reached = np.array([end.point.value for end in ends])
+        return ends[int(np.argmax(reached <= reached.min() + PROGRESS))]  # the first of those that tie
 
     def _finish(self, view: View, best: Pursued, least: float, pivot: FloatArray) -> Asker[Split | None]:
         """Measure the winner again with fine bins; its sign is the labels' own."""
@@ -132,7 +135,7 @@ def labelled_density(
     max_iter: int,
 ) -> LabelledSplitter:
     """Return the splitter for minimum density with labels."""
-    density = MinimumDensityFamily(bandwidth_factor, alpha_max)
+    density = MinimumDensityFamily(bandwidth_factor, alpha_max, n_alphas=ALPHAS)
     return LabelledSplitter(
         family=LabelledFamily(density, labels, gammas),
         standardize=standardize,
