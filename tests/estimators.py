@@ -1,4 +1,4 @@
-"""Every public estimator, found by itself, and its ways that differ in kind: tests for one hold for all."""
+"""Every public clusterer, found by itself, and its ways that differ in kind: tests for one hold for all."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ import ravine
 ESTIMATORS = {
     name: getattr(ravine, name)
     for name in ravine.__all__
-    if isinstance(getattr(ravine, name), type) and hasattr(getattr(ravine, name), "fit")
+    if isinstance(getattr(ravine, name), type) and hasattr(getattr(ravine, name), "fit_predict")
 }
 ESTIMATORS |= {
     "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),

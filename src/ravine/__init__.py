@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ravine._validate import InvalidInputError, InvalidModelError, RavineError
+    from ravine.classify import MinimumDensityClassifier
     from ravine.cluster.maximin_separation import MaximinSeparation
     from ravine.cluster.maximum_margin import MaximumMargin
     from ravine.cluster.minimum_density import MinimumDensity
@@ -31,6 +32,7 @@ _HOMES = {
     "MaximinSeparation": "ravine.cluster.maximin_separation",
     "MaximumMargin": "ravine.cluster.maximum_margin",
     "MinimumDensity": "ravine.cluster.minimum_density",
+    "MinimumDensityClassifier": "ravine.classify",
     "PrincipalDirection": "ravine.cluster.principal_direction",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine._validate",
@@ -52,6 +54,7 @@ __all__ = [
     "MaximinSeparation",
     "MaximumMargin",
     "MinimumDensity",
+    "MinimumDensityClassifier",
     "PrincipalDirection",
     "Progress",
     "RavineError",

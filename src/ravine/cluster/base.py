@@ -204,7 +204,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         NaN and infinity are found in the first pass.
         """
-        X = self._checked_objects(X, reset) if callable(self.kernel) else self._checked_numbers(X, reset)
+        X = self._checked_objects(X, reset) if callable(self.kernel) else checked_numbers(self, X, reset)
         weights = check_weights(sample_weight, length(X))
         n_jobs = effective_n_jobs(self.n_jobs)
         with one_blas_thread():
@@ -227,24 +227,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 X, weights, given, standardize=standardize, n_clusters=n_clusters, rng=rng
             )
         return fit_kernel_map(X, weights, self.kernel, given, standardize=standardize, rng=rng)
-
-    def _checked_numbers(self, X: Any, reset: bool) -> Any:
-        if isinstance(X, FileMatrix):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
 
     def _checked_objects(self, X: Any, reset: bool) -> Any:
         """Return rows that only the user's kernel understands: strings, records, a data frame."""
@@ -321,3 +303,29 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         # scikit-learn's check of sparse input reads these where there is a predict_proba, also of a clusterer
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+def rows_of(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
+    """Return an estimator's rows, checked, as blocks."""
+    X = checked_numbers(estimator, X, reset)
+    return ArrayBlocks(X, check_weights(sample_weight, X.shape[0]), effective_n_jobs(estimator.n_jobs))
+
+
+def checked_numbers(estimator: Any, X: Any, reset: bool) -> Any:
+    """Check an estimator's rows without reading them all: NaN and infinity are found in the first pass."""
+    if isinstance(X, FileMatrix):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return X
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype="numeric",
+        ensure_all_finite=False,
+        ensure_min_samples=2 if reset else 1,
+    )
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X

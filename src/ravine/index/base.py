@@ -16,13 +16,15 @@ class Profile:
     """Mass on a line: all that an index ever sees of the data.
 
     `points` are sorted and centred (their weighted mean is 0), `mass` is positive. A point is one row, or
-    the exact centre of the rows of one bin.
+    the exact centre of the rows of one bin. `labelled` are the exact places of the rows whose class is known,
+    in their own order, where there are such rows.
     """
 
     points: FloatArray
     mass: FloatArray
     total: float
     std: float
+    labelled: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,9 @@ class IndexValue:
     """What an index says of a profile, to be minimised.
 
     `slope` is the derivative of `value` by the position of each point, all else held fixed, and `d_std`
-    its derivative by the standard deviation of the profile. `valid` says whether the cut is one in the
-    index's own sense; a minimum at the edge of the search interval, say, is not.
+    its derivative by the standard deviation of the profile; `labelled_slope` is that by the place of each
+    labelled row. `valid` says whether the cut is one in the index's own sense; a minimum at the edge of the
+    search interval, say, is not.
     """
 
     value: float
@@ -39,6 +42,7 @@ class IndexValue:
     cut: float
     d_std: float = 0.0
     valid: bool = True
+    labelled_slope: FloatArray | None = None
 
 
 class ProjectionIndex(Protocol):

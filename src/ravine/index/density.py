@@ -63,32 +63,38 @@ class MinimumDensityIndex:
         from ravine.index import density_kernels
 
         slope = np.empty(len(profile.points))
-        half = self.alpha * profile.std
-        value, cut, d_half, valid = density_kernels.minimum(
-            profile.points,
-            profile.mass,
-            profile.total,
-            self.bandwidth,
-            half,
-            self.eta * self.bandwidth,
-            slope,
-        )
+        value, cut, d_half, valid = density_kernels.minimum(*self._about(profile), slope)
         return IndexValue(value, slope, cut, d_std=self.alpha * d_half, valid=valid)
 
     def curve(self, profile: Profile, cuts: FloatArray) -> FloatArray:
         """Return log f, the penalised density, at every cut."""
         from ravine.index import density_kernels
 
-        half = self.alpha * profile.std
-        eta = self.eta * self.bandwidth
-        return np.array(
-            [
-                density_kernels.penalised(
-                    profile.points, profile.mass, profile.total, self.bandwidth, half, eta, b
-                )[0]
-                for b in cuts
-            ]
-        )
+        return np.asarray(density_kernels.curve(*self._about(profile), np.asarray(cuts, dtype=np.float64)))
+
+    def around(self, profile: Profile, cut: float) -> tuple[float, float, float]:
+        """Return log f, f' / f and f'' / f at a cut."""
+        from ravine.index import density_kernels
+
+        value, first, second, _ = density_kernels.penalised(*self._about(profile), cut)
+        return value, first, second
+
+    def slopes(self, profile: Profile, cut: float) -> tuple[FloatArray, float]:
+        """Return the derivatives of log f at a cut by each point and by the standard deviation."""
+        from ravine.index import density_kernels
+
+        slope = np.empty(len(profile.points))
+        d_half = density_kernels.slopes(*self._about(profile), cut, slope)
+        return slope, self.alpha * d_half
+
+    def reach(self, profile: Profile) -> float:
+        """Return how far from the mean a cut may lie without a penalty."""
+        return self.alpha * profile.std
+
+    def _about(self, profile: Profile) -> tuple[FloatArray, FloatArray, float, float, float, float]:
+        """What the sums over the profile are told: its mass, the bandwidth, the interval and its edge."""
+        h = self.bandwidth
+        return profile.points, profile.mass, profile.total, h, self.reach(profile), self.eta * h
 
     def lowest_valley(self, profile: Profile, least: float) -> float | None:
         """Return the lowest local minimum of the density with `least` mass on either side, or None."""

@@ -124,6 +124,15 @@ def penalised(points, mass, total, h, half, eta, b):
 
 
 @jit
+def curve(points, mass, total, h, half, eta, cuts):
+    """Return log f at every cut."""
+    out = np.empty(len(cuts))
+    for k in range(len(cuts)):
+        out[k] = penalised(points, mass, total, h, half, eta, cuts[k])[0]
+    return out
+
+
+@jit
 def coarse_curve(points, mass, total, h, half):
     """Return the log density, up to a constant, at evenly spaced cuts in [-half, half], and their spacing."""
     m = max(5, math.ceil(8.0 * half / h) + 1)
@@ -171,14 +180,22 @@ def minimum(points, mass, total, h, half, eta, slope):
     density itself. A cut at the edge of the interval is none, unless the foot of the valley is at hand.
     """
     b = lowest_cut(points, mass, total, h, half, eta)
-    value, _, d2, share = penalised(points, mass, total, h, half, eta, b)
-    fill_slope(points, mass, h, b, share, slope)
+    value, _, d2, _ = penalised(points, mass, total, h, half, eta, b)
+    d_half = slopes(points, mass, total, h, half, eta, b, slope)
     excess = penalty(b, half, eta, h)[0]
     if excess == 0.0:
         return value, b, 0.0, d2 > 0.0
-    d_half = -(1.0 - share) * 2.0 / abs(excess)
     reachable, foot = slide(points, mass, total, h, eta, b, h / 8.0 if excess > 0.0 else -h / 8.0)
     return value, foot, d_half, reachable
+
+
+@jit
+def slopes(points, mass, total, h, half, eta, b, slope):
+    """Fill `slope` with the derivative of log f(b) by each point; return that by `half`."""
+    share = penalised(points, mass, total, h, half, eta, b)[3]
+    fill_slope(points, mass, h, b, share, slope)
+    excess = penalty(b, half, eta, h)[0]
+    return 0.0 if excess == 0.0 else -(1.0 - share) * 2.0 / abs(excess)
 
 
 @jit

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -26,10 +26,20 @@ MOST_ROW_SUMS = 1 << 17  # up to here, bins keep the sums of their rows and one 
 
 @dataclass(frozen=True)
 class View:
-    """How one set of rows is looked at: its frame, and the greatest standard deviation of a direction."""
+    """How one set of rows is looked at: its frame, and the greatest standard deviation of a direction.
+
+    `labelled` are the raw rows whose class is known, held in memory, where an index is to know of them.
+    """
 
     frame: Frame
     widest: float
+    labelled: FloatArray | None = None
+
+    @cached_property
+    def framed(self) -> FloatArray:
+        """The labelled rows in the frame."""
+        assert self.labelled is not None
+        return (self.labelled - self.frame.mean) * self.frame.inverse_scale
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,8 @@ def project(view: View, width: float, direction: FloatArray) -> Asker[Seen]:
     full = np.flatnonzero(mass)
     points, weight = moment[full] / mass[full], mass[full]
     std = math.sqrt(weight @ points**2 / frame.total)
-    profile = Profile(points, weight, frame.total, std)
+    labelled = None if view.labelled is None else view.framed @ direction
+    profile = Profile(points, weight, frame.total, std, labelled)
     return Seen(direction, grid, full, profile, rows if with_rows else None)
 
 
@@ -124,6 +135,8 @@ def judge(view: View, index: ProjectionIndex, seen: Seen) -> Asker[Evaluated]:
         assert seen.grid is not None
         (((total,),),) = yield [SlopeSum(frame, v, seen.grid, slope)]
     gradient = total * frame.inverse_scale
+    if said.labelled_slope is not None:
+        gradient = gradient + said.labelled_slope @ view.framed
     return Evaluated(seen, said, gradient - (gradient @ v) * v)
 
 

@@ -116,7 +116,7 @@ class ProjectionSplitter:
                     sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
                     best = drive(
                         sample,
-                        self._continue(View(sample_frame, view.widest), best, SAMPLE_EVALUATIONS),
+                        self._continue(replace(view, frame=sample_frame), best, SAMPLE_EVALUATIONS),
                     )
             view = replace(view, frame=frame)
             if best is not None:

@@ -25,7 +25,8 @@ NOT_FINITE = (
 )
 MAPPED = (
     "this tree cuts in the feature space of a kernel, where the columns are components of a map: ask "
-    "the model itself to predict; explanations, reports, simpler splits and new ones need a model without a kernel"
+    "the model itself to predict; explanations, reports, simpler splits and new ones need a model without "
+    "a kernel"
 )
 
 

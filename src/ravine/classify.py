@@ -1,0 +1,407 @@
+"""Semi-supervised classification: hyperplanes of low density that keep the labelled rows on their sides."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+
+from ravine._validate import (
+    FloatArray,
+    IntArray,
+    InvalidInputError,
+    check_choice,
+    check_int,
+    check_real,
+    make_rng,
+)
+from ravine.cluster.base import rows_of
+from ravine.data.blocks import ArrayBlocks, drive, one_blas_thread
+from ravine.data.frame import Frame, frame_of
+from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.labelled import LabelledSplitter, Labels, group, labelled_density
+from ravine.tree.tree import NOT_FINITE
+
+UNLABELLED = -1  # the label, and the rank, of a class that is not known
+
+
+@dataclass(frozen=True)
+class Between:
+    """A hyperplane between two sets of classes, told by their ranks; `right` lie on its right side."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    split: Split
+
+
+class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Semi-supervised classification with minimum density hyperplanes (MDP2).
+
+    The boundary between two classes is the hyperplane on which the density of all rows, labelled or not, is
+    lowest, among those near their middle, with a penalty for labelled rows on the wrong side:
+
+    .. math:: \min_{v, b} \hat I(v, b) + \frac{L}{\eta}\max\{0, |b - \mu_v| - \alpha\sigma_v\}^2
+              + \gamma \sum_{i \le l} \max\{0, -y_i (v \cdot x_i - b)\}^2
+
+    found by projection pursuit from two principal directions and from a linear support vector machine on
+    the labelled rows. First gamma is small while the interval of width alpha grows, so that the density says
+    where to look; then gamma grows, until the labels have the last word.
+
+    Parameters
+    ----------
+    multi_class : {"one-vs-one", "tree"}, default "one-vs-one"
+        How more than two classes are told apart. "one-vs-one": by a hyperplane for each pair of classes (with
+        the density of the rows that a linear support vector machine takes for one of the two), which then
+        vote. "tree": one hyperplane parts the classes into two groups, those that the density allows to be
+        parted best, and so on in each group; fewer hyperplanes, and mostly a larger error.
+    gammas : sequence of float, default (0.1, 1, 10, 100)
+        The weights of the labels, in the order of their use, for columns of unit variance.
+    bandwidth_factor : float, default 1.0
+        Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first principal
+        component.
+    alpha_max : float, default 0.9
+        Cuts lie within this many standard deviations of the mean, unless the labels pull them out.
+    n_init : int, default 2
+        How many principal directions to start from, beside the support vector machine.
+    standardize : bool, default True
+        Scale every column to unit variance (implicitly: nothing is copied).
+    max_iter : int, default 15
+        Evaluations for each step of alpha and gamma.
+    tol : float, default 0.02
+        A pursuit ends when the gradient, relative to the density, is at most this.
+    random_state : int, Generator or None
+        Draws samples (above 32 000 rows). None is a fixed seed: the same data give the same boundary.
+    n_jobs : int, optional
+        Threads; the result has the same bits for any number.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes of the labelled rows, sorted.
+    transduction_ : ndarray of shape (n_rows,)
+        The class of every training row: the given one, or the one that was found.
+    boundaries_ : list of Between
+        The hyperplanes, and which classes each of them parts.
+    coef_, intercept_ : ndarrays of shape (n_boundaries, n_features) and (n_boundaries,)
+        The same in the units of the data.
+    n_iter_ : int
+        The steps of the pursuits that won.
+    n_passes_ : float
+        How often the data were read: rows read, over the rows that there are.
+    n_features_in_, feature_names_in_
+        The columns seen in `fit`.
+
+    Notes
+    -----
+    Cost: for each boundary that of a split of `MinimumDensity`; a pass over the rows for each evaluation up
+    to 32 000 rows, a few passes above. The labelled rows are held in memory, the others are not copied.
+
+    References
+    ----------
+    Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ravine import MinimumDensityClassifier
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> known = np.full(len(y), -1)
+    >>> known[::60] = y[::60]
+    >>> model = MinimumDensityClassifier().fit(X, known)
+    >>> int((known >= 0).sum()), bool((model.transduction_ == y).mean() > 0.9)
+    (10, True)
+    """
+
+    classes_: npt.NDArray[Any]
+    transduction_: npt.NDArray[Any]
+    boundaries_: list[Between]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        multi_class: str = "one-vs-one",
+        gammas: Sequence[float] = (0.1, 1.0, 10.0, 100.0),
+        bandwidth_factor: float = 1.0,
+        alpha_max: float = 0.9,
+        n_init: int = 2,
+        standardize: bool = True,
+        max_iter: int = 15,
+        tol: float = 0.02,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.multi_class = multi_class
+        self.gammas = gammas
+        self.bandwidth_factor = bandwidth_factor
+        self.alpha_max = alpha_max
+        self.n_init = n_init
+        self.standardize = standardize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the boundaries.
+
+        Parameters
+        ----------
+        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+            The rows, labelled and not; never written to, only the labelled ones are copied.
+        y : array of shape (n_rows,)
+            Their classes, whole numbers or strings; -1 (among strings also "-1") for a row that has no label.
+        sample_weight : array of shape (n_rows,), optional
+            A weight of k counts as k copies of the row; of a row of weight 0 not even the label counts.
+        """
+        rows = rows_of(self, X, sample_weight, reset=True)
+        given, known = check_labels(y, rows.shape[0])
+        weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
+        counted = known & (weights > 0)
+        self.classes_ = check_classes(given, known, counted)
+        ranks = np.full(rows.shape[0], UNLABELLED)
+        ranks[counted] = np.searchsorted(self.classes_, given[counted])
+        rng = make_rng(0 if self.random_state is None else self.random_state)
+        fitting = _Fitting(self, rows, ranks, weights, rng)
+        with one_blas_thread():
+            self.boundaries_ = list(fitting.boundaries())
+        splits = [between.split for between in self.boundaries_]
+        self.coef_ = np.array([split.boundary.weights for split in splits])
+        self.intercept_ = np.array([_plane(split).intercept for split in splits])
+        self.n_iter_ = max(1, sum(split.n_iter for split in splits))
+        self.n_passes_ = rows.reads.rows / rows.shape[0]
+        self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
+        self.transduction_[counted] = self.classes_[ranks[counted]]
+        if fitting.frame.constant.any():
+            warnings.warn(
+                f"{int(fitting.frame.constant.sum())} of {len(fitting.frame.constant)} columns are constant "
+                "and were ignored",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of every row; one pass a boundary."""
+        check_is_fitted(self)
+        return np.asarray(self.classes_[np.argmax(self._scores(rows_of(self, X)), axis=1)])
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how far every row lies inside each class.
+
+        For two classes, the signed distance to the boundary, positive for the second. For more, an array
+        (n_rows, n_classes) that is largest at `predict(X)`: for one against one the votes, with the distances
+        as fractions that part ties; for a tree the least signed distance on the way to each class.
+        """
+        check_is_fitted(self)
+        scores = self._scores(rows_of(self, X))
+        return scores[:, 1] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return a membership of every row in every class, the largest at `predict(X)`.
+
+        The softmax of `decision_function`: even on a boundary, and close to 1 a few standard deviations off.
+        It tells near from far, and is not calibrated.
+        """
+        check_is_fitted(self)
+        scores = self._scores(rows_of(self, X))
+        return np.asarray(softmax(scores, axis=1))
+
+    def _scores(self, rows: ArrayBlocks) -> FloatArray:
+        """Return one score a row and class, as `decision_function` tells."""
+        distances = np.array([between.split.boundary.signed_distance(rows) for between in self.boundaries_])
+        if not np.isfinite(distances).all():
+            raise InvalidInputError(NOT_FINITE)
+        if len(self.boundaries_) == len(self.classes_) - 1:  # a tree; two classes are one, too
+            return self._least_on_the_way(distances)
+        return self._votes(distances)
+
+    def _least_on_the_way(self, distances: FloatArray) -> FloatArray:
+        scores = np.full((distances.shape[1], len(self.classes_)), np.inf)
+        for between, distance in zip(self.boundaries_, distances, strict=True):
+            for sides, inside in ((between.left, -distance), (between.right, distance)):
+                columns = list(sides)
+                scores[:, columns] = np.minimum(scores[:, columns], inside[:, None])
+        return scores
+
+    def _votes(self, distances: FloatArray) -> FloatArray:
+        votes = np.zeros((distances.shape[1], len(self.classes_)))
+        sums = np.zeros_like(votes)
+        for between, distance in zip(self.boundaries_, distances, strict=True):
+            (a,), (b,) = between.left, between.right
+            votes[:, a] += distance <= 0
+            votes[:, b] += distance > 0
+            sums[:, a] -= distance
+            sums[:, b] += distance
+        return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
+
+    def _splitter(self, labels: Labels) -> LabelledSplitter:
+        """Check the parameters and return the search for one boundary."""
+        gammas = [check_real("gammas", gamma, 0) for gamma in np.atleast_1d(self.gammas).tolist()]
+        if not gammas:
+            raise InvalidInputError("gammas is empty; give at least one weight for the labels")
+        return labelled_density(
+            labels,
+            gammas=gammas,
+            bandwidth_factor=check_real("bandwidth_factor", self.bandwidth_factor, 0),
+            alpha_max=check_real("alpha_max", self.alpha_max, 0),
+            n_init=check_int("n_init", self.n_init, 1),
+            standardize=bool(self.standardize),
+            tol=check_real("tol", self.tol, 0, open_low=False),
+            max_iter=check_int("max_iter", self.max_iter, 0),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _Fitting:
+    """One fit: all rows, the ranks of their classes (-1 where unknown), and the frame of all."""
+
+    def __init__(
+        self,
+        model: MinimumDensityClassifier,
+        rows: ArrayBlocks,
+        ranks: IntArray,
+        weights: FloatArray,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model, self.rows, self.ranks, self.weights, self.rng = model, rows, ranks, weights, rng
+        self.n_classes = int(ranks.max()) + 1
+        self.known = np.flatnonzero(ranks != UNLABELLED)
+        self.labelled = rows.select(self.known).map(lambda block: block.dense())
+        self.frame: Frame = drive(rows, frame_of(rows, None, bool(model.standardize)))
+        if not (self.frame.inverse_scale > 0).any():
+            raise InvalidInputError("all rows of X are the same: nothing tells the classes apart")
+
+    def boundaries(self) -> Iterator[Between]:
+        """Yield the boundaries of the scheme that was asked for."""
+        everything = np.arange(self.rows.shape[0])
+        scheme = check_choice("multi_class", self.model.multi_class, ("tree", "one-vs-one"))
+        if scheme == "tree" or self.n_classes == 2:
+            yield from self._tree(everything, tuple(range(self.n_classes)))
+            return
+        guesses = self._guesses()
+        for a, b in itertools.combinations(range(self.n_classes), 2):
+            yield self._between((a,), (b,), np.flatnonzero((guesses == a) | (guesses == b)))
+
+    def _tree(self, members: IntArray, classes: tuple[int, ...]) -> Iterator[Between]:
+        """Part the classes of these rows into two groups, and so on in each group."""
+        if len(classes) == 1:
+            return
+        left, right = (classes[:1], classes[1:]) if len(classes) == 2 else self._groups(members, classes)
+        between = self._between(left, right, members)
+        yield between
+        on_right = between.split.boundary.signed_distance(self.rows.select(members)) > 0
+        for side, inside in ((left, ~on_right), (right, on_right)):
+            ranks = self.ranks[members]
+            wrong = (ranks != UNLABELLED) & ~np.isin(ranks, side)
+            keep = (inside & ~wrong) | np.isin(ranks, side)
+            yield from self._tree(members[keep], side)
+
+    def _groups(self, members: IntArray, classes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Choose which classes to part from which."""
+        of_these = np.isin(self.ranks[self.known], classes)
+        rows = self.rows.select(members)
+        known = self.known[of_these]
+        found = drive(
+            rows,
+            group(
+                rows,
+                self.frame,
+                Labels(self.labelled[of_these], self.ranks[known].astype(float), self.weights[known]),
+                self.model._splitter,
+                self.rng,
+            ),
+        )
+        right = tuple(sorted(int(c) for c in found))
+        return tuple(c for c in classes if c not in right), right
+
+    def _between(self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray) -> Between:
+        """Find the boundary between two sets of classes, seen by these rows."""
+        of_these = np.isin(self.ranks[self.known], left + right)
+        known = self.known[of_these]
+        sides = np.where(np.isin(self.ranks[known], right), 1.0, -1.0)
+        splitter = self.model._splitter(Labels(self.labelled[of_these], sides, self.weights[known]))
+        rows = self.rows.select(members)
+        _, split = drive(rows, splitter.search(rows, self.frame, 0.0, self.rng))
+        if split is None:
+            names = self.model.classes_
+            raise InvalidInputError(
+                f"the rows of the classes {', '.join(str(names[c]) for c in left + right)} are all the same: "
+                "nothing tells these classes apart"
+            )
+        return Between(left, right, split)
+
+    def _guesses(self) -> IntArray:
+        """Return the class that a linear support vector machine gives to each row, or the known one."""
+        from sklearn.svm import LinearSVC
+
+        frame = self.frame
+        machine = LinearSVC(dual=False, C=1.0, tol=1e-10)
+        framed = (self.labelled - frame.mean) * frame.inverse_scale
+        machine.fit(framed, self.ranks[self.known], sample_weight=self.weights[self.known])
+        weights = frame.weights(machine.coef_)
+        guesses = self.rows.map(
+            lambda block: np.argmax(block.project(frame.mean, weights) + machine.intercept_[:, None], axis=0)
+        )
+        guesses[self.known] = self.ranks[self.known]
+        return np.asarray(guesses)
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the labels as an array, and which rows have one."""
+    if y is None:
+        raise InvalidInputError(
+            "MinimumDensityClassifier requires y to be passed, but the target y is None: "
+            "give a class for each row, -1 where it is not known"
+        )
+    given = column_or_1d(y, warn=True)
+    if len(given) != n_rows:
+        raise InvalidInputError(
+            f"y has {len(given)} labels for {n_rows} rows; give one a row, -1 for unknown"
+        )
+    if given.dtype.kind not in "OUS":
+        assert_all_finite(given, input_name="y")
+        return given, given != UNLABELLED
+    known = np.array([str(label) != str(UNLABELLED) for label in given], dtype=bool)
+    kinds = {isinstance(label, str) for label in given[known]}
+    if len(kinds) > 1:
+        raise InvalidInputError("y mixes strings and numbers; name all classes in one way, -1 for unknown")
+    labels = np.array(given[known].tolist())
+    assert_all_finite(labels, input_name="y")
+    typed = np.full(n_rows, labels[0] if len(labels) else UNLABELLED, dtype=labels.dtype)
+    typed[known] = labels
+    return typed, known
+
+
+def check_classes(
+    given: npt.NDArray[Any], known: npt.NDArray[np.bool_], counted: npt.NDArray[np.bool_]
+) -> npt.NDArray[Any]:
+    """Return the classes of the labelled rows that count, if there are two at least."""
+    check_classification_targets(given[known])
+    classes = np.unique(given[counted])
+    if len(classes) < 2:
+        there = "no labelled row" if len(classes) == 0 else f"labelled rows of one class only ({classes[0]})"
+        raise InvalidInputError(
+            f"y has {there}: a boundary needs rows of two classes at least; label some, or find clusters "
+            "without labels with MinimumDensity"
+        )
+    return classes
+
+
+def _plane(split: Split) -> Hyperplane:
+    assert isinstance(split.boundary, Hyperplane)
+    return split.boundary

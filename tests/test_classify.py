@@ -1,0 +1,255 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_blobs
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ravine import InvalidInputError, MinimumDensityClassifier
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import frame_of, principal
+from ravine.index.density import MinimumDensityIndex
+from ravine.index.labels import LabelledIndex
+from ravine.optimise.pursuit import View, evaluate
+from tests.oracles import central_difference, two_blobs
+
+EXPECTED_TO_FAIL = {
+    "check_classifiers_classes": "fits y in {-1, 1}, but -1 is a row without a label; scikit-learn exempts "
+    "its own semi-supervised classes by name",
+}
+SCHEMES = ["one-vs-one", "tree"]
+
+
+@parametrize_with_checks(
+    [MinimumDensityClassifier()], expected_failed_checks=lambda estimator: EXPECTED_TO_FAIL
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def few_labels(y, n_labels, seed=0):
+    """Labels of about as many rows of each class, -1 for all others."""
+    rng = np.random.default_rng(seed)
+    known = np.full(len(y), -1)
+    classes = np.unique(y)
+    for k, c in enumerate(classes):
+        share = n_labels // len(classes) + (k < n_labels % len(classes))
+        drawn = rng.choice(np.flatnonzero(y == c), share, replace=False)
+        known[drawn] = y[drawn]
+    return known
+
+
+def ridge_and_noise(n=300, seed=0):
+    """Two long heaps side by side: the valley between them runs along the widest direction."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return np.column_stack([rng.normal(0, 5, n), rng.normal(0, 0.5, n) + 4.0 * y]), y
+
+
+def test_the_gradient_in_the_space_of_the_rows_is_the_derivative():
+    X, _ = two_blobs(60, d=4, gap=3.0, seed=2)
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, True))
+    widest = float(drive(rows, principal(frame, 1, np.random.default_rng(0))).deviations[0])
+    few = np.arange(0, 60, 4)
+    sides = np.where(np.random.default_rng(1).random(len(few)) < 0.5, -1.0, 1.0)  # of no use, on purpose
+    view = View(frame, widest, X[few])
+    index = LabelledIndex(MinimumDensityIndex(0.5, 0.9), sides, np.ones(len(few)), 0.5, 1.0)
+    v = np.array([0.5, 0.1, -0.7, 0.3])
+    v /= np.linalg.norm(v)
+
+    def value(w):
+        return drive(rows, evaluate(view, index, w / np.linalg.norm(w), fineness=4096)).value
+
+    said = drive(rows, evaluate(view, index, v, fineness=4096))
+    assert (said.index_value.labelled_slope != 0).any()
+    np.testing.assert_allclose(said.gradient, central_difference(value, v, 1e-6), rtol=1e-3, atol=1e-5)
+
+
+def test_two_labels_are_enough_where_the_valley_is_clear():
+    X, y = ridge_and_noise()
+    model = MinimumDensityClassifier().fit(X, few_labels(y, 2))
+    assert (model.transduction_ == y).mean() > 0.98
+    assert (model.predict(X) == y).mean() > 0.98
+
+
+def test_swapped_labels_swap_the_classes():
+    X, y = ridge_and_noise()
+    known = few_labels(y, 4)
+    swapped = np.where(known < 0, -1, 1 - known)
+    one, two = (MinimumDensityClassifier().fit(X, k) for k in (known, swapped))
+    assert (one.predict(X) == 1 - two.predict(X)).all()
+    np.testing.assert_allclose(one.decision_function(X), -two.decision_function(X), atol=1e-6)
+
+
+def test_labels_overrule_the_deepest_valley():
+    """Four heaps on a square: the labels say which of the two valleys is meant."""
+    rng = np.random.default_rng(3)
+    corner = np.arange(400) % 4
+    X = np.column_stack([6.0 * (corner % 2), 4.0 * (corner // 2)]) + rng.normal(size=(400, 2))
+    for y in (corner % 2, corner // 2):
+        model = MinimumDensityClassifier(standardize=False).fit(X, few_labels(y, 8))
+        assert (model.transduction_ == y).mean() > 0.95
+
+
+def test_unlabelled_rows_help_on_real_rows():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    X, y = load_breast_cancer(return_X_y=True)
+    ours, theirs = [], []
+    for seed in range(5):
+        known = few_labels(y, 6, seed)
+        there = known >= 0
+        ours.append((MinimumDensityClassifier().fit(X, known).predict(X) == y).mean())
+        machine = make_pipeline(StandardScaler().fit(X), LinearSVC(dual=False))
+        theirs.append((machine.fit(X[there], y[there]).predict(X) == y).mean())
+    assert np.median(ours) > 0.9
+    assert np.median(ours) > np.median(theirs)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_several_classes(scheme):
+    X, y = load_iris(return_X_y=True)
+    model = MinimumDensityClassifier(multi_class=scheme).fit(X, few_labels(y, 15))
+    assert (model.transduction_ == y).mean() > 0.85
+    assert len(model.boundaries_) == {"one-vs-one": 3, "tree": 2}[scheme]
+    scores, memberships = model.decision_function(X), model.predict_proba(X)
+    assert scores.shape == memberships.shape == (150, 3)
+    for shown in (scores, memberships):
+        assert (model.classes_[shown.argmax(axis=1)] == model.predict(X)).all()
+    np.testing.assert_allclose(memberships.sum(axis=1), 1.0)
+
+
+def test_digits_beat_the_supervised_machine_at_five_labels_a_class():
+    from sklearn.svm import LinearSVC
+
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600], y[:600]
+    known = few_labels(y, 50)
+    there = known >= 0
+    with pytest.warns(UserWarning, match="constant"):
+        model = MinimumDensityClassifier().fit(X, known)
+    machine = LinearSVC(dual=False).fit(X[there], y[there])
+    assert (model.predict(X) == y).mean() > (machine.predict(X) == y).mean()
+
+
+@pytest.mark.parametrize(
+    "name", [lambda k: np.array(["no", "yes"])[k], lambda k: k + 7, lambda k: k + 0.0, lambda k: k > 0]
+)
+def test_labels_may_be_strings_numbers_or_truths(name):
+    X, y = ridge_and_noise()
+    known = few_labels(y, 10)
+    named = np.array([name(k) if k >= 0 else -1 for k in known], dtype=object)
+    model = MinimumDensityClassifier().fit(X, named)
+    assert model.classes_.tolist() == sorted({name(0), name(1)})
+    assert (model.predict(X) == name(y)).mean() > 0.98
+    if isinstance(name(0), str):
+        assert "-1" in (text := named.astype(str))
+        assert (MinimumDensityClassifier().fit(X, text).transduction_ == model.transduction_).all()
+
+
+def test_given_labels_stay_in_the_transduction():
+    X, y = ridge_and_noise()
+    known = few_labels(y, 60)
+    wrong = np.flatnonzero(known >= 0)[:3]
+    known[wrong] = 1 - known[wrong]
+    model = MinimumDensityClassifier().fit(X, known)
+    assert (model.transduction_[known >= 0] == known[known >= 0]).all()
+    assert (model.predict(X)[wrong] == y[wrong]).all()  # three wrong labels do not move the boundary
+
+
+def test_all_rows_labelled():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = MinimumDensityClassifier().fit(X, y)
+    assert (model.predict(X) == y).mean() > 0.95
+
+
+def test_labels_that_no_hyperplane_separates():
+    """Each heap has labels of both classes: the valley is found, and the majority names its sides."""
+    X, y = ridge_and_noise()
+    known = few_labels(y, 80)
+    odd = np.flatnonzero(known >= 0)[::4]
+    known[odd] = 1 - known[odd]
+    assert (MinimumDensityClassifier().fit(X, known).predict(X) == y).mean() > 0.9
+
+
+def test_a_class_without_labels_is_never_predicted():
+    X, y = make_blobs(150, centers=3, random_state=0)
+    known = few_labels(y, 9)
+    known[known == 2] = -1
+    model = MinimumDensityClassifier().fit(X, known)
+    assert model.classes_.tolist() == [0, 1]
+    assert set(model.predict(X)) <= {0, 1}
+
+
+@pytest.mark.parametrize("y", [[-1, -1, -1, -1], [3, -1, -1, 3]])
+def test_fewer_than_two_classes_say_so(y):
+    with pytest.raises(InvalidInputError, match="two classes at least"):
+        MinimumDensityClassifier().fit(np.arange(8.0).reshape(4, 2), y)
+
+
+def test_wrong_labels_and_parameters_say_so():
+    X, y = ridge_and_noise(20)
+    with pytest.raises(InvalidInputError, match="one a row"):
+        MinimumDensityClassifier().fit(X, y[:-1])
+    with pytest.raises(InvalidInputError, match="multi_class"):
+        MinimumDensityClassifier(multi_class="ovr").fit(X, y)
+    with pytest.raises(InvalidInputError, match="gammas"):
+        MinimumDensityClassifier(gammas=()).fit(X, y)
+    with pytest.raises(InvalidInputError, match="all rows of X are the same"):
+        MinimumDensityClassifier().fit(np.ones((20, 2)), y)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_weights_are_copies_and_nothing_is_nothing(scheme):
+    X, y = load_iris(return_X_y=True)
+    known = few_labels(y, 30)
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    model = MinimumDensityClassifier(multi_class=scheme)
+    weighted = model.fit(X, known, sample_weight=weights).predict(X)
+    repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(known, weights)).predict(X)
+    assert (weighted == repeated).all()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_sparse_rows_memory_maps_and_threads_give_the_same_classes(scheme, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    known = few_labels(y, 15)
+    mapped = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    model = MinimumDensityClassifier(multi_class=scheme)
+    expected = model.fit(X, known).transduction_
+    for same in (sparse.csr_array(X), mapped):
+        assert (model.fit(same, known).transduction_ == expected).all()
+    model.set_params(n_jobs=2)
+    assert (model.fit(X, known).transduction_ == expected).all()
+
+
+def test_coefficients_are_the_boundary_in_the_units_of_the_data():
+    X, y = load_iris(return_X_y=True)
+    model = MinimumDensityClassifier().fit(X, np.where(y == 2, -1, y))
+    np.testing.assert_allclose(
+        X @ model.coef_[0] + model.intercept_[0], model.decision_function(X), atol=1e-9
+    )
+
+
+def test_units_of_the_columns_do_not_matter():
+    X, y = load_breast_cancer(return_X_y=True)
+    known = few_labels(y, 10)
+    one = MinimumDensityClassifier().fit(X, known).predict(X)
+    scaled = X * 2.0 ** np.arange(-10, 20)
+    two = MinimumDensityClassifier().fit(scaled, known).predict(scaled)
+    assert (one == two).all()
+    plain = MinimumDensityClassifier(standardize=False)
+    assert (plain.fit(X, known).predict(X) == plain.fit(X * 1024.0, known).predict(X * 1024.0)).all()
+
+
+def test_many_rows_go_through_samples():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 40_000)
+    X = rng.standard_normal((40_000, 3)) + 5.0 * y[:, None] * np.array([0.0, 0.6, 0.8])
+    known = few_labels(y, 4)
+    model = MinimumDensityClassifier().fit(X, known)
+    assert (model.predict(X) == y).mean() > 0.98
+    assert model.n_passes_ < 20
