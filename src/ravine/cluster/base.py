@@ -277,10 +277,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             )
         if isinstance(self.n_clusters, str):
             return
+        finer = " or ".join(
+            name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
+        )
         if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
             warnings.warn(
-                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a valley with "
-                "enough rows on both sides; a smaller bandwidth_factor or min_cluster_size may show one",
+                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
+                f"enough rows on both sides; a smaller {finer} may show one",
                 ConvergenceWarning,
                 stacklevel=3,
             )
