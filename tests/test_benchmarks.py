@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.datasets
-from benchmarks import baselines, datasets, papers, separation
+from benchmarks import baselines, datasets, kernels, papers, separation
 from benchmarks.baselines import IterSVR
 from scipy import sparse
 
@@ -128,3 +128,19 @@ def test_accuracy_matches_clusters_with_classes_in_the_better_way():
     y = np.array([0, 0, 0, 5, 5])
     assert separation.accuracy(y, np.array([1, 1, 1, 0, 0])) == 1.0
     assert separation.accuracy(y, np.array([0, 0, 1, 1, 0])) == 0.6
+
+
+@pytest.mark.parametrize("method", [baselines.kernel_kmeans, baselines.self_tuning_spectral])
+def test_kernel_baselines_find_two_blobs(method, monkeypatch):
+    monkeypatch.setattr(baselines, "FEW", 200)  # so that the rows above follow their neighbours
+    X, y = two_blobs(300, 4, gap=8.0)
+    assert metrics.purity(y, method(X, 2)) > 0.98
+
+
+def test_self_tuning_spectral_clustering_separates_rings():
+    X, y = sklearn.datasets.make_circles(300, noise=0.05, factor=0.4, random_state=0)
+    assert metrics.purity(y, baselines.self_tuning_spectral(X, 2)) == 1.0
+
+
+def test_held_out_labels_are_matched_one_to_one():
+    assert kernels.agreement(np.array([0, 0, 1, 1, 2]), np.array([2, 2, 0, 0, 0])) == pytest.approx(0.8)

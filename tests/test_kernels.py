@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import ravine
 from ravine import InvalidInputError, InvalidModelError, MinimumDensity, RavineError, SpectralConnectivity
+from ravine.data import feature_map as maps
 from tests.estimators import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -105,6 +106,26 @@ def test_a_weight_is_as_many_copies(kernel):
     weighted = MinimumDensity(3, kernel=kernel).fit(WINE, sample_weight=counts)
     copied = MinimumDensity(3, kernel=kernel).fit(np.repeat(WINE, counts, axis=0))
     assert adjusted_rand_score(weighted.labels_, copied.predict(WINE)) == 1.0
+
+
+def test_many_rows_are_mapped_block_by_block_in_few_passes(monkeypatch):
+    monkeypatch.setattr(maps, "HELD_BYTES", 1 << 20)
+    largest = 0
+    mapped = maps.KernelMap.__call__
+
+    def watched(self, rows):
+        nonlocal largest
+        points = mapped(self, rows)
+        largest = max(largest, points.nbytes)
+        return points
+
+    monkeypatch.setattr(maps.KernelMap, "__call__", watched)
+    X = np.concatenate([np.random.default_rng(0).standard_normal((20_000, 3)) + c for c in (0.0, 6.0)])
+    model = MinimumDensity(2, kernel="rbf", kernel_params={"landmarks": 30, "gamma": 0.1}).fit(X)
+    assert adjusted_rand_score(np.repeat([0, 1], 20_000), model.labels_) > 0.99
+    assert model.n_passes_ <= 20
+    assert largest < 40_000 * 30 * 8 / 3  # never all rows at once
+    assert (model.predict(X) == model.labels_).mean() > 0.9999
 
 
 # --- rows that are not vectors ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from ravine.data import feature_map as maps
 from ravine.data.blocks import ArrayBlocks
-from ravine.data.diffusion import diffusion_coordinates, fit_diffusion_map
+from ravine.data.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
 from ravine.data.feature_map import fit_kernel_map, mapped_blocks, rbf_width
 
 WINE = load_wine().data
@@ -154,3 +154,21 @@ def test_a_graph_in_pieces_has_coordinates_that_tell_the_pieces_apart():
         assert np.ptp(points[y == a], axis=0).max() < 1e-5
         for b in range(a):
             assert np.abs(points[y == a][0] - points[y == b][0]).max() > 0.1
+
+
+def test_masses_count_in_the_walk_and_in_the_mean_as_copies_of_a_landmark():
+    rng = np.random.default_rng(0)
+    X, counts = rng.standard_normal((80, 3)), rng.integers(1, 5, 80)
+    near = walk_slowly(X, 8)[1] * 8
+    copy_of = np.repeat(np.arange(80), counts)
+    copied = near[np.ix_(copy_of, copy_of)]
+    walk = (copied + copied.T) / (copied + copied.T).sum(axis=1, keepdims=True)
+    psi = diffusion_coordinates(sparse.csr_array(near), counts.astype(float), 3, 0.0)
+    for column in psi[copy_of].T:
+        stepped = walk @ column
+        value = float(stepped @ column / (column @ column))
+        np.testing.assert_allclose(stepped, value * column, atol=1e-8)
+    scaling = maps.Scaling(np.zeros(3), np.ones(3))
+    found = DiffusionMap(scaling, X, counts.astype(float), psi, 8)(X)
+    mean = copied @ psi[copy_of] / copied.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[copy_of], mean, atol=1e-10)

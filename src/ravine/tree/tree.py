@@ -24,9 +24,9 @@ NOT_FINITE = (
     "with sklearn.impute.SimpleImputer for instance"
 )
 MAPPED = (
-    "this tree cuts in the feature space of a kernel, where the columns are components of a map: ask "
-    "the model itself to predict; explanations, reports, simpler splits and new ones need a model without "
-    "a kernel"
+    "this tree cuts in the feature space of a kernel, where the columns are components of a map: "
+    "ask the model itself to predict; explanations, reports, simpler splits and new ones need a model "
+    "without a kernel"
 )
 
 
