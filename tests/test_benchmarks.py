@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.datasets
-from benchmarks import baselines, datasets, kernels, papers, separation
+from benchmarks import baselines, datasets, kernels, papers, semisupervised, separation
 from benchmarks.baselines import IterSVR
 from scipy import sparse
 
@@ -144,3 +144,28 @@ def test_self_tuning_spectral_clustering_separates_rings():
 
 def test_held_out_labels_are_matched_one_to_one():
     assert kernels.agreement(np.array([0, 0, 1, 1, 2]), np.array([2, 2, 0, 0, 0])) == pytest.approx(0.8)
+
+
+def test_the_laplacian_machine_without_its_graph_is_the_linear_machine():
+    from sklearn.svm import LinearSVC
+
+    X, y = sklearn.datasets.load_breast_cancer(return_X_y=True)
+    X = semisupervised.standardised(X)
+    known = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    there = known != -1
+    C = 1 / (2 * 0.01 * there.sum())
+    machine = LinearSVC(C=C, dual=False, intercept_scaling=100.0, tol=1e-8).fit(X[there], y[there])
+    found = baselines.LapSVM(ridge=0.01, smooth=0.0).fit_predict(X, known)
+    assert (found == machine.predict(X)).mean() > 0.995
+    smoothed = baselines.LapSVM(ridge=0.01, smooth=100.0).fit_predict(X, known)
+    assert (smoothed != found).any()
+
+
+def test_drawn_labels_are_right_and_of_both_classes():
+    y = (np.arange(100) < 5).astype(int)
+    for seed in range(20):
+        partly = semisupervised.draw(y, 5, np.random.default_rng(seed))
+        known = partly != -1
+        assert known.sum() == 5
+        assert (partly[known] == y[known]).all()
+        assert set(partly[known]) == {0, 1}

@@ -1,3 +1,6 @@
+import doctest
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -253,3 +256,10 @@ def test_many_rows_go_through_samples():
     model = MinimumDensityClassifier().fit(X, known)
     assert (model.predict(X) == y).mean() > 0.98
     assert model.n_passes_ < 20
+
+
+def test_the_examples_of_the_page_hold():
+    page = Path(__file__).parent.parent / "docs" / "semi-supervised.md"
+    outcome = doctest.testfile(str(page), module_relative=False)
+    assert outcome.attempted > 10
+    assert outcome.failed == 0
