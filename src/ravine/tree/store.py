@@ -256,6 +256,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if model.feature_map_ is not None:
         map_facts, map_arrays = model.feature_map_.parts()
         arrays |= map_arrays
+        columns = getattr(model, "feature_names_in_", None)
+        map_facts["columns"] = None if columns is None else list(map(str, columns))
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -346,6 +348,9 @@ def _rebuild(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     known_features = n_features if feature_map is None else feature_map.n_components
     _check(len(arrays["pivot"]) in (0, known_features), f"{known_features} features")
     model._restore(tree, n_features, int(meta["n_iter"]), float(meta["n_passes"]), feature_map)
+    if feature_map is not None and meta["map"]["columns"] is not None:
+        model.feature_names_in_ = np.array(list(map(str, meta["map"]["columns"])), dtype=object)
+        _check(len(model.feature_names_in_) == n_features, "a name for every column")
     if meta.get("fill") is not None:
         model.fill_ = np.asarray(meta["fill"], dtype=np.float64)
         _check(model.fill_.shape == (n_features,), "a value to fill in for every feature")
