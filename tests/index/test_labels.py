@@ -27,7 +27,7 @@ def penalty_at(points, sides, strength, cut):
     return sum(c * max(0.0, -y * (t - cut)) ** 2 for t, y, c in zip(points, sides, strength, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("gamma", [0.1, 10.0])
 def test_value_is_phi_ssc_of_the_paper(seed, gamma):
     profile, sides, weights = labelled_profile(seed, offset=seed % 3)
@@ -39,16 +39,15 @@ def test_value_is_phi_ssc_of_the_paper(seed, gamma):
         plain = oracles.penalised(profile.points, profile.mass, h, 0.6, index.eta * h, b)
         return plain + penalty_at(profile.labelled, sides, gamma / unit**3 * weights, b)
 
-    cuts = np.linspace(-4.0, 4.0, 4001)
+    cuts = np.linspace(-4.0, 4.0, 2001)
     lowest = min(f(b) for b in cuts)
     assert np.exp(said.value) == pytest.approx(f(said.cut), rel=1e-9)
     assert lowest * (1 - 1e-3) <= np.exp(said.value) <= lowest * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("gamma", [0.1, 10.0])
+@pytest.mark.parametrize(("seed", "gamma"), [(0, 0.1), (1, 10.0), (2, 1.0)])
 @pytest.mark.parametrize("name", sorted(INDICES))
-def test_slopes_are_the_derivatives_by_every_point_and_every_labelled_row(name, gamma, seed):
+def test_slopes_are_the_derivatives_by_every_point_and_every_labelled_row(name, seed, gamma):
     profile, sides, weights = labelled_profile(seed)
     index = LabelledIndex(INDICES[name](profile), sides, weights, gamma, unit=1.3)
     said = index.evaluate(profile)
