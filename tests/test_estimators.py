@@ -232,15 +232,16 @@ def test_weights_are_repeats(make):
     np.testing.assert_array_equal(np.repeat(one.labels_, counts), two.labels_)
 
 
-@pytest.mark.parametrize("n_jobs", [2, 4, -1])
-def test_the_same_bits_for_any_n_jobs(make, n_jobs):
+def test_the_same_bits_for_any_n_jobs(make):
     X = two_blobs(20_000, 4, gap=4.0)[0]
-    one, many = quiet_fit(make(n_clusters=4), X), quiet_fit(make(n_clusters=4, n_jobs=n_jobs), X)
-    np.testing.assert_array_equal(one.labels_, many.labels_)
-    for a, b in zip(one.tree_.splits, many.tree_.splits, strict=True):
-        if a is not None:
-            np.testing.assert_array_equal(a.boundary.weights, b.boundary.weights)
-            assert a.boundary.cut == b.boundary.cut
+    one = quiet_fit(make(n_clusters=3), X)
+    for n_jobs in (3, -1):
+        many = quiet_fit(make(n_clusters=3, n_jobs=n_jobs), X)
+        np.testing.assert_array_equal(one.labels_, many.labels_)
+        for a, b in zip(one.tree_.splits, many.tree_.splits, strict=True):
+            if a is not None:
+                np.testing.assert_array_equal(a.boundary.weights, b.boundary.weights)
+                assert a.boundary.cut == b.boundary.cut
 
 
 def test_memmap_is_read_in_place(make, tmp_path):
