@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import json
 import os
 import shutil
@@ -17,17 +15,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
 import ravine
-from ravine._validate import IntArray, InvalidInputError, RavineError
+from ravine._validate import IntArray, InvalidInputError
 from ravine.cli import UsageError, methods
-from ravine.data.files import Source, open_source
+from ravine.data.files import open_source
+from ravine.data.source import Source
 from ravine.data.table import Choice, Table, read_for_model, read_table
+from ravine.label_file import check_labels_name, write_labels
+from ravine.voice import Voice
 
-LABEL_FORMATS = {".csv": ",", ".tsv": "\t"}
 OWN_OPTIONS = {  # parameters that have an option of their own, or none
     "n_clusters": "--clusters",
     "random_state": "--seed",
@@ -35,58 +35,6 @@ OWN_OPTIONS = {  # parameters that have an option of their own, or none
     "callback": "nothing",
     "verbose": "nothing",
 }
-
-
-# --- what is said while it works ---
-
-
-class Voice:
-    """Says what goes on, on standard error: a bar on a terminal, plain lines otherwise."""
-
-    def __init__(self, quiet: bool, stream: TextIO) -> None:
-        self.quiet, self.stream = quiet, stream
-        self.on_terminal = stream.isatty()
-        self.bar_is_open = False
-
-    def say(self, text: str) -> None:
-        """Write one line."""
-        self.close()
-        if not self.quiet:
-            print(text, file=self.stream, flush=True)
-
-    def notes(self, texts: Sequence[str]) -> None:
-        """Write what deserves a note."""
-        for text in texts:
-            self.say(f"note: {text}")
-
-    def progress(self, progress: ravine.Progress) -> None:
-        """Tell of one more split."""
-        told = "" if progress.n_clusters >= 2**31 - 1 else f" of {progress.n_clusters}"
-        text = f"{progress.n_leaves}{told} clusters, {progress.seconds:.1f} s"
-        if self.quiet:
-            return
-        if not self.on_terminal:
-            self.say(text)
-            return
-        width = max(10, min(30, shutil.get_terminal_size().columns - 40))
-        done = round(width * progress.n_leaves / progress.n_clusters) if told else progress.n_leaves % width
-        self.stream.write(f"\r[{'#' * done}{'.' * (width - done)}] {text} ")
-        self.stream.flush()
-        self.bar_is_open = True
-
-    def close(self) -> None:
-        """End the bar's line."""
-        if self.bar_is_open:
-            self.stream.write("\n")
-            self.bar_is_open = False
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Make notes of the warnings that come up."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-        self.notes(list(dict.fromkeys(str(w.message) for w in caught)))
 
 
 # --- files in and out ---
@@ -147,58 +95,6 @@ def _check_outputs(arguments: Namespace, *options: str) -> None:
         places[real] = option
 
 
-def _check_labels_name(name: str | None) -> None:
-    if name not in (None, "-") and Path(str(name)).suffix.lower() not in (*LABEL_FORMATS, ".parquet"):
-        raise UsageError(f"--out: labels are written as .csv, .tsv or .parquet, not as {name}")
-
-
-def _write_labels(name: str, table: Table, labels: IntArray) -> None:
-    """Write the id and the cluster of every row, a block at a time."""
-    from ravine.tree.store import atomic_file
-
-    if name == "-":
-        _write_text(sys.stdout.buffer, ",", table, labels)
-        return
-    path = Path(name)
-    with atomic_file(path) as file:
-        if path.suffix.lower() == ".parquet":
-            _write_parquet(file, table, labels)
-        else:
-            _write_text(file, LABEL_FORMATS[path.suffix.lower()], table, labels)
-
-
-def _labelled(table: Table, labels: IntArray) -> Iterator[tuple[list[str], IntArray]]:
-    start = 0
-    for ids in table.ids():
-        yield ids, labels[start : start + len(ids)]
-        start += len(ids)
-
-
-def _write_text(file: BinaryIO, delimiter: str, table: Table, labels: IntArray) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([table.id_name or "row", "cluster"])
-    for ids, part in _labelled(table, labels):
-        writer.writerows(zip(ids, part.tolist(), strict=True))
-    text.flush()
-    text.detach()
-
-
-def _write_parquet(file: BinaryIO, table: Table, labels: IntArray) -> None:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise RavineError('writing Parquet needs pyarrow: pip install "ravine[io]"') from error
-    name = table.id_name or "row"
-    kind = pyarrow.string() if table.id_name else pyarrow.int64()
-    schema = pyarrow.schema([(name, kind), ("cluster", pyarrow.int64())])
-    with parquet.ParquetWriter(file, schema) as writer:
-        for ids, part in _labelled(table, labels):
-            column = ids if table.id_name else [int(i) for i in ids]
-            writer.write_batch(pyarrow.record_batch([pyarrow.array(column, kind), part], schema=schema))
-
-
 # --- fit ---
 
 
@@ -255,7 +151,7 @@ def _classes(table: Table) -> Any:
 def run_fit(arguments: Namespace) -> None:
     """Cluster a file, write what was asked for, and say what was found."""
     _check_outputs(arguments, "out", "model", "report", "sql")
-    _check_labels_name(arguments.out)
+    check_labels_name(arguments.out)
     voice = Voice(arguments.quiet, sys.stderr)
     with _source(arguments) as (source, path):
         table = read_table(source, path, _choice(arguments))
@@ -297,7 +193,7 @@ def _write_fit(arguments: Namespace, model: Any, table: Table, source: str) -> N
     from ravine.tree.store import write_atomically
 
     if arguments.out:
-        _write_labels(arguments.out, table, model.labels_)
+        write_labels(arguments.out, table, model.labels_)
     if arguments.model:
         ravine.save(model, arguments.model)
     if arguments.sql:
@@ -375,14 +271,14 @@ def _read_with(model: Any, arguments: Namespace, source: Source, path: Path) -> 
 def run_predict(arguments: Namespace) -> None:
     """Give the rows of a file the clusters of a model."""
     _check_outputs(arguments, "out")
-    _check_labels_name(arguments.out)
+    check_labels_name(arguments.out)
     model = ravine.load(arguments.model)
     voice = Voice(arguments.quiet, sys.stderr)
     with _source(arguments) as (source, path):
         table = _read_with(model, arguments, source, path)
     voice.notes(table.notes)
     labels = model.tree_.predict(table.values)
-    _write_labels(arguments.out or "-", table, labels)
+    write_labels(arguments.out or "-", table, labels)
     scores = _scores(table, labels)
     if scores:
         voice.say("against the labels: " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items()))

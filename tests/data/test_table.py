@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ravine import InvalidInputError, MinimumDensity, report
-from ravine.data import files, table
+from ravine.data import arrow_files, numpy_files, table, text_files
 from ravine.data.files import open_source
 from ravine.data.on_disk import FileMatrix
 from ravine.data.table import Choice, read_for_model, read_table
@@ -60,7 +60,8 @@ def write(folder, text, name="t.csv", encoding="utf-8"):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_format_gives_the_same_rows(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(files, "BLOCK_ROWS", 50)
+    for module in (text_files, arrow_files, numpy_files):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 50)
     WRITERS[name](FRAME, tmp_path / name)
     found = read(tmp_path / name, id="name", label="kind", one_hot=["colour"])
     assert found.names == ("size", "count", "colour=blue", "colour=red")
@@ -171,7 +172,7 @@ def test_underscores_are_no_numbers(tmp_path):
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_plain_lines_and_others_are_read_alike(tmp_path, monkeypatch, ends):
-    monkeypatch.setattr(files, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(text_files, "BLOCK_ROWS", 3)
     numbers = [0.1, -2e-300, 1e22, 3.0, 7.25, 1 / 3, 4.0, 5.5, 6.0, 8.0, 9.0]
     lines = [f"{x!r},w{i}" for i, x in enumerate(numbers)]
     lines[4] = f" {numbers[4]!r} ,w4"
@@ -219,7 +220,7 @@ def test_json_lines_that_do_not_fit(tmp_path):
     for text, message in (("[1]\n", "no object"), ('{"a": 1}\n{"a": \n', "line 2 is not JSON")):
         with pytest.raises(InvalidInputError, match=message):
             read(write(tmp_path, text, "t.jsonl"))
-    late = '{"a": 1}\n' * files.PEEK_ROWS + json.dumps({"late": 1})
+    late = '{"a": 1}\n' * text_files.PEEK_ROWS + json.dumps({"late": 1})
     with pytest.raises(InvalidInputError, match="has a key 'late'"):
         read(write(tmp_path, late, "t.jsonl"))
 

@@ -17,8 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError
-from ravine.data.files import Matrix, Source, Texts, is_missing
+from ravine.data.numpy_files import Matrix
 from ravine.data.on_disk import FileMatrix
+from ravine.data.source import Source, Texts
+from ravine.data.text_files import is_missing
 
 MEMORY_BYTES = 1 << 27  # tables above this size go to a file
 MOST_VALUES = 50  # of a text column that is one-hot encoded
