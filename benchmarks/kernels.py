@@ -6,7 +6,6 @@ python benchmarks/kernels.py --data DIR
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 import warnings
@@ -19,7 +18,7 @@ if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.datasets import load
-from benchmarks.papers import Row, mean_row, show
+from benchmarks.papers import Row, keep, mean_row, show
 from ravine import MinimumDensity, SpectralConnectivity, metrics
 
 ELEVEN = (
@@ -85,13 +84,7 @@ def main(argv: list[str] | None = None) -> int:
         print(show(rows[-1:]).splitlines()[-1], flush=True)
     rows.append(mean_row("mean", rows))
     print(show(rows))
-    with open(arguments.out, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {key: f"{cell:.4f}" if isinstance(cell, float) else cell for key, cell in row.items()}
-            for row in rows
-        )
+    keep(rows, Path(arguments.out))
     return 0
 
 

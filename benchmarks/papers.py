@@ -359,6 +359,18 @@ def show(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def keep(rows: list[Row], path: Path) -> None:
+    """Write the rows as CSV."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            {key: f"{cell:.4f}" if isinstance(cell, float) else cell for key, cell in row.items()}
+            for row in rows
+        )
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", choices=sorted(RUN), required=True)
@@ -369,14 +381,7 @@ def main(argv: list[str] | None = None) -> int:
     rows = RUN[arguments.table](arguments.data)
     print(show(rows))
     out = Path(arguments.out or Path(__file__).parent / "results" / f"{arguments.table}.csv")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with open(out, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {key: f"{cell:.4f}" if isinstance(cell, float) else cell for key, cell in row.items()}
-            for row in rows
-        )
+    keep(rows, out)
     return 0
 
 

@@ -244,7 +244,7 @@ class SeveralSplitter:
         if min(mass[right].sum(), mass[~right].sum()) < max(least, 1e-300):
             return None
         boundary = NearestCentre(weights, frame.mean, centres, right)
-        direction = boundary._line[0] @ best.directions
+        direction = boundary.line[0] @ best.directions
         if fix_sign(direction) is not direction:
             boundary, direction = replace(boundary, right=~right), -direction
         eigenvalue, bound = _measure(best.index, points, row_weights, rng)

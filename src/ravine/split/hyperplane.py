@@ -72,7 +72,7 @@ class NearestCentre:
     right: npt.NDArray[np.bool_]
 
     @cached_property
-    def _line(self) -> tuple[FloatArray, FloatArray]:
+    def line(self) -> tuple[FloatArray, FloatArray]:
         """The unit vector from the left centres' mean to the right ones', and the middle between them."""
         left, right = self.centres[~self.right].mean(axis=0), self.centres[self.right].mean(axis=0)
         length = float(np.linalg.norm(right - left))
@@ -81,12 +81,12 @@ class NearestCentre:
     @property
     def weights(self) -> FloatArray:
         """The straight way from the left side to the right one, as weights of the raw columns."""
-        return np.asarray(self._line[0] @ self.directions)
+        return np.asarray(self.line[0] @ self.directions)
 
     @property
     def cut(self) -> float:
         """The middle of that way."""
-        return float(self._line[0] @ self._line[1])
+        return float(self.line[0] @ self.line[1])
 
     def distances(self, rows: Rows) -> FloatArray:
         """Return the signed distance of every row of a block, positive on the right."""
