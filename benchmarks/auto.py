@@ -1,7 +1,7 @@
 """The number of clusters by itself: false alarms, blobs, and real data beside the peers.
 
 python benchmarks/auto.py unimodal [--draws 100]
-python benchmarks/auto.py blobs [--draws 100]
+python benchmarks/auto.py blobs [--draws 100] [--k 20] [--features 100]
 python benchmarks/auto.py real --data DIR
 """
 
@@ -78,7 +78,7 @@ def blobs(k: int, d: int, rng: np.random.Generator, n: int = 200, apart: float =
     return centres[labels] + rng.standard_normal((k * n, d)), labels
 
 
-def run_unimodal(draws: int, directory: str | None) -> list[Row]:
+def run_unimodal(given: argparse.Namespace) -> list[Row]:
     """How often data with one mode come out as one cluster."""
     rows: list[Row] = []
     for n in (200, 2000):
@@ -86,26 +86,26 @@ def run_unimodal(draws: int, directory: str | None) -> list[Row]:
             row: Row = {"rows": n, "features": d}
             for name, draw in SHAPES.items():
                 rng = np.random.default_rng([n, d])
-                found = [MinimumDensity("auto").fit(draw(n, d, rng)).n_clusters_ for _ in range(draws)]
-                row[name] = f"{sum(k == 1 for k in found)} of {draws}"
+                found = [MinimumDensity("auto").fit(draw(n, d, rng)).n_clusters_ for _ in range(given.draws)]
+                row[name] = f"{sum(k == 1 for k in found)} of {given.draws}"
             rows.append(row)
             print(row, file=sys.stderr, flush=True)
     return rows
 
 
-def run_blobs(draws: int, directory: str | None) -> list[Row]:
+def run_blobs(given: argparse.Namespace) -> list[Row]:
     """How often k blobs come out as k clusters."""
     rows: list[Row] = []
-    for k in (2, 3, 5, 10, 20):
-        for d in (2, 10, 30, 100):
+    for k in given.k or (2, 3, 5, 10, 20):
+        for d in given.features or (2, 10, 30, 100):
             rng, found, v, began = np.random.default_rng([k, d]), [], [], time.perf_counter()
-            for _ in range(draws):
+            for _ in range(given.draws):
                 X, y = blobs(k, d, rng)
                 model = MinimumDensity("auto").fit(X)
                 found.append(model.n_clusters_)
                 v.append(metrics.v_measure(y, model.labels_))
-            right = f"{sum(c == k for c in found)} of {draws}"
-            seconds = (time.perf_counter() - began) / draws
+            right = f"{sum(c == k for c in found)} of {given.draws}"
+            seconds = (time.perf_counter() - began) / given.draws
             rows.append(
                 {"k": k, "features": d, "right": right, "v_measure": float(np.mean(v)), "seconds": seconds}
             )
@@ -113,7 +113,7 @@ def run_blobs(draws: int, directory: str | None) -> list[Row]:
     return rows
 
 
-def run_real(draws: int, directory: str | None) -> list[Row]:
+def run_real(given: argparse.Namespace) -> list[Row]:
     """V-measure with the number of clusters found by each method itself."""
     from sklearn.cluster import HDBSCAN, KMeans
     from sklearn.metrics import silhouette_score
@@ -128,7 +128,7 @@ def run_real(draws: int, directory: str | None) -> list[Row]:
 
     rows: list[Row] = []
     for name in REAL:
-        X, y = load(name, directory)
+        X, y = load(name, given.data)
         X = StandardScaler().fit_transform(X)
         began = time.perf_counter()
         model = MinimumDensity("auto").fit(X)
@@ -155,10 +155,12 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("what", choices=sorted(RUN))
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--k", type=int, action="append", help="numbers of blobs; all by default")
+    parser.add_argument("--features", type=int, action="append", help="their dimensions; all by default")
     parser.add_argument("--data", help="directory of npz files; without it, OpenML is asked")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
-    print(show(RUN[arguments.what](arguments.draws, arguments.data)))
+    print(show(RUN[arguments.what](arguments)))
     return 0
 
 

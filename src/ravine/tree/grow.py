@@ -6,7 +6,7 @@ import heapq
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -129,7 +129,12 @@ class _Growth:
 
         With a level, where the usual search finds nothing that convinces, a wider one may, which looks for
         groups far from the middle; it is a second try, and has to convince at a tenth of the level.
+
+        The level is that of the whole tree: a node with a share of the rows is tested at that share of it, so
+        that the leaves of a tree of any size raise a false alarm together no more often than one (Kimes, Liu,
+        Hayes, Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
+        share = rows.total / self.rows.total
         first: Split | None = None
         for splitter, trial in self.searches:
             if trial is not None and trial.own_tails and rows.total < MANY * rows.shape[1]:
@@ -139,6 +144,7 @@ class _Growth:
             if split is None:
                 continue
             if trial is not None:
+                trial = replace(trial, level=trial.level * share)
                 split = trial.weigh(rows, frame, split, self.limits.least, rng)
             if trial is None or split.convinces(trial.level):
                 return split, True
