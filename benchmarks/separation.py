@@ -92,7 +92,8 @@ def judge(directory: str | None, out: Path) -> None:
     for column, (group, problems) in enumerate(groups.items()):
         found = []
         for _, X, y in problems:
-            labels = MaximinSeparation(standardize=False).fit(X).labels_  # starts as the paper does
+            # one lambda for the clusters and their measure; starts as the paper does
+            labels = MaximinSeparation(regularization=JUDGE, standardize=False).fit(X).labels_
             if len(np.unique(labels)) == 2:
                 msp = separation_probability(X, labels, regularization=JUDGE)
                 found.append((msp, accuracy(y, labels)))

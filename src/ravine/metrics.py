@@ -17,7 +17,8 @@ from ravine.data.on_disk import FileMatrix
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
 from ravine.split.minimax import minimax
-from ravine.split.separation import MOST_FEATURES, Side, SideSums, varying
+from ravine.split.separation import MOST_FEATURES
+from ravine.split.sides import Side, SideSums, varying
 
 
 def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:

@@ -21,7 +21,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 
 AnyArray = npt.NDArray[Any]
-Answer = tuple[FloatArray, ...]
+Answer = tuple[AnyArray, ...]
 Result = TypeVar("Result")
 Asker = Generator[Sequence["Sum"], list[Answer], Result]
 

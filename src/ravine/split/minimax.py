@@ -38,7 +38,8 @@ class Machine:
 def minimax(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float = 0.5) -> Machine:
     r"""Maximise :math:`\kappa(w) = w'\delta / (\sqrt{w' A w} + \sqrt{w' B w})` over w.
 
-    `left` and `right` are the covariances A and B, `apart` the right mean less the left. The maximum is at
+    `left` and `right` are the covariances A and B, of which the lower triangles are read, `apart` the right
+    mean less the left. The maximum is at
     :math:`w = ((1 - t) A + t B)^{-1} \delta` with t = sqrt(w'Aw) / (sqrt(w'Aw) + sqrt(w'Bw)): a fixed point
     in one number, found by solving d equations a few times. `balance` is where t starts.
 
@@ -63,8 +64,15 @@ def minimax(left: FloatArray, right: FloatArray, apart: FloatArray, balance: flo
 
 def _at(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float) -> Machine:
     """Solve for the direction at one balance."""
-    w = _solve((1 - balance) * left + balance * right, apart)
-    spread = [math.sqrt(max(float(w @ matrix @ w), 0.0)) for matrix in (left, right)]
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from scipy.linalg.blas import dsymv
+
+    try:  # on the upper triangle of the transposed matrix, as LAPACK stores it
+        factor = cho_factor(_mixed(left, right, balance).T, overwrite_a=True, check_finite=False)
+        w = np.asarray(cho_solve(factor, apart, check_finite=False))
+    except LinAlgError:
+        w = _solve_singular(_mixed(left, right, balance), apart)
+    spread = [math.sqrt(max(float(w @ dsymv(1.0, matrix.T, w)), 0.0)) for matrix in (left, right)]
     both = spread[0] + spread[1]
     length = float(w @ apart)
     if both <= 1e-12 * abs(length):
@@ -72,18 +80,21 @@ def _at(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float) 
     return Machine(w, length / both, length * spread[1] / both, spread[0] / both)
 
 
-def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Solve a positive definite system; where it is singular, prefer what lies outside its range."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+def _mixed(left: FloatArray, right: FloatArray, balance: float) -> FloatArray:
+    """Return (1 - balance) left + balance right with one new matrix."""
+    from scipy.linalg.blas import daxpy
 
-    try:
-        factor = cho_factor(matrix, lower=True, check_finite=False)
-        return np.asarray(cho_solve(factor, vector, check_finite=False))
-    except LinAlgError:
-        values, vectors = np.linalg.eigh(matrix)
-        inside = values > SINGULAR * max(float(values[-1]), np.finfo(float).tiny)
-        parts = vectors.T @ vector
-        free = np.where(inside, 0.0, parts)
-        if np.linalg.norm(free) > 1e-6 * np.linalg.norm(parts):
-            return np.asarray(vectors @ free)
-        return np.asarray(vectors @ np.where(inside, parts / np.where(inside, values, 1.0), 0.0))
+    mixed = balance * right
+    daxpy(left.ravel(), mixed.ravel(), a=1.0 - balance)
+    return mixed
+
+
+def _solve_singular(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Solve a singular system given by its lower triangle: what lies outside its range is preferred."""
+    values, vectors = np.linalg.eigh(matrix)
+    inside = values > SINGULAR * max(float(values[-1]), np.finfo(float).tiny)
+    parts = vectors.T @ vector
+    free = np.where(inside, 0.0, parts)
+    if np.linalg.norm(free) > 1e-6 * np.linalg.norm(parts):
+        return np.asarray(vectors @ free)
+    return np.asarray(vectors @ np.where(inside, parts / np.where(inside, values, 1.0), 0.0))

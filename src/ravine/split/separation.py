@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError
-from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows, together
+from ravine.data.blocks import Asker, RowBlocks, together
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.data.profile import Grid, ProfileSum
 from ravine.index.base import ProjectionIndex
@@ -24,8 +23,8 @@ from ravine.optimise.pursuit import REACH, Evaluated, View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.minimax import minimax
 from ravine.split.projection import ProjectionSplitter
+from ravine.split.sides import LineMoments, Side, SideSums, kappa, variance, varying
 
-BoolArray = npt.NDArray[np.bool_]
 SOLVERS = ("mpm", "gep", "eig", "pursuit")
 MOST_FEATURES = 4096  # above, the (d, d) matrices of mpm and gep no longer fit
 LLOYD_ROUNDS = 50  # of the k-means start
@@ -36,125 +35,6 @@ LEAST_RIDGE = 1e-12  # keeps a covariance of unit variances invertible
 
 SETTLED = "no row changes side"
 STOPPED = "the limit of rounds was reached"
-
-
-def varying(frame: Frame) -> IntArray:
-    """Return the columns that take part."""
-    return np.flatnonzero(frame.inverse_scale > 0)
-
-
-@dataclass(frozen=True)
-class SideSums(Additive):
-    """Request for the weight, the sum and the second moments of the framed rows right of a hyperplane.
-
-    Without a hyperplane, all rows are. With `before`, the answer is what has to be added to the sums right
-    of that hyperplane: only the rows that switched sides are looked at closely. Answer: the weight and the
-    weight of the rows that were added or taken away (2,), the sum (d,), and the lower triangle of the second
-    moments of the columns that vary, or nothing without `squares`.
-    """
-
-    frame: Frame
-    plane: Hyperplane | None
-    before: Hyperplane | None = None
-    squares: bool = True
-
-    def start(self, n_features: int) -> Answer:
-        """Return the sums over no rows."""
-        d = len(varying(self.frame)) if self.squares else 0
-        return np.zeros(2), np.zeros(n_features), np.zeros((d, d))
-
-    @staticmethod
-    def add(rows: Rows, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
-        """Add one block: the rows that came to the right, less those that left it."""
-        right = _right_of(rows, [plane for request in requests for plane in (request.plane, request.before)])
-        for request, (weight, total, square) in zip(requests, answers, strict=True):
-            change = rows.weights.copy() if request.plane is None else rows.weights * right[id(request.plane)]
-            if request.before is not None:
-                change -= rows.weights * right[id(request.before)]
-            for sign in (1.0, -1.0):
-                switched = np.flatnonzero(sign * change > 0)
-                if len(switched) == 0:
-                    continue
-                few = rows if len(switched) == len(rows) else rows.take(switched)
-                framed = (few.dense() - request.frame.mean) * request.frame.inverse_scale
-                w = sign * change[switched]
-                weight += sign * w.sum(), w.sum()
-                total += sign * (w @ framed)
-                if request.squares:
-                    varies = varying(request.frame)
-                    part = framed if len(varies) == framed.shape[1] else framed[:, varies]
-                    _add_squares(square, part, w, sign)
-
-
-def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, BoolArray]:
-    """Return which rows of a block are right of each hyperplane; those of one pivot share a projection."""
-    found: dict[int, BoolArray] = {}
-    given = {id(plane): plane for plane in planes if plane is not None}
-    for pivot in {id(plane.pivot): plane.pivot for plane in given.values()}.values():
-        members = {key: plane for key, plane in given.items() if plane.pivot is pivot}
-        points = rows.project(pivot, np.array([plane.weights for plane in members.values()]))
-        for t, (key, plane) in zip(points, members.items(), strict=True):
-            found[key] = t - plane.cut > 0
-    return found
-
-
-def _add_squares(square: FloatArray, framed: FloatArray, weights: FloatArray, sign: float) -> None:
-    """Add sign times the weighted second moments to the lower triangle of `square`, in place."""
-    from scipy.linalg.blas import dsyrk
-
-    dsyrk(sign, (framed * np.sqrt(weights)[:, None]).T, beta=1.0, c=square.T, overwrite_c=True)
-
-
-@dataclass(frozen=True)
-class LineMoments(Additive):
-    """Request for weight, sum and sum of squares of the signed distances, left and right: (2, 3)."""
-
-    plane: Hyperplane
-
-    def start(self, n_features: int) -> Answer:
-        """Return zeros."""
-        return (np.zeros((2, 3)),)
-
-    @staticmethod
-    def add(rows: Rows, requests: Sequence[LineMoments], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, (sums,) in zip(requests, answers, strict=True):
-            distances = request.plane.distances(rows)
-            for side, member in enumerate((distances <= 0, distances > 0)):
-                t, w = distances[member], rows.weights[member]
-                sums[side] += w.sum(), w @ t, w @ t**2
-
-
-@dataclass(frozen=True)
-class Side:
-    """The rows on one side: their weight, sum and (lower triangle of) second moments in the frame."""
-
-    weight: float
-    total: FloatArray
-    square: FloatArray
-
-    @classmethod
-    def of(cls, answer: Answer) -> Side:
-        """Return what `SideSums` answered."""
-        return cls(float(answer[0][0]), answer[1], answer[2])
-
-    def __add__(self, other: Side) -> Side:
-        return Side(self.weight + other.weight, self.total + other.total, self.square + other.square)
-
-    def __sub__(self, other: Side) -> Side:
-        return Side(self.weight - other.weight, self.total - other.total, self.square - other.square)
-
-    @property
-    def mean(self) -> FloatArray:
-        """The mean of the side's rows."""
-        return self.total / self.weight
-
-    def covariance(self, varies: IntArray) -> FloatArray:
-        """Return the covariance of the columns that vary (divided by the weight)."""
-        lower, mean = self.square / self.weight, self.mean[varies]
-        whole = lower + lower.T - np.outer(mean, mean)
-        whole[np.diag_indices(len(varies))] -= np.diag(lower)
-        return whole
 
 
 @dataclass(frozen=True)
@@ -230,21 +110,21 @@ class BoundStep:
 
         self.own, self.whole, self.regularization, self.min_share = own, whole, regularization, min_share
         self.varies = varying(own)
-        self.covariance = whole.covariance(self.varies)
-        self.factor = cho_factor(
-            self.covariance + max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
-        )
+        self.covariance = whole.covariance(self.varies).T  # the upper triangle, as LAPACK stores it
+        ridge = max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
+        self.factor = cho_factor(self.covariance + ridge)
 
     def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
         """Return the direction for these means and, after a pass, its best threshold."""
         from scipy.linalg import cho_solve
+        from scipy.linalg.blas import dsymv
 
         left_mean = (self.whole.total - right.total) / (self.whole.weight - right.weight)
         short = cho_solve(self.factor, (right.mean - left_mean)[self.varies])
         short /= np.linalg.norm(short)
         w = np.zeros(len(right.total))
         w[self.varies] = short
-        variance = float(short @ self.covariance @ short)
+        variance = float(short @ dsymv(1.0, self.covariance, short))
         reach = REACH * math.sqrt(variance)
         grid = Grid.around_mean(reach, 2 * reach / CUT_BINS)
         ((mass, moment, _),) = yield [ProfileSum(self.own, w, grid, with_rows=False)]
@@ -394,9 +274,9 @@ class SeparationSplitter:
         surest, best = None, -math.inf
         for u, (sides,) in zip(candidates, answers, strict=True):
             if sides[:, 0].min() >= max(least, np.finfo(float).tiny):
-                kappa = _kappa(sides, self.regularization * float(u @ u))
-                if kappa > best:
-                    surest, best = u, kappa
+                sureness = kappa(sides, self.regularization * float(u @ u))
+                if sureness > best:
+                    surest, best = u, sureness
         return None if surest is None else Found(surest, 0.0, 1, "the relaxed problem has a closed solution")
 
     def _pursue(
@@ -437,7 +317,7 @@ class SeparationSplitter:
         if sides[:, 0].min() < max(least, np.finfo(float).tiny):
             return None
         ridge = self.regularization * float(np.sum((turned * frame.deviation * frame.inverse_scale) ** 2))
-        deviation = math.sqrt(max(_variance(sides.sum(axis=0)), 0.0))
+        deviation = math.sqrt(max(variance(sides.sum(axis=0)), 0.0))
         bandwidth = 0.9 * deviation * frame.total**-0.2
         index = MinimumDensityIndex(bandwidth, alpha=np.inf)
         seen = yield from project(View(frame, deviation), index.resolution, turned)
@@ -445,7 +325,7 @@ class SeparationSplitter:
             boundary=Hyperplane(plane.weights, pivot, cut + float(plane.weights @ (frame.mean - pivot))),
             direction=turned,
             method=f"maximin separation, {self.solver}",
-            value=1.0 / (1.0 + _kappa(sides, ridge) ** 2),
+            value=1.0 / (1.0 + kappa(sides, ridge) ** 2),
             quality=index.quality(seen.profile, cut),
             gradient_norm=np.nan,
             status=found.status,
@@ -479,15 +359,3 @@ def best_threshold(
 def _divide(weights: FloatArray, scale: FloatArray) -> FloatArray:
     """Return weights / scale, and 0 where the scale is."""
     return np.asarray(weights / np.where(scale > 0, scale, np.inf))
-
-
-def _variance(sums: FloatArray) -> float:
-    """Return the variance from weight, sum and sum of squares."""
-    return float(sums[2] / sums[0] - (sums[1] / sums[0]) ** 2)
-
-
-def _kappa(sides: FloatArray, ridge: float) -> float:
-    """Return kappa of two sides on a line, from weight, sum and sum of squares of each."""
-    spread = sum(math.sqrt(max(_variance(side), 0.0) + ridge) for side in sides)
-    apart = float(sides[1, 1] / sides[1, 0] - sides[0, 1] / sides[0, 0])
-    return apart / spread if spread > 0.0 else math.inf

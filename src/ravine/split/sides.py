@@ -1,0 +1,184 @@
+"""The two sides of a hyperplane: weights, means, second moments, kept up to date by the rows that switch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.blocks import Additive, Answer, Rows
+from ravine.data.frame import Frame
+from ravine.split.hyperplane import Hyperplane
+
+BoolArray = npt.NDArray[np.bool_]
+SIGNS = (1.0, -1.0)  # of rows that come to the right, and of those that leave it
+WAITING = 256  # rows that wait to be squared together
+
+
+def varying(frame: Frame) -> IntArray:
+    """Return the columns that take part."""
+    return np.flatnonzero(frame.inverse_scale > 0)
+
+
+@dataclass(frozen=True)
+class SideSums:
+    """Request for the weight, the sum and the second moments of the framed rows right of a hyperplane.
+
+    Without a hyperplane, all rows are. With `before`, the answer is what has to be added to the sums right
+    of that hyperplane: only the rows that switched sides are looked at closely. Answer: the weight and the
+    weight of the rows that were added or taken away (2,), the sum (d,), and the lower triangle of the second
+    moments of the columns that vary, or nothing without `squares`; then rows, added and taken away, that
+    wait to be squared, and how many there are. `Side.of` reads it.
+    """
+
+    frame: Frame
+    plane: Hyperplane | None
+    before: Hyperplane | None = None
+    squares: bool = True
+
+    def start(self, n_features: int) -> Answer:
+        """Return the sums over no rows."""
+        d = len(varying(self.frame)) if self.squares else 0
+        waiting = np.empty((2, WAITING, d)), np.zeros(2, dtype=np.int64)
+        return np.zeros(2), np.zeros(n_features), np.zeros((d, d)), *waiting
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        """Add the sums, and let the rows of both wait together."""
+        for a, b in zip(left[:3], right[:3], strict=True):
+            a += b
+        for side in range(2):
+            _wait(left, side, right[3][side, : right[4][side]])
+        return left
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
+        """Add one block: the rows that came to the right, less those that left it."""
+        right = _right_of(rows, [plane for request in requests for plane in (request.plane, request.before)])
+        for request, answer in zip(requests, answers, strict=True):
+            weight, total = answer[:2]
+            change = rows.weights.copy() if request.plane is None else rows.weights * right[id(request.plane)]
+            if request.before is not None:
+                change -= rows.weights * right[id(request.before)]
+            for side, sign in enumerate(SIGNS):
+                switched = np.flatnonzero(sign * change > 0)
+                if len(switched) == 0:
+                    continue
+                few = rows if len(switched) == len(rows) else rows.take(switched)
+                framed = (few.dense() - request.frame.mean) * request.frame.inverse_scale
+                w = sign * change[switched]
+                weight += sign * w.sum(), w.sum()
+                total += sign * (w @ framed)
+                if request.squares:
+                    varies = varying(request.frame)
+                    part = framed if len(varies) == framed.shape[1] else framed[:, varies]
+                    _wait(answer, side, part * np.sqrt(w)[:, None])
+
+
+def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, BoolArray]:
+    """Return which rows of a block are right of each hyperplane; those of one pivot share a projection."""
+    found: dict[int, BoolArray] = {}
+    given = {id(plane): plane for plane in planes if plane is not None}
+    for pivot in {id(plane.pivot): plane.pivot for plane in given.values()}.values():
+        members = {key: plane for key, plane in given.items() if plane.pivot is pivot}
+        points = rows.project(pivot, np.array([plane.weights for plane in members.values()]))
+        for t, (key, plane) in zip(points, members.items(), strict=True):
+            found[key] = t - plane.cut > 0
+    return found
+
+
+def _wait(answer: Answer, side: int, rows: FloatArray) -> None:
+    """Let a few rows wait until there are enough of them: squaring costs d^2 in any case."""
+    waiting, count = answer[3][side], answer[4]
+    if count[side] + len(rows) > WAITING:
+        _square(answer, side)
+    if len(rows) > WAITING:
+        _add_squares(answer[2], rows, SIGNS[side])
+    else:
+        waiting[count[side] : count[side] + len(rows)] = rows
+        count[side] += len(rows)
+
+
+def _square(answer: Answer, side: int) -> None:
+    """Add the rows that wait to the second moments."""
+    count = answer[4]
+    _add_squares(answer[2], answer[3][side, : count[side]], SIGNS[side])
+    count[side] = 0
+
+
+def _add_squares(square: FloatArray, rows: FloatArray, sign: float) -> None:
+    """Add sign times the second moments of some rows to the lower triangle of `square`, in place."""
+    from scipy.linalg.blas import dsyrk
+
+    if rows.size:
+        dsyrk(sign, rows.T, beta=1.0, c=square.T, overwrite_c=True)
+
+
+@dataclass(frozen=True)
+class LineMoments(Additive):
+    """Request for weight, sum and sum of squares of the signed distances, left and right: (2, 3)."""
+
+    plane: Hyperplane
+
+    def start(self, n_features: int) -> Answer:
+        """Return zeros."""
+        return (np.zeros((2, 3)),)
+
+    @staticmethod
+    def add(rows: Rows, requests: Sequence[LineMoments], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (sums,) in zip(requests, answers, strict=True):
+            distances = request.plane.distances(rows)
+            for side, member in enumerate((distances <= 0, distances > 0)):
+                t, w = distances[member], rows.weights[member]
+                sums[side] += w.sum(), w @ t, w @ t**2
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rows on one side: their weight, sum and (lower triangle of) second moments in the frame."""
+
+    weight: float
+    total: FloatArray
+    square: FloatArray
+
+    @classmethod
+    def of(cls, answer: Answer) -> Side:
+        """Return what `SideSums` answered."""
+        for side in range(2):
+            _square(answer, side)
+        return cls(float(answer[0][0]), answer[1], answer[2])
+
+    def __add__(self, other: Side) -> Side:
+        return Side(self.weight + other.weight, self.total + other.total, self.square + other.square)
+
+    def __sub__(self, other: Side) -> Side:
+        return Side(self.weight - other.weight, self.total - other.total, self.square - other.square)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the side's rows."""
+        return self.total / self.weight
+
+    def covariance(self, varies: IntArray) -> FloatArray:
+        """Return the lower triangle of the covariance of the columns that vary (divided by the weight)."""
+        from scipy.linalg.blas import dsyr
+
+        lower = self.square / self.weight
+        dsyr(-1.0, self.mean[varies], a=lower.T, overwrite_a=True)
+        return lower
+
+
+def variance(sums: FloatArray) -> float:
+    """Return the variance from weight, sum and sum of squares."""
+    return float(sums[2] / sums[0] - (sums[1] / sums[0]) ** 2)
+
+
+def kappa(sides: FloatArray, ridge: float) -> float:
+    """Return kappa of two sides on a line, from weight, sum and sum of squares of each."""
+    spread = sum(math.sqrt(max(variance(side), 0.0) + ridge) for side in sides)
+    apart = float(sides[1, 1] / sides[1, 0] - sides[0, 1] / sides[0, 0])
+    return apart / spread if spread > 0.0 else math.inf
