@@ -110,6 +110,21 @@ def test_the_evidence_is_on_the_tree_made_or_refused():
     assert "may be chance" in tree.export_text()
 
 
+def test_a_node_is_tested_at_its_share_of_the_level(monkeypatch):
+    asked = []
+
+    def weigh(trial, rows, frame, split, least, rng):
+        asked.append((rows.total, trial.level, trial.own_tails))
+        return replace(split, evidence=evidence.Evidence(0.005, 1.0, 0.0, 1.0, 3))
+
+    monkeypatch.setattr(evidence.Trial, "weigh", weigh)
+    tree = MinimumDensity("auto", level=0.01).fit(blobs(3, 2, 0)[0]).tree_
+    total = tree.weight[0]
+    for weight, level, second_try in asked:
+        assert level == pytest.approx(0.01 * weight / total * (0.1 if second_try else 1.0))
+    assert tree.n_leaves == 3  # p = 0.005 convinces for two thirds of the rows, and not for one
+
+
 def test_the_level_is_in_the_users_hands():
     heap = np.random.default_rng(3).standard_normal((300, 10))
     strict = MinimumDensity("auto", level=1e-9).fit(blobs(2, 3, 1)[0])

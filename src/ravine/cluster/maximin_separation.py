@@ -51,7 +51,8 @@ class MaximinSeparation(TreeClusterer):
     max_leaves, max_depth : int, optional
         Bounds of the tree, also for "auto".
     level : float, default 0.01
-        For "auto": the chance to split rows that have one mode only.
+        For "auto": the chance to split anywhere in the tree what has one mode only. A leaf with a share of
+        the rows is tested at that share of it.
     split_order : {"depth", "size", "value"}, default "depth"
         Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
         one with the highest MSP.

@@ -31,7 +31,8 @@ class PrincipalDirection(TreeClusterer):
     max_leaves, max_depth : int, optional
         Bounds of the tree, also for "auto".
     level : float, default 0.01
-        For "auto": the chance to split rows that have one mode only.
+        For "auto": the chance to split anywhere in the tree what has one mode only. A leaf with a share of
+        the rows is tested at that share of it.
     split_order : {"value", "depth", "size"}, default "value"
         Which leaf is split next. "value" is the papers' own order: the leaf with the largest scatter for
         PDDP, with the lowest density at its cut for dePDDP.

@@ -64,7 +64,8 @@ class SpectralConnectivity(TreeClusterer):
     max_leaves, max_depth : int, optional
         Bounds of the tree, also for "auto".
     level : float, default 0.01
-        For "auto": the chance to split rows that have one mode only.
+        For "auto": the chance to split anywhere in the tree what has one mode only. A leaf with a share of
+        the rows is tested at that share of it.
     split_order : {"size", "depth", "value"}, default "size"
         Which leaf is split next: the largest, the one with the least connectivity times its size, or the one
         with the least connectivity.
