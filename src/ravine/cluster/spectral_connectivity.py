@@ -192,6 +192,7 @@ class SpectralConnectivity(TreeClusterer):
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
+            follow_neighbours=self._follow_neighbours,
         )
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_centres = MICROCLUSTERS

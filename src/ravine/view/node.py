@@ -125,7 +125,7 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
     splitter = model._splitter(seen.rows.shape[1]) if hasattr(model, "_splitter") else None
     if not isinstance(splitter, ProjectionSplitter):
         raise InvalidInputError("a path is there for methods that pursue a direction, such as MinimumDensity")
-    view, starts = drive(seen.rows, splitter._look(seen.view.frame, make_rng(0)))
+    view, starts = drive(seen.rows, splitter._look(seen.rows, seen.view.frame, make_rng(0)))
     if not 0 <= start < len(starts):
         raise InvalidInputError(f"start has to be one of 0 to {len(starts) - 1}, got {start}")
     indices = splitter.family.indices(view)
