@@ -1,0 +1,67 @@
+"""Nearest neighbours: exact ones by sorting, approximate ones by how often they are the same."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import euclidean_distances
+
+from ravine import MinimumDensity
+from ravine.data import neighbours
+from ravine.data.neighbours import Nearest, nth_nearest, weighted_median
+
+DIGITS = load_digits().data[:600]
+
+
+def sets_of(near):
+    return [set(row) for row in near.tolist()]
+
+
+def test_the_exact_nearest_are_those_of_sorting():
+    rows, points = DIGITS[:50], DIGITS[50:]
+    near = Nearest(points, 7)(rows)
+    expected = np.argsort(euclidean_distances(rows, points), axis=1)[:, :7]
+    assert sets_of(near) == sets_of(expected)
+    assert Nearest(points[:3], 7)(rows).shape == (50, 3)
+
+
+def test_a_point_is_its_own_neighbour_in_the_graph():
+    graph = Nearest(DIGITS, 5).graph(DIGITS)
+    assert (graph.diagonal() == 1).all()
+    assert (graph.sum(axis=1) == 5).all()
+
+
+def test_many_points_are_searched_by_pynndescent(monkeypatch):
+    pytest.importorskip("pynndescent")
+    exact = Nearest(DIGITS, 10)
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
+    approximate = Nearest(DIGITS, 10)
+    assert not exact.approximate
+    assert approximate.approximate
+    found = zip(sets_of(exact(DIGITS)), sets_of(approximate(DIGITS)), strict=True)
+    assert np.mean([len(a & b) / 10 for a, b in found]) > 0.95
+    model = MinimumDensity(4, kernel="diffusion")
+    labels = model.fit(DIGITS).labels_
+    assert model.feature_map_._nearest.approximate
+    assert (model.predict(DIGITS) == labels).mean() > 0.99
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 50_000)
+    assert adjusted_rand_score(labels, MinimumDensity(4, kernel="diffusion").fit(DIGITS).labels_) > 0.9
+
+
+def test_without_pynndescent_the_search_is_exact_and_says_so(monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match=r"among 600 rows are searched exactly.*ravine\[neighbours\]"):
+        nearest = Nearest(DIGITS, 5)
+    assert sets_of(nearest(DIGITS)) == sets_of(np.argsort(euclidean_distances(DIGITS), axis=1)[:, :5])
+
+
+def test_the_nth_nearest_counts_copies():
+    line = np.array([0.0, 1.0, 3.0, 7.0])
+    distances = np.abs(line[:, None] - line[None, :])
+    assert nth_nearest(distances, np.ones(4), 2).tolist() == [3.0, 2.0, 3.0, 6.0]
+    assert nth_nearest(distances, np.array([3.0, 1.0, 1.0, 1.0]), 2).tolist() == [0.0, 1.0, 3.0, 7.0]
+    assert nth_nearest(distances, np.ones(4), 9).tolist() == [7.0, 6.0, 4.0, 7.0]  # there are no nine
+    assert weighted_median(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 3.0])) == 2.0
