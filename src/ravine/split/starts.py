@@ -16,7 +16,7 @@ from ravine.data.neighbours import nth_nearest, weighted_median
 START_ROWS = 1000  # rows at most that the graph is made of
 NEIGHBOURS = 15  # of a row in the graph
 WIDTH_NEIGHBOUR = 10  # the neighbour whose median distance is the width of the similarity
-RIDGE = 1e-3  # of the mean variance of a component; 1 gives the same starts
+RIDGE = 1e-3  # of the total variance
 SAME = 1e-9  # of the largest coordinate: rows closer than this are copies
 
 
@@ -49,7 +49,7 @@ def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Gener
     centred = points - degree @ points / degree.sum()
     weighted = root[:, None] * centred
     matrix = weighted.T @ weighted
-    matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix) / len(matrix)
+    matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix)
     return np.asarray(np.linalg.solve(matrix, weighted.T @ slow[:, ::-1]).T)
 
 
