@@ -42,7 +42,8 @@ class MinimumDensity(TreeClusterer):
     alpha_max : float, default 0.9
         Cuts lie within this many standard deviations of the mean.
     n_init : int, default 4
-        How many starts: the strongest principal directions, then random ones. They share passes.
+        How many starts: the strongest principal directions, then random ones. They share passes. With a
+        kernel (but "diffusion"), half as many more follow a graph of neighbours of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data.
     standardize : bool, default True

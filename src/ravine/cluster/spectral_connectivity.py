@@ -69,7 +69,8 @@ class SpectralConnectivity(TreeClusterer):
         Which leaf is split next: the largest, the one with the least connectivity times its size, or the one
         with the least connectivity.
     n_init : int, default 4
-        How many starts: the strongest principal directions (or sets of them), then random ones.
+        How many starts: the strongest principal directions (or sets of them), then random ones. With a
+        kernel (but "diffusion"), half as many more follow a graph of neighbours of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data; for one direction only.
     standardize : bool, default True
