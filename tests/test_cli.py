@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_wine, make_moons
 
 import ravine
 from ravine import cli
@@ -296,6 +296,15 @@ def test_nothing_is_overwritten_without_force(tmp_path):
         (["--delimiter", "abc"], "one character"),
         (["--set", "x"], "NAME=VALUE"),
         (["--method", "magic"], "minimum-density"),
+        (["--kernel", "magic"], "diffusion"),
+        (["--gamma", "2"], "--gamma belongs to a kernel: add --kernel rbf"),
+        (["--kernel", "rbf", "--gamma", "wide"], "a number above 0, or auto"),
+        (["--kernel", "rbf", "--components", "most"], "a share such as 0.9, or all"),
+        (["--kernel", "rbf", "--landmarks", "0.5"], "a whole number, auto or all"),
+        (["--kernel", "rbf", "--report", "x.html"], "--report: there is none with --kernel"),
+        (["--kernel", "rbf", "--sql", "x.sql"], "--sql: there is none with --kernel"),
+        (["--set", "kernel=rbf"], "use --kernel"),
+        (["--kernel", "rbf", "--gamma", "2", "--set", "kernel_params={'gamma': 1}"], "both give gamma"),
     ],
 )
 def test_usage_errors_are_exit_code_2(tmp_path, options, message):
@@ -315,6 +324,40 @@ def test_settings_are_checked_against_the_method(tmp_path):
     assert "alpha_max has to be a number above 0" in fail(
         1, "fit", "t.csv", "--set", "alpha_max=-1", where=tmp_path
     )
+
+
+def test_kernels_have_options_of_their_own(tmp_path):
+    X, y = make_moons(300, noise=0.06, random_state=0)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y})
+    frame.to_csv(tmp_path / "moons.csv", index=False)
+    options = ("--kernel", "rbf", "--gamma", "4", "--components", "0.95", "--landmarks", "250")
+    done = succeed(
+        "fit", "moons.csv", "--label", "kind", "--clusters", "2", *options, "--json",
+        "--model", "moons.ravine", "--out", "labels.csv", where=tmp_path,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["scores"]["adjusted Rand index"] > 0.97
+    kept = ravine.load(tmp_path / "moons.ravine")
+    assert kept.kernel == "rbf"
+    assert kept.kernel_params == {"gamma": 4.0, "n_components": 0.95, "landmarks": 250}
+    assert len(kept.feature_map_.landmarks) == 250
+    assert list(kept.feature_names_in_) == ["a", "b"]
+    turned = frame[["b", "kind", "a"]]  # columns are found by their names, also behind a map
+    turned.to_csv(tmp_path / "turned.csv", index=False)
+    again = succeed("predict", "moons.ravine", "turned.csv", where=tmp_path)
+    assert again.stdout == (tmp_path / "labels.csv").read_text()
+    assert "valid feature names" not in again.stderr
+
+
+def test_all_rows_and_all_components_on_request(tmp_path):
+    WINE.data.iloc[:60].to_csv(tmp_path / "wine.csv", index=False)
+    options = ("--kernel", "polynomial", "--components", "all", "--landmarks", "all", "--gamma", "auto")
+    succeed(
+        "fit", "wine.csv", "--clusters", "2", *options, "--set", "kernel_params={'degree': 2}",
+        "--model", "wine.ravine", "--quiet", where=tmp_path,
+    )  # fmt: skip
+    kept = ravine.load(tmp_path / "wine.ravine")
+    assert kept.kernel_params == {"degree": 2, "gamma": "auto", "n_components": None, "landmarks": None}
+    assert len(kept.feature_map_.landmarks) == 60
 
 
 def test_debug_shows_where_an_error_comes_from(tmp_path):
@@ -381,10 +424,12 @@ def test_every_public_clusterer_is_a_method():
 
 
 def test_the_formats_and_dialects_are_those_that_there_are():
+    from ravine.data.feature_map import kernel_names
     from ravine.data.files import FORMATS
     from ravine.tree.export import QUOTES
 
     assert set(cli.FORMATS) == set(FORMATS)
+    assert set(cli.KERNELS) == set(kernel_names())
     assert set(cli.DIALECTS) == set(QUOTES)
 
 

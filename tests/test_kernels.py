@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.kernels import spirals
 from sklearn.datasets import load_iris, load_wine, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
@@ -18,13 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 WINE, CLASSES = load_wine(return_X_y=True)
 IRIS = load_iris().data
 PLAIN = {name: make for name, make in ESTIMATORS.items() if isinstance(make, type)}
-
-
-def spirals(n, noise, seed):
-    rng = np.random.default_rng(seed)
-    angle = np.pi * (0.5 + 2.5 * np.sqrt(rng.random(n // 2)))
-    arm = angle[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.concatenate([arm, -arm]) + noise * rng.standard_normal((n, 2)), np.repeat([0, 1], n // 2)
 
 
 def random_words(rng, letters, n):
@@ -41,25 +35,35 @@ def letter_kernel(A, B):
 # --- shapes that no hyperplane separates ------------------------------------------------------------------
 
 
+SHAPES = {
+    "moons": lambda seed: make_moons(400, noise=0.06, random_state=seed),
+    "rings": lambda seed: make_circles(400, noise=0.05, factor=0.4, random_state=seed),
+    "spirals": lambda seed: spirals(600, 0.1, seed),
+}
+
+
 @pytest.mark.parametrize("method", [MinimumDensity, SpectralConnectivity])
-@pytest.mark.parametrize(
-    ("X", "y"),
-    [
-        make_moons(400, noise=0.06, random_state=0),
-        make_circles(400, noise=0.05, factor=0.4, random_state=0),
-        spirals(600, 0.1, 0),
-    ],
-    ids=["moons", "rings", "spirals"],
-)
-def test_diffusion_separates_what_is_not_convex(method, X, y):
+@pytest.mark.parametrize("shape", SHAPES)
+def test_kernels_separate_what_is_not_convex(method, shape):
+    X, y = SHAPES[shape](0)
     assert adjusted_rand_score(y, method(2).fit(X).labels_) < 0.8
-    model = method(2, kernel="diffusion").fit(X)
-    assert adjusted_rand_score(y, model.labels_) > 0.97
+    for kernel in ("diffusion", "rbf"):
+        assert adjusted_rand_score(y, method(2, kernel=kernel).fit(X).labels_) > 0.97
 
 
-def test_the_default_width_separates_rings():
-    X, y = make_circles(400, noise=0.05, factor=0.4, random_state=0)
+@pytest.mark.parametrize("seed", [2, 4, 6])  # where the graph of the diffusion joins the arms
+def test_the_default_width_separates_spirals_with_gaps(seed):
+    X, y = SHAPES["spirals"](seed)
     assert adjusted_rand_score(y, MinimumDensity(2, kernel="rbf").fit(X).labels_) > 0.97
+
+
+def test_with_one_start_a_pursuit_begins_at_the_first_component_only():
+    X, y = SHAPES["moons"](0)
+    alone = MinimumDensity(2, kernel="rbf", n_init=1).fit(X)
+    first = np.eye(alone.feature_map_.n_components)[:1]
+    given = MinimumDensity(2, kernel="rbf", init=first).fit(X)
+    assert (alone.labels_ == given.labels_).all()
+    assert adjusted_rand_score(y, alone.labels_) < 0.9
 
 
 # --- the same model by other ways -------------------------------------------------------------------------

@@ -17,6 +17,19 @@ DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz")
 DIALECTS = ("duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql")
 SHELLS = ("bash", "zsh", "fish")
+KERNELS = (
+    "rbf",
+    "diffusion",
+    "polynomial",
+    "cosine",
+    "laplacian",
+    "sigmoid",
+    "linear",
+    "chi2",
+    "additive_chi2",
+    "poly",
+    "precomputed",
+)
 
 DESCRIPTION = """\
 ravine clusters data by cutting it with hyperplanes that run through its ravines:
@@ -44,6 +57,8 @@ examples:
   ravine fit data.csv --id name --exclude date,city --report report.html
   ravine fit data.csv --impute median --one-hot all
   ravine fit data.csv --method principal-direction --set cut=density
+  ravine fit data.csv --kernel diffusion --clusters 2
+  ravine fit data.csv --kernel rbf --gamma 0.5 --components 0.9
   zcat data.csv.gz | ravine fit - --json
 
 files:
@@ -85,6 +100,34 @@ def clusters(text: str) -> int | str:
         return text
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number of at least 1, or auto, is needed, not {text!r}")
+    return int(text)
+
+
+def _gamma(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a number above 0, or auto, is needed, not {text!r}") from None
+
+
+def _components(text: str) -> int | float | None:
+    if text == "all":
+        return None
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"a whole number, a share such as 0.9, or all, is needed, not {text!r}"
+        ) from None
+
+
+def _landmarks(text: str) -> int | str | None:
+    if text in ("auto", "all"):
+        return None if text == "all" else text
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a whole number, auto or all is needed, not {text!r}")
     return int(text)
 
 
@@ -233,6 +276,28 @@ def _fit(fit: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="another parameter of the method, such as bandwidth_factor=0.5; may be given again",
+    )
+    kernel = fit.add_argument_group("kernel")
+    kernel.add_argument(
+        "--kernel", choices=KERNELS, help="cut in the feature space of a kernel: boundaries bend"
+    )
+    absent = argparse.SUPPRESS
+    kernel.add_argument(
+        "--gamma", type=_gamma, default=absent, metavar="X|auto", help="how fast similarity falls (auto)"
+    )
+    kernel.add_argument(
+        "--components",
+        type=_components,
+        default=absent,
+        metavar="N|SHARE|all",
+        help="of the feature space: a number, or a share of the variance (all)",
+    )
+    kernel.add_argument(
+        "--landmarks",
+        type=_landmarks,
+        default=absent,
+        metavar="N|auto|all",
+        help="the rows that the feature space is made of (auto: all where they are few)",
     )
     _choosing(fit)
     _reading(fit)

@@ -11,7 +11,7 @@ import tempfile
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +32,7 @@ OWN_OPTIONS = {  # parameters that have an option of their own, or none
     "n_clusters": "--clusters",
     "random_state": "--seed",
     "n_jobs": "--jobs",
+    "kernel": "--kernel",
     "callback": "nothing",
     "verbose": "nothing",
 }
@@ -122,10 +123,32 @@ def _settings(make: Any, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return settings
 
 
+KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
+
+
+def _kernel_settings(arguments: Namespace, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kernel and its parameters, from options of their own and from --set kernel_params=..."""
+    given = {name: getattr(arguments, name) for name in KERNEL_OPTIONS if hasattr(arguments, name)}
+    if arguments.kernel is None:
+        if given:
+            raise UsageError(f"--{next(iter(given))} belongs to a kernel: add --kernel rbf, for instance")
+        return {}
+    for option in ("report", "sql"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option}: there is none with --kernel, whose boundaries are of no columns")
+    others = settings.get("kernel_params") or {}
+    for name in given:
+        if KERNEL_OPTIONS[name] in others:
+            raise UsageError(f"--{name} and --set kernel_params both give {KERNEL_OPTIONS[name]}")
+    found = {**others, **{KERNEL_OPTIONS[name]: value for name, value in given.items()}}
+    return {"kernel": arguments.kernel, "kernel_params": found or None}
+
+
 def _named(model: Any, table: Table) -> Any:
     """Let a fitted model know the names of its columns and what missing values are filled with."""
     model.feature_names_in_ = np.array(table.names, dtype=object)
-    model.tree_ = replace(model.tree_, feature_names=table.names)
+    if not model.tree_.mapped:
+        model.tree_ = replace(model.tree_, feature_names=table.names)
     if table.fill is not None:
         model.fill_ = table.fill
     return model
@@ -159,12 +182,13 @@ def run_fit(arguments: Namespace) -> None:
     voice.notes(table.notes)
     voice.say(f"{table.n_rows} rows, {len(table.names)} columns of {name}")
     make = _clusterer(arguments.method)
+    settings = _settings(make, arguments.set)
     model = make(
         n_clusters=arguments.clusters,
         random_state=arguments.seed,
         n_jobs=arguments.jobs or os.cpu_count(),
         callback=voice.progress,
-        **_settings(make, arguments.set),
+        **{**settings, **_kernel_settings(arguments, settings)},
     )
     if arguments.sql and any("=" in feature and feature not in source.names for feature in table.names):
         raise UsageError("--sql: a table has no columns for the indicators that --one-hot makes")
@@ -263,7 +287,8 @@ def _read_with(model: Any, arguments: Namespace, source: Source, path: Path) -> 
         raise UsageError(
             "--impute: the model was fitted without it, so it knows no medians; fit it again with it"
         )
-    names = model.tree_.feature_names
+    names = getattr(model, "feature_names_in_", None)
+    names = model.tree_.feature_names if names is None else tuple(map(str, names))
     fill = fill if arguments.impute else None
     return read_for_model(source, path, names, model.n_features_in_, _choice(arguments), fill)
 
@@ -277,7 +302,9 @@ def run_predict(arguments: Namespace) -> None:
     with _source(arguments) as (source, path):
         table = _read_with(model, arguments, source, path)
     voice.notes(table.notes)
-    labels = model.tree_.predict(table.values)
+    with warnings.catch_warnings():  # columns were found by their names already
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        labels = model.predict(table.values)
     write_labels(arguments.out or "-", table, labels)
     scores = _scores(table, labels)
     if scores:

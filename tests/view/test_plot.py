@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_wine
 
-from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, RavineError
+from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, RavineError, SpectralConnectivity
 from ravine.view import node as numbers
 from ravine.view import plot
 
@@ -37,6 +37,7 @@ def test_each_takes_and_returns_an_axes():
         "density": lambda ax: plot.density(MODEL, WINE.data, ax=ax),
         "split": lambda ax: plot.split(MODEL, WINE.data, ax=ax),
         "path": lambda ax: plot.path(MODEL, WINE.data, ax=ax),
+        "step": lambda ax: plot.step(MODEL, WINE.data, ax=ax),
         "tree": lambda ax: plot.tree(MODEL, WINE.data, ax=ax),
         "landscape": lambda ax: plot.landscape(PLANE, ax=ax),
         "convergence": lambda ax: plot.convergence(PLANE, (1.0, 0.5), ax=ax),
@@ -107,6 +108,38 @@ def test_the_path_ends_at_the_split_that_was_found():
         plot.path(MODEL, WINE.data, start=4)
     with pytest.raises(InvalidInputError, match="pursue a direction"):
         plot.path(PrincipalDirection(2).fit(WINE.data), WINE.data)
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_every_step_shows_density_objective_cut_and_rows(kernel):
+    model = MODEL if kernel is None else MinimumDensity(2, kernel=kernel).fit(WINE.data)
+    steps = numbers.pursuit_path(model, WINE.data)
+    for number in (0, 5, len(steps) - 1):
+        ax = plot.step(model, WINE.data, number, labels=WINE.target)
+        penalised, density = (line(ax, f"{name}density").get_xydata() for name in ("penalised ", ""))
+        cut = line(ax, "cut").get_xdata()[0]
+        inside = np.abs(density[:, 0]) <= steps[number].half_width
+        np.testing.assert_allclose(penalised[inside, 1], density[inside, 1], rtol=1e-6)
+        lowest = density[np.nanargmin(penalised[:, 1])]
+        assert abs(cut - lowest[0]) <= numbers.see_node(model, WINE.data).bandwidth * 1.15
+        assert np.interp(cut, *density.T) <= lowest[1] * 1.001
+        rows = np.concatenate(
+            [item.get_offsets()[:, 0] for item in ax.collections if len(item.get_offsets()) > 1]
+        )
+        assert len(rows) == len(WINE.data)
+        assert rows.mean() == pytest.approx(0.0, abs=1e-9)
+        assert rows.std() == pytest.approx(
+            np.sqrt(np.average(density[:, 0] ** 2, weights=density[:, 1])), rel=0.1
+        )
+        pyplot.close(ax.figure)
+    with pytest.raises(InvalidInputError, match="0 to 10"):
+        plot.step(model, WINE.data, 11)
+
+
+def test_a_step_of_connectivity_has_no_penalised_density():
+    ax = plot.step(SpectralConnectivity(2).fit(WINE.data), WINE.data)
+    assert {item.get_label() for item in ax.get_lines()} >= {"density", "cut"}
+    assert "penalised density" not in {item.get_label() for item in ax.get_lines()}
 
 
 def test_the_tree_shows_every_node():

@@ -89,6 +89,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Whether the splitter scales columns: with a kernel, rows are scaled before they are mapped."""
         return bool(self.standardize) and self.kernel is None
 
+    @property
+    def _follow_neighbours(self) -> bool:
+        """Whether pursuits also start from a graph of neighbours: in a feature space, which is wide.
+
+        The components of "diffusion" come from such a graph already.
+        """
+        return self.kernel is not None and not (isinstance(self.kernel, str) and self.kernel == "diffusion")
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters.
 

@@ -43,7 +43,8 @@ class MinimumDensity(TreeClusterer):
     alpha_max : float, default 0.9
         Cuts lie within this many standard deviations of the mean.
     n_init : int, default 4
-        How many starts: the strongest principal directions, then random ones. They share passes.
+        How many starts: the strongest principal directions, then random ones. They share passes. With a
+        kernel (but "diffusion"), half as many more follow a graph of neighbours of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data.
     standardize : bool, default True
@@ -139,4 +140,5 @@ class MinimumDensity(TreeClusterer):
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
+            follow_neighbours=self._follow_neighbours,
         )

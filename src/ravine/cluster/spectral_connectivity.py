@@ -70,7 +70,8 @@ class SpectralConnectivity(TreeClusterer):
         Which leaf is split next: the largest, the one with the least connectivity times its size, or the one
         with the least connectivity.
     n_init : int, default 4
-        How many starts: the strongest principal directions (or sets of them), then random ones.
+        How many starts: the strongest principal directions (or sets of them), then random ones. With a
+        kernel (but "diffusion"), half as many more follow a graph of neighbours of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data; for one direction only.
     standardize : bool, default True
@@ -193,6 +194,7 @@ class SpectralConnectivity(TreeClusterer):
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
+            follow_neighbours=self._follow_neighbours,
         )
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_centres = MICROCLUSTERS

@@ -25,6 +25,7 @@ from ravine.data.feature_map import (
     signs,
     take,
 )
+from ravine.data.neighbours import Nearest
 
 GRAPH_ROWS = 20_000  # up to this many rows are all in the graph; above, as many at random
 DENSE_ROWS = 400  # up to this many rows, all eigenvectors are found at once
@@ -61,26 +62,20 @@ class DiffusionMap:
         return np.asarray(self.scaling.inverse_scale == 0)
 
     @cached_property
-    def _neighbours(self) -> Any:
-        from sklearn.neighbors import NearestNeighbors
-
-        return NearestNeighbors(n_neighbors=min(self.n_neighbors, len(self.landmarks))).fit(self.landmarks)
+    def _nearest(self) -> Nearest:
+        return Nearest(self.landmarks, self.n_neighbors)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_neighbours"}
+        return {name: value for name, value in self.__dict__.items() if name != "_nearest"}
 
     def __call__(self, rows: Any) -> FloatArray:
         """Return the coordinates of some rows."""
-        near = self.steps(self.scaling(rows))
-        mean = np.asarray(near @ self.coefficients) / np.asarray(near.sum(axis=1)).reshape(-1, 1)
-        return np.asarray(mean, dtype=np.float64)
-
-    def steps(self, points: FloatArray) -> sparse.csr_array:
-        """Return the masses of each point's nearest landmarks, which are all different."""
-        near = self._neighbours.kneighbors(points, return_distance=False)
+        near = self._nearest(self.scaling(rows))
+        mass = self.masses[near]
         starts = np.arange(0, near.size + 1, near.shape[1])
-        shape = (len(points), len(self.landmarks))
-        return sparse.csr_array((self.masses[near.ravel()], near.ravel(), starts), shape=shape)
+        shape = (len(near), len(self.landmarks))
+        steps = sparse.csr_array((mass.ravel(), near.ravel(), starts), shape=shape)
+        return np.asarray(steps @ self.coefficients / mass.sum(axis=1, keepdims=True), dtype=np.float64)
 
     def __repr__(self) -> str:
         return (
@@ -124,10 +119,8 @@ def fit_diffusion_map(
     mass = np.ones(len(chosen)) if weights is None else weights[chosen]
     points, which = np.unique(scaling(take(X, chosen)), axis=0, return_inverse=True)
     masses = np.bincount(which.ravel(), mass).astype(np.float64)
-    bare = DiffusionMap(scaling, points, masses, np.zeros((len(points), 1)), n_neighbors)
-    near = bare.steps(points)
-    near.data[:] = 1.0
-    coordinates = diffusion_coordinates(near, masses, wanted or 2 * k, time)
+    graph = Nearest(points, n_neighbors).graph(points)
+    coordinates = diffusion_coordinates(graph, masses, wanted or 2 * k, time)
     return DiffusionMap(scaling, points, masses, coordinates, n_neighbors)
 
 

@@ -17,6 +17,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import measure
+from ravine.data.neighbours import nth_nearest, weighted_median
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
 LANDMARKS = 500  # above, this many rows stand for all
@@ -467,11 +468,6 @@ def rbf_width(points: FloatArray, weights: FloatArray) -> float:
     for a in range(0, len(points), MAP_ROWS):
         distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
-        order = np.argsort(distances, axis=1, kind="stable")
-        mass = np.cumsum(weights[order], axis=1)
-        tenth = np.minimum((mass < NEIGHBOURS + 1 - 1e-9).sum(axis=1), len(points) - 1)
-        nearest[a : a + MAP_ROWS] = distances[np.arange(len(distances)), order[np.arange(len(order)), tenth]]
-    order = np.argsort(nearest)
-    middle = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)
-    width = 2.0 * float(nearest[order[middle]])
+        nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBOURS)
+    width = 2.0 * weighted_median(nearest, weights)
     return width if width > 0 else float(np.sqrt(points.shape[1]))

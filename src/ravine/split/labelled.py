@@ -78,9 +78,11 @@ class LabelledSplitter(ProjectionSplitter):
 
     family: LabelledFamily
 
-    def _look(self, frame: Frame, rng: np.random.Generator) -> Asker[tuple[View, FloatArray]]:
+    def _look(
+        self, rows: RowBlocks, frame: Frame, rng: np.random.Generator
+    ) -> Asker[tuple[View, FloatArray]]:
         """Add the labelled rows to the view, and their support vector machine to the starts."""
-        plain, starts = yield from super()._look(frame, rng)
+        plain, starts = yield from super()._look(rows, frame, rng)
         view = View(frame, plain.widest, self.family.labels.rows)
         normal = support_normal(view.framed, self.family.labels)
         length = float(np.linalg.norm(normal))

@@ -15,6 +15,7 @@ from ravine.index.base import ProjectionIndex
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.starts import neighbour_starts
 
 LEAST_SAMPLE = 8192  # the rows of the smallest sample that all starts are pursued on
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
@@ -78,7 +79,7 @@ class ProjectionSplitter:
 
     Up to about 32 000 rows every start sees all rows. Above, all starts are pursued on a sample (see
     `sample_sizes`), and only the winner goes on, to a larger one and to all rows, each with its own
-    bandwidth.
+    bandwidth. With `follow_neighbours`, half as many starts again come from a graph of neighbours.
     """
 
     family: IndexFamily
@@ -87,6 +88,7 @@ class ProjectionSplitter:
     init: FloatArray | None = None
     tol: float = 0.02
     max_iter: int = 15
+    follow_neighbours: bool = False
 
     def wider(self) -> list[ProjectionSplitter]:
         """Return this splitter with an index that looks farther from the middle."""
@@ -102,13 +104,13 @@ class ProjectionSplitter:
         counted = rows.counted()
         sizes = sample_sizes(rows.shape[0] if counted is None else len(counted))
         if not sizes:
-            view, starts = yield from self._look(frame, rng)
+            view, starts = yield from self._look(rows, frame, rng)
             best = yield from self._choose(view, starts, least)
         else:
             sample = rows.sample(sizes[0], rng)
             share = sample.total / rows.total
             sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
-            view, starts = drive(sample, self._look(sample_frame, rng))
+            view, starts = drive(sample, self._look(sample, sample_frame, rng))
             best = drive(sample, self._choose(view, starts, least * share))
             for size in sizes[1:]:
                 if best is not None:
@@ -126,8 +128,13 @@ class ProjectionSplitter:
         pivot = (root or frame).mean
         return frame, (yield from self._finish(view, best, least, pivot))
 
-    def _look(self, frame: Frame, rng: np.random.Generator) -> Asker[tuple[View, FloatArray]]:
-        """Return the view of these rows and the starts: given ones, or principal directions, then random."""
+    def _look(
+        self, rows: RowBlocks, frame: Frame, rng: np.random.Generator
+    ) -> Asker[tuple[View, FloatArray]]:
+        """Return the view of these rows and the starts.
+
+        Those are the given ones, or principal directions, then random ones, then those of neighbours.
+        """
         wanted = self.n_init if self.init is None else 1
         found = yield from principal(frame, wanted, rng)
         view = View(frame, float(found.deviations[0]))
@@ -139,6 +146,8 @@ class ProjectionSplitter:
             starts = np.concatenate([useful, extra * (frame.inverse_scale > 0)])
             if (frame.inverse_scale > 0).sum() == 1:
                 starts = starts[:1]
+            elif self.follow_neighbours and self.n_init > 1:
+                starts = np.concatenate([starts, neighbour_starts(rows, frame, self.n_init // 2, rng)])
         lengths = np.linalg.norm(starts, axis=1, keepdims=True)
         return view, starts[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
 

@@ -97,14 +97,22 @@ def across(node: Node) -> FloatArray:
     frame, v = node.view.frame, node.split.direction
     (matrix,) = node.rows.pass_over([Covariance(frame)])[0]
     keep = np.eye(len(v)) - np.outer(v, v) / (v @ v)
-    direction = np.linalg.eigh(keep @ matrix @ keep)[1][:, -1]
+    return along(node, np.linalg.eigh(keep @ matrix @ keep)[1][:, -1])
+
+
+def along(node: Node, direction: FloatArray) -> FloatArray:
+    """Return where every row lies along a direction of the frame, from the mean."""
+    frame = node.view.frame
     weights = frame.weights(direction)[None, :]
     return node.rows.map(lambda block: block.project(frame.mean, weights)[0])
 
 
 @dataclass(frozen=True)
 class Step:
-    """A direction on the way of a pursuit: the interval it is judged with, its value, density and cut."""
+    """A direction on the way of a pursuit: the interval it is judged with, its value, density and cut.
+
+    `penalised` is the objective over all cuts, for an index that has one.
+    """
 
     direction: FloatArray
     alpha: float
@@ -114,6 +122,7 @@ class Step:
     half_width: float
     points: FloatArray
     density: FloatArray
+    penalised: FloatArray | None
 
 
 def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weight: Any = None) -> list[Step]:
@@ -125,7 +134,7 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
     splitter = model._splitter(seen.rows.shape[1]) if hasattr(model, "_splitter") else None
     if not isinstance(splitter, ProjectionSplitter):
         raise InvalidInputError("a path is there for methods that pursue a direction, such as MinimumDensity")
-    view, starts = drive(seen.rows, splitter._look(seen.view.frame, make_rng(0)))
+    view, starts = drive(seen.rows, splitter._look(seen.rows, seen.view.frame, make_rng(0)))
     if not 0 <= start < len(starts):
         raise InvalidInputError(f"start has to be one of 0 to {len(starts) - 1}, got {start}")
     indices = splitter.family.indices(view)
@@ -154,7 +163,8 @@ def _step(node: Node, view: View, index: Any, direction: FloatArray, n_iter: int
     points = np.linspace(-3.5 * profile.std, 3.5 * profile.std, POINTS)
     curve = np.exp(MinimumDensityIndex(node.bandwidth, np.inf).curve(profile, points))
     value, cut = float(np.exp(point.value)), float(point.index_value.cut)
-    return Step(direction, alpha, n_iter, value, cut, alpha * profile.std, points, curve)
+    penalised = np.exp(index.curve(profile, points)) if isinstance(index, MinimumDensityIndex) else None
+    return Step(direction, alpha, n_iter, value, cut, alpha * profile.std, points, curve, penalised)
 
 
 def landscape(X: Any, angles: FloatArray, bandwidth_factor: float, alpha: float) -> tuple[FloatArray, View]:

@@ -1,7 +1,8 @@
 """Pictures with matplotlib: each function takes an Axes, or makes one, and returns it.
 
 The projected density, the path of a pursuit and the landscape follow Figures 2 to 5 of Pavlidis, Hofmeyr,
-Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
+Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016; the step of a pursuit follows Figure 1 of Yates,
+Pavlidis: Minimum Density Hyperplanes in the Feature Space. IEEE SSCI, 2016.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray, RavineError
+from ravine._validate import FloatArray, IntArray, InvalidInputError, RavineError
 from ravine.index.density import MinimumDensityIndex
 from ravine.tree.export import names_of, strongest
 from ravine.tree.tree import ClusterTree
@@ -85,24 +86,83 @@ def density(
     profile, middle = seen.profile(), seen.middle
     points = np.linspace(profile.points[0] - seen.bandwidth * 3, profile.points[-1] + seen.bandwidth * 3, 400)
     curve = np.exp(MinimumDensityIndex(seen.bandwidth, np.inf).curve(profile, points))
-    top = float(curve.max())
-    ax.fill_between(points + middle, curve, color="0.9", linewidth=0)
-    ax.plot(points + middle, curve, color="0.1", label="density")
+    penalised = None
     if np.isfinite(seen.alpha):
         penalised = np.exp(MinimumDensityIndex(seen.bandwidth, seen.alpha).curve(profile, points))
-        shown = np.where(penalised <= 1.15 * top, penalised, np.nan)
-        ax.plot(points + middle, shown, color=COLOURS[1], linestyle="--", label="penalised density")
-        half = seen.alpha * profile.std
-        ax.axvspan(middle - half, middle + half, color=COLOURS[5], alpha=0.15, label="feasible interval")
-    ax.axvline(0.0, color=COLOURS[0], linewidth=2, label="cut")
-    given, what = _labels(seen, labels)
-    low = -0.16 * top
-    height = low * (0.25 + 0.7 * np.modf(np.arange(len(seen.distance)) * 0.618033988749895)[0])
-    _scatter(ax, seen.distance, height, given, what)
-    ax.set_ylim(1.15 * low, 1.15 * top)
+    half = seen.alpha * profile.std
+    _along_a_normal(ax, points + middle, curve, penalised, (middle - half, middle + half), 0.0)
+    _rows_below(ax, seen.distance, float(curve.max()), *_labels(seen, labels))
     ax.set_xlabel("distance from the cut")
-    ax.set_ylabel("density")
     ax.set_title(f"node {node}: {seen.view.frame.total:g} rows, quality {seen.split.quality:.2f}")
+    ax.legend(fontsize="small", loc="upper right")
+    return ax
+
+
+def _along_a_normal(
+    ax: Any,
+    points: FloatArray,
+    curve: FloatArray,
+    penalised: FloatArray | None,
+    interval: tuple[float, float],
+    cut: float,
+) -> None:
+    """Draw a density, its penalised form and the interval where there are those, and the cut."""
+    ax.fill_between(points, curve, color="0.9", linewidth=0)
+    ax.plot(points, curve, color="0.1", label="density")
+    if penalised is not None:
+        shown = np.where(penalised <= 1.15 * float(curve.max()), penalised, np.nan)
+        ax.plot(points, shown, color=COLOURS[1], linestyle="--", label="penalised density")
+        ax.axvspan(*interval, color=COLOURS[5], alpha=0.15, label="feasible interval")
+    ax.axvline(cut, color=COLOURS[0], linewidth=2, label="cut")
+
+
+def _rows_below(ax: Any, places: FloatArray, top: float, given: Any, what: str) -> None:
+    """Draw rows below the axis of a density with this top, spread over a band."""
+    low = -0.16 * top
+    height = low * (0.25 + 0.7 * np.modf(np.arange(len(places)) * 0.618033988749895)[0])
+    _scatter(ax, places, height, given, what)
+    ax.set_ylim(1.15 * low, 1.15 * top)
+    ax.set_ylabel("density")
+
+
+def step(
+    model: Any,
+    X: Any,
+    number: int = -1,
+    node: int = 0,
+    start: int = 0,
+    labels: Any = None,
+    ax: Any = None,
+    *,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw one step of a pursuit: density, penalised objective, interval and cut, with the rows below.
+
+    Step 0 is the start, then one for each width of the interval; -1 is the last. The cut is the foot of the
+    valley, which may lie up to a bandwidth beyond the interval.
+
+    Examples
+    --------
+    >>> from ravine import MinimumDensity
+    >>> from ravine.view import plot
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> plot.step(MinimumDensity(2, kernel="rbf").fit(X), X, 0, labels=y).get_title()
+    'node 0, start 0, step 0 of 10: alpha 0.01'
+    """
+    steps = numbers.pursuit_path(model, X, node, start, sample_weight)
+    if not -len(steps) <= number < len(steps):
+        raise InvalidInputError(f"number has to be one of 0 to {len(steps) - 1}, got {number}")
+    ax = _axes(ax)
+    seen, chosen = numbers.see_node(model, X, node, sample_weight), steps[number]
+    interval = (-chosen.half_width, chosen.half_width)
+    _along_a_normal(ax, chosen.points, chosen.density, chosen.penalised, interval, chosen.cut)
+    given = _labels(seen, labels)
+    _rows_below(ax, numbers.along(seen, chosen.direction), float(chosen.density.max()), *given)
+    ax.set_xlim(chosen.points[0], chosen.points[-1])
+    ax.set_xlabel("distance from the mean")
+    told = f"node {node}, start {start}, step {number % len(steps)} of {len(steps) - 1}"
+    ax.set_title(told if np.isinf(chosen.alpha) else f"{told}: alpha {chosen.alpha:.2f}")
     ax.legend(fontsize="small", loc="upper right")
     return ax
 

@@ -1,0 +1,107 @@
+"""Nearest neighbours: exact ones by sorting, approximate ones by how often they are the same."""
+
+import importlib.util
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.neighbors import NearestNeighbors
+
+from ravine import MinimumDensity
+from ravine.data import neighbours
+from ravine.data.neighbours import Nearest, nth_nearest, weighted_median
+
+DIGITS = load_digits().data[:600]
+
+
+def sets_of(near):
+    return [set(row) for row in near.tolist()]
+
+
+def distances_to(near, rows, points):
+    return np.sort(np.take_along_axis(euclidean_distances(rows, points), near, axis=1), axis=1)
+
+
+def test_the_exact_nearest_are_those_of_sorting():
+    rows, points = DIGITS[:50], DIGITS[50:]
+    near = Nearest(points, 7)(rows)
+    assert all(len(row) == 7 for row in sets_of(near))
+    expected = np.sort(euclidean_distances(rows, points), axis=1)[:, :7]
+    np.testing.assert_allclose(distances_to(near, rows, points), expected)
+    assert Nearest(points[:3], 7)(rows).shape == (50, 3)
+
+
+def test_a_point_is_its_own_neighbour_in_the_graph():
+    graph = Nearest(DIGITS, 5).graph(DIGITS)
+    assert (graph.diagonal() == 1).all()
+    assert (graph.sum(axis=1) == 5).all()
+
+
+@pytest.mark.slow  # pynndescent compiles for a minute
+def test_many_points_are_searched_by_pynndescent(monkeypatch):
+    pytest.importorskip("pynndescent")
+    exact = Nearest(DIGITS, 10)
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
+    approximate = Nearest(DIGITS, 10)
+    assert not exact.approximate
+    assert approximate.approximate
+    found = zip(sets_of(exact(DIGITS)), sets_of(approximate(DIGITS)), strict=True)
+    assert np.mean([len(a & b) / 10 for a, b in found]) > 0.95
+    model = MinimumDensity(4, kernel="diffusion").fit(DIGITS)
+    assert model.feature_map_._nearest.approximate
+    assert (model.predict(DIGITS) == model.labels_).mean() > 0.99
+    X, y = make_blobs(600, 8, centers=4, random_state=0)
+    assert adjusted_rand_score(y, MinimumDensity(4, kernel="diffusion").fit(X).labels_) == 1.0
+
+
+class Descent:
+    """Stands for pynndescent.NNDescent: exact, but now and then it finds too few."""
+
+    def __init__(self, points, n_neighbors, random_state):
+        self.search = NearestNeighbors().fit(points)
+        assert n_neighbors >= 10
+        assert random_state is not None
+
+    def prepare(self):
+        pass
+
+    def query(self, rows, k):
+        distances, near = self.search.kneighbors(rows, k)
+        near[::7, -1] = -1
+        return near.astype(np.int32), distances
+
+
+def test_above_a_size_another_search_takes_over(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynndescent", SimpleNamespace(NNDescent=Descent))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
+    near = Nearest(DIGITS, 10)(DIGITS)
+    assert near.min() >= 0  # what was not found is the nearest once more
+    assert (near[::7, -1] == near[::7, 0]).all()
+    assert (near[1::7] == NearestNeighbors().fit(DIGITS).kneighbors(DIGITS[1::7], 10)[1]).all()
+    model = MinimumDensity(4, kernel="diffusion").fit(DIGITS)
+    assert model.feature_map_._nearest.approximate
+    assert (model.predict(DIGITS) == model.labels_).all()
+    assert not Nearest(DIGITS[:500], 10).approximate
+
+
+def test_without_pynndescent_the_search_is_exact_and_says_so(monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match=r"among 600 rows are searched exactly.*ravine\[neighbours\]"):
+        nearest = Nearest(DIGITS, 5)
+    expected = np.sort(euclidean_distances(DIGITS), axis=1)[:, :5]
+    np.testing.assert_allclose(distances_to(nearest(DIGITS), DIGITS, DIGITS), expected, atol=1e-5)
+
+
+def test_the_nth_nearest_counts_copies():
+    line = np.array([0.0, 1.0, 3.0, 7.0])
+    distances = np.abs(line[:, None] - line[None, :])
+    assert nth_nearest(distances, np.ones(4), 2).tolist() == [3.0, 2.0, 3.0, 6.0]
+    assert nth_nearest(distances, np.array([3.0, 1.0, 1.0, 1.0]), 2).tolist() == [0.0, 1.0, 3.0, 6.0]
+    assert nth_nearest(distances, np.ones(4), 9).tolist() == [7.0, 6.0, 4.0, 7.0]  # there are no nine
+    assert weighted_median(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 3.0])) == 2.0

@@ -1,0 +1,79 @@
+"""Starts from a graph of neighbours, held to copies, to plain loops and to what they are for."""
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import frame_of
+from ravine.split.starts import neighbour_starts, similarities
+
+
+def slow_similarities(points):
+    """Row after row, without weights: 15 nearest others (all as near), the tenth for the width."""
+    n = len(points)
+    distances = np.array([[np.linalg.norm(a - b) for b in points] for a in points])
+    width = np.sort(np.sort(distances, axis=1)[:, 10])[(n - 1) // 2]
+    near = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            near[i, j] = distances[i, j] <= np.sort(distances[i])[15] + 1e-12
+    similar = np.exp(-((distances / width) ** 2)) * (near + near.T) / 2
+    return similar - np.diag(np.diag(similar))
+
+
+def starts_of(rows, n=2):
+    frame = drive(rows, frame_of(rows, None, False))
+    found = neighbour_starts(rows, frame, n, np.random.default_rng(0))
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def test_similarities_are_those_of_plain_loops():
+    points = np.random.default_rng(0).standard_normal((40, 3))
+    np.testing.assert_allclose(similarities(points, np.ones(40)), slow_similarities(points), atol=1e-12)
+
+
+def test_a_weight_is_as_many_copies():
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((60, 3)) + 4.0 * (np.arange(60) % 2)[:, None]
+    counts = rng.integers(0, 4, 60)
+    copies = np.repeat(np.arange(60), counts)
+    of_copies = slow_similarities(points[copies])
+    member = (copies[:, None] == np.flatnonzero(counts)).astype(float)
+    joint = similarities(points[counts > 0], counts[counts > 0].astype(float))
+    np.testing.assert_allclose(joint, member.T @ of_copies @ member, atol=1e-9)
+    weighted = starts_of(ArrayBlocks(points, counts.astype(float)))
+    copied = starts_of(ArrayBlocks(points[copies]))
+    np.testing.assert_allclose(np.abs((weighted * copied).sum(axis=1)), 1.0, atol=1e-9)
+
+
+def test_the_first_start_tells_groups_apart_that_spread_less_than_the_rows():
+    rng = np.random.default_rng(0)
+    group = rng.random(500) < 0.5
+    X = rng.standard_normal((500, 4)) * [20.0, 1.0, 10.0, 0.3]
+    X[:, 1] = X[:, 1] * 0.1 + 40.0 * group
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, False))
+    scores = (X - X.mean(axis=0)) * frame.inverse_scale @ neighbour_starts(rows, frame, 1, rng)[0]
+    assert min((scores > 0).mean(), (scores < 0).mean()) > 0.4
+    assert abs(np.corrcoef(scores, group)[0, 1]) > 0.99
+
+
+def test_the_directions_are_ridge_fits_of_the_eigenvectors():
+    X = np.random.default_rng(0).standard_normal((50, 3)) + 3.0 * (np.arange(50) % 2)[:, None]
+    Z = X - X.mean(axis=0)
+    W = slow_similarities(X)
+    D = W.sum(axis=1)
+    _, vectors = eigh(W, np.diag(D))  # the last is the constant one
+    for found, g in zip(starts_of(ArrayBlocks(X)), vectors[:, [-2, -3]].T, strict=True):
+        centred = Z - D @ Z / D.sum()
+        normal = (centred.T * D) @ centred
+        v = np.linalg.solve(normal + 1e-3 * np.trace(normal) * np.eye(3), (centred.T * D) @ g)
+        assert abs(found @ v) / np.linalg.norm(v) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_copies_of_a_few_rows_and_rows_far_away_do_no_harm():
+    few = np.repeat(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 30, axis=0)
+    assert np.isfinite(starts_of(ArrayBlocks(few))).all()
+    far = np.concatenate([np.random.default_rng(0).standard_normal((80, 2)), [[1e6, 0.0], [0.0, -1e6]]])
+    assert np.isfinite(starts_of(ArrayBlocks(far))).all()
