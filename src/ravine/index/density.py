@@ -72,6 +72,12 @@ class MinimumDensityIndex:
 
         return np.asarray(density_kernels.curve(*self._about(profile), np.asarray(cuts, dtype=np.float64)))
 
+    def even_curve(self, profile: Profile, first: float, step: float, m: int) -> FloatArray:
+        """Return log f at m cuts from the first on, a step apart."""
+        from ravine.index import density_kernels
+
+        return np.asarray(density_kernels.even_curve(*self._about(profile), first, step, m))
+
     def around(self, profile: Profile, cut: float) -> tuple[float, float, float]:
         """Return log f, f' / f and f'' / f at a cut."""
         from ravine.index import density_kernels

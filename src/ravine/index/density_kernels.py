@@ -133,6 +133,22 @@ def curve(points, mass, total, h, half, eta, cuts):
 
 
 @jit
+def even_curve(points, mass, total, h, half, eta, first, step, m):
+    """Return log f at m cuts, `step` apart; quickly, unless the density is next to nothing somewhere."""
+    out = np.empty(m)
+    densities(points, mass, h, first, step, out)
+    if np.min(out) <= TINY * 1e20 * total:
+        return curve(points, mass, total, h, half, eta, first + step * np.arange(m))
+    for k in range(m):
+        out[k] = math.log(out[k] / (total * h * ROOT_TWO_PI))
+        excess, log_p = penalty(first + k * step, half, eta, h)
+        if excess != 0.0:
+            high = max(out[k], log_p)
+            out[k] = high + math.log1p(math.exp(min(out[k], log_p) - high))
+    return out
+
+
+@jit
 def coarse_curve(points, mass, total, h, half):
     """Return the log density, up to a constant, at evenly spaced cuts in [-half, half], and their spacing."""
     m = max(5, math.ceil(8.0 * half / h) + 1)

@@ -14,15 +14,16 @@ from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, Profile, ProjectionIndex
 
 CLOSE = 0.1  # coarse minima whose logarithm is this close to the lowest are settled, too
-STEPS = 60  # of Newton or of halving: what is left of a bracket is beyond rounding
+STEPS = 60  # of Newton or of halving, at most
+SETTLED = 1e-9  # the share of the bracket that a last step moves: the value is right to its square
 
 
 @runtime_checkable
 class CurveIndex(Protocol):
     """An index that is the least of a curve f over the cut, and lets others add to f before."""
 
-    def curve(self, profile: Profile, cuts: FloatArray) -> FloatArray:
-        """Return log f at every cut."""
+    def even_curve(self, profile: Profile, first: float, step: float, m: int) -> FloatArray:
+        """Return log f at m cuts from the first on, a step apart."""
 
     def around(self, profile: Profile, cut: float) -> tuple[float, float, float]:
         """Return log f, f' / f and f'' / f at a cut."""
@@ -44,14 +45,16 @@ class Penalty:
 
     def at(self, cut: float) -> tuple[float, float, float]:
         """Return P and its first two derivatives by the cut."""
-        wrong = np.maximum(self.sides * (cut - self.points), 0.0)
-        pull = self.strength * wrong
-        bend = float(self.strength @ (wrong > 0))
-        return float(pull @ wrong), 2.0 * float(self.sides @ pull), 2.0 * bend
+        from ravine.index import labels_kernels
+
+        value, first, second = labels_kernels.at(self.points, self.sides, self.strength, cut)
+        return value, first, second
 
     def curve(self, cuts: FloatArray) -> FloatArray:
         """Return P at every cut."""
-        return np.array([self.at(float(b))[0] for b in cuts])
+        from ravine.index import labels_kernels
+
+        return np.asarray(labels_kernels.curve(self.points, self.sides, self.strength, cuts))
 
     def slope(self, cut: float) -> FloatArray:
         """Return the derivative of P at a cut by the place of every labelled row."""
@@ -59,20 +62,9 @@ class Penalty:
 
     def lowest(self) -> float:
         """Return the cut where P is least; the middle of all such cuts where the two sides lie apart."""
-        low, high = self.points[self.sides < 0], self.points[self.sides > 0]
-        left, right = float(high.min()), float(low.max())
-        if right <= left:
-            return left / 2 + right / 2
-        cut = left / 2 + right / 2
-        for _ in range(STEPS):
-            _, first, second = self.at(cut)
-            left, right = (left, cut) if first > 0 else (cut, right)
-            new = cut - first / second if second > 0 else np.inf
-            new = new if left < new < right else left / 2 + right / 2
-            cut, moved = new, abs(new - cut)
-            if moved <= 1e-12 * (abs(left) + abs(right)):
-                break
-        return cut
+        from ravine.index import labels_kernels
+
+        return float(labels_kernels.lowest(self.points, self.sides, self.strength))
 
 
 @dataclass(frozen=True)
@@ -150,11 +142,12 @@ def _least(index: CurveIndex, penalty: Penalty, profile: Profile, step: float) -
     Both the penalty of the interval and P are convex: the least lies between the interval and the lowest P.
     """
     half, lowest = index.reach(profile), penalty.lowest()
-    low, high = min(-half, lowest), max(half, lowest)
-    m = max(5, int(np.ceil((high - low) / step)) + 1)
-    cuts = np.linspace(low - step, high + step, m + 2)
+    low, high = min(-half, lowest) - step, max(half, lowest) + step
+    m = max(7, int(np.ceil((high - low) / step)) + 1)
+    step = (high - low) / (m - 1)
+    cuts = low + step * np.arange(m)
     with np.errstate(divide="ignore"):
-        curve = np.logaddexp(index.curve(profile, cuts), np.log(penalty.curve(cuts)))
+        curve = np.logaddexp(index.even_curve(profile, low, step, m), np.log(penalty.curve(cuts)))
     inner = curve[1:-1]
     found = (inner <= curve[:-2]) & (inner <= curve[2:]) & (inner <= curve.min() + CLOSE)
     settled = [
@@ -196,6 +189,6 @@ def _settle(
         new = cut - first / second if second > 0 else np.inf
         new = new if left < new < right else left / 2 + right / 2
         cut, moved = float(new), abs(new - cut)
-        if moved <= 1e-14 * width:
+        if moved <= SETTLED * width:
             break
     return cut

@@ -14,6 +14,7 @@ from ravine._validate import IntArray
 from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
+from ravine.split.labels import Known
 from ravine.tree.evidence import Trial
 from ravine.tree.reunite import reunite
 from ravine.tree.tree import ClusterTree
@@ -107,9 +108,15 @@ class _Growth:
     """A tree while it grows: its nodes, the leaf of every row, and the splits that wait to be made."""
 
     def __init__(
-        self, rows: RowBlocks, splitter: Splitter, limits: Limits, priority: Priority, level: float | None
+        self,
+        rows: RowBlocks,
+        splitter: Splitter,
+        limits: Limits,
+        priority: Priority,
+        level: float | None,
+        known: Known | None,
     ) -> None:
-        self.rows, self.limits, self.priority = rows, limits, priority
+        self.rows, self.limits, self.priority, self.known = rows, limits, priority, known
         self.searches: list[tuple[Splitter, Trial | None]] = [(splitter, None)]
         if level is not None:
             second = [Trial(wider, SECOND_TRY * level, own_tails=True) for wider in splitter.wider()]
@@ -124,14 +131,25 @@ class _Growth:
         """Whether more leaves are wanted."""
         return self.nodes.n_splits + 1 < self.limits.max_leaves
 
-    def best_split(self, rows: RowBlocks, rng: np.random.Generator) -> tuple[Split | None, bool]:
-        """Search some rows; return the best split, if any, and whether it is worth making.
+    def searches_for(self, members: IntArray | None) -> list[tuple[Splitter, Trial | None]]:
+        """Return the searches of some rows, in order: first one with labels, where two classes have some."""
+        if self.known is None:
+            return self.searches
+        labels = self.known.among(members)
+        splitter, trial = self.searches[0]
+        steered = splitter.steered(labels) if labels.n_classes > 1 else None
+        return self.searches if steered is None else [(steered, trial), *self.searches]
 
-        With a level, where the usual search finds nothing that convinces, a wider one may, which looks for
-        groups far from the middle; it is a second try, and has to convince at a tenth of the level.
+    def best_split(self, members: IntArray | None, rng: np.random.Generator) -> tuple[Split | None, bool]:
+        """Search some rows (None: all); return the best split, if any, and whether it is worth making.
+
+        Where a search with labels finds nothing that convinces, the usual one may. With a level, where that
+        finds nothing either, a wider one may, which looks for groups far from the middle; it is a second
+        try, and has to convince at a tenth of the level.
         """
+        rows = self.rows if members is None else self.rows.select(members)
         first: Split | None = None
-        for splitter, trial in self.searches:
+        for splitter, trial in self.searches_for(members):
             if trial is not None and trial.own_tails and rows.total < MANY * rows.shape[1]:
                 continue  # with few rows for the dimension, chance makes deep valleys in the tails
             frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
@@ -147,8 +165,7 @@ class _Growth:
 
     def look(self, node: int, members: IntArray | None, rng: np.random.Generator) -> None:
         """Search a leaf, and let its split wait if it is worth making."""
-        rows = self.rows if members is None else self.rows.select(members)
-        split, worth = self.best_split(rows, rng)
+        split, worth = self.best_split(members, rng)
         self.nodes.found[node] = split
         if split is not None and worth:
             heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
@@ -181,16 +198,18 @@ def grow(
     level: float | None,
     rng: np.random.Generator,
     watch: Callable[[Progress], None],
+    known: Known | None = None,
 ) -> Grown:
     """Grow a tree to as many leaves as are wanted, or to as many as there are valleys.
 
     Only leaves that may still be split are searched: the root and both children of every split but the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if its evidence is strong
-    enough, and leaves that a hyperplane cut out of one cluster are put together again. An interrupt from the
-    keyboard keeps the tree found so far.
+    enough, and leaves that a hyperplane cut out of one cluster are put together again. Labels of known rows
+    steer the splits of leaves that hold two classes. An interrupt from the keyboard keeps the tree found so
+    far.
     """
     began = time.perf_counter()
-    growth = _Growth(rows, splitter, limits, priority, level)
+    growth = _Growth(rows, splitter, limits, priority, level, known)
     nodes = growth.nodes
     try:
         growth.look(0, None, rng)
