@@ -11,28 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile, ProjectionIndex
-
-CLOSE = 0.1  # coarse minima whose logarithm is this close to the lowest are settled, too
-STEPS = 60  # of Newton or of halving, at most
-SETTLED = 1e-9  # the share of the bracket that a last step moves: the value is right to its square
-
-
-@runtime_checkable
-class CurveIndex(Protocol):
-    """An index that is the least of a curve f over the cut, and lets others add to f before."""
-
-    def even_curve(self, profile: Profile, first: float, step: float, m: int) -> FloatArray:
-        """Return log f at m cuts from the first on, a step apart."""
-
-    def around(self, profile: Profile, cut: float) -> tuple[float, float, float]:
-        """Return log f, f' / f and f'' / f at a cut."""
-
-    def slopes(self, profile: Profile, cut: float) -> tuple[FloatArray, float]:
-        """Return the derivatives of log f at a cut by each point and by the standard deviation."""
-
-    def reach(self, profile: Profile) -> float:
-        """Return how far from the mean a cut may lie without a penalty."""
+from ravine.index.base import IndexValue, PlacedLabels, Profile, ProjectionIndex
 
 
 @dataclass(frozen=True)
@@ -43,18 +22,17 @@ class Penalty:
     sides: FloatArray
     strength: FloatArray
 
+    @property
+    def labels(self) -> PlacedLabels:
+        """All that P is made of."""
+        return self.points, self.sides, self.strength
+
     def at(self, cut: float) -> tuple[float, float, float]:
         """Return P and its first two derivatives by the cut."""
         from ravine.index import labels_kernels
 
-        value, first, second = labels_kernels.at(self.points, self.sides, self.strength, cut)
+        value, first, second = labels_kernels.at(*self.labels, cut)
         return value, first, second
-
-    def curve(self, cuts: FloatArray) -> FloatArray:
-        """Return P at every cut."""
-        from ravine.index import labels_kernels
-
-        return np.asarray(labels_kernels.curve(self.points, self.sides, self.strength, cuts))
 
     def slope(self, cut: float) -> FloatArray:
         """Return the derivative of P at a cut by the place of every labelled row."""
@@ -64,7 +42,18 @@ class Penalty:
         """Return the cut where P is least; the middle of all such cuts where the two sides lie apart."""
         from ravine.index import labels_kernels
 
-        return float(labels_kernels.lowest(self.points, self.sides, self.strength))
+        return float(labels_kernels.lowest(*self.labels))
+
+
+@runtime_checkable
+class CurveIndex(Protocol):
+    """An index that is the least of a curve f over the cut, and lets others add to f before."""
+
+    def least(self, profile: Profile, labels: PlacedLabels) -> tuple[float, float, float]:
+        """Return the least log F over the cut, F = f + P, where that is, and the share f / F there."""
+
+    def slopes(self, profile: Profile, cut: float) -> tuple[FloatArray, float]:
+        """Return the derivatives of log f at a cut by each point and by the standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +110,10 @@ class LabelledIndex:
         assert profile.labelled is not None
         if isinstance(self.index, CurveIndex):
             penalty = self._penalty(profile.labelled, self.gamma / self.unit**3)
-            return _least(self.index, penalty, profile, 2.0 * self.resolution)
+            value, cut, share = self.index.least(profile, penalty.labels)
+            slope, d_std = self.index.slopes(profile, cut)
+            by_label = penalty.slope(cut) * (np.exp(-value) if share < 1.0 else 0.0)
+            return IndexValue(value, share * slope, cut, share * d_std, labelled_slope=by_label)
         penalty = self._penalty(profile.labelled, self.gamma / self.unit**2)
         said = self.index.evaluate(profile)
         cut = penalty.lowest()
@@ -134,61 +126,3 @@ class LabelledIndex:
 
     def _penalty(self, points: FloatArray, strength: float) -> Penalty:
         return Penalty(points, self.sides, strength * self.weights)
-
-
-def _least(index: CurveIndex, penalty: Penalty, profile: Profile, step: float) -> IndexValue:
-    """Minimise log(f + P) over the cut.
-
-    Both the penalty of the interval and P are convex: the least lies between the interval and the lowest P.
-    """
-    half, lowest = index.reach(profile), penalty.lowest()
-    low, high = min(-half, lowest) - step, max(half, lowest) + step
-    m = max(7, int(np.ceil((high - low) / step)) + 1)
-    step = (high - low) / (m - 1)
-    cuts = low + step * np.arange(m)
-    with np.errstate(divide="ignore"):
-        curve = np.logaddexp(index.even_curve(profile, low, step, m), np.log(penalty.curve(cuts)))
-    inner = curve[1:-1]
-    found = (inner <= curve[:-2]) & (inner <= curve[2:]) & (inner <= curve.min() + CLOSE)
-    settled = [
-        _settle(index, penalty, profile, cuts[k], cuts[k + 1], cuts[k + 2]) for k in np.flatnonzero(found)
-    ]
-    if not settled:  # the least is at one end of the cuts
-        settled = [float(cuts[int(np.argmin(curve))])]
-    looks = [_around(index, penalty, profile, cut) for cut in settled]
-    k = int(np.argmin([look[0] for look in looks]))
-    value, _, _, share = looks[k]
-    cut = settled[k]
-    slope, d_std = index.slopes(profile, cut)
-    by_label = penalty.slope(cut) * (np.exp(-value) if share < 1.0 else 0.0)
-    return IndexValue(value, share * slope, cut, share * d_std, labelled_slope=by_label)
-
-
-def _around(
-    index: CurveIndex, penalty: Penalty, profile: Profile, cut: float
-) -> tuple[float, float, float, float]:
-    """Return log F, F' / F and F'' / F of F = f + P at a cut, and the share f / F."""
-    log_f, f1, f2 = index.around(profile, cut)
-    p, p1, p2 = penalty.at(cut)
-    if p == 0.0:
-        return log_f, f1, f2, 1.0
-    value = float(np.logaddexp(log_f, np.log(p)))
-    share = float(np.exp(log_f - value))
-    scale = float(np.exp(-value))
-    return value, share * f1 + scale * p1, share * f2 + scale * p2, share
-
-
-def _settle(
-    index: CurveIndex, penalty: Penalty, profile: Profile, left: float, cut: float, right: float
-) -> float:
-    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it."""
-    width = right - left
-    for _ in range(STEPS):
-        _, first, second, _ = _around(index, penalty, profile, cut)
-        left, right = (left, cut) if first > 0 else (cut, right)
-        new = cut - first / second if second > 0 else np.inf
-        new = new if left < new < right else left / 2 + right / 2
-        cut, moved = float(new), abs(new - cut)
-        if moved <= SETTLED * width:
-            break
-    return cut

@@ -27,15 +27,6 @@ def at(points, sides, strength, cut):
 
 
 @jit
-def curve(points, sides, strength, cuts):
-    """Return P at every cut."""
-    out = np.empty(len(cuts))
-    for k in range(len(cuts)):
-        out[k] = at(points, sides, strength, cuts[k])[0]
-    return out
-
-
-@jit
 def lowest(points, sides, strength):
     """Return the cut where P is least; the middle of all such cuts where the two sides lie apart."""
     left = np.inf

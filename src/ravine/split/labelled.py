@@ -15,7 +15,7 @@ from ravine.data.blocks import Asker, RowBlocks, together
 from ravine.data.frame import Frame, frame_of, principal
 from ravine.index.base import ProjectionIndex
 from ravine.index.labels import LabelledIndex
-from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, project
+from ravine.optimise.pursuit import Evaluated, Pursued, View, project
 from ravine.split.hyperplane import Split
 from ravine.split.labels import Labels, support_machine
 from ravine.split.projection import PROGRESS, IndexFamily, MinimumDensityFamily, ProjectionSplitter
@@ -110,11 +110,17 @@ class LabelledSplitter(ProjectionSplitter):
     def _choose(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
         """Pursue every start with its better sign, and keep the end with the lowest value."""
         indices = self.family.indices(view)
-        both = np.concatenate([starts, -starts])
-        looks = yield from together([evaluate(view, indices[0], start) for start in both])
-        values = np.array([look.value for look in looks]).reshape(2, -1)
-        signed = np.where((values[0] <= values[1])[:, None], starts, -starts)
-        ends = yield from together([self._pursue(view, start, indices) for start in signed])
+        index = indices[0]
+        assert isinstance(index, LabelledIndex)
+        mirrored = replace(index, sides=-index.sides)  # of -v says what the index says of v
+        looks = yield from together([project(view, index.resolution, start) for start in starts])
+        signs = [
+            1.0 if index.evaluate(look.profile).value <= mirrored.evaluate(look.profile).value else -1.0
+            for look in looks
+        ]
+        ends = yield from together(
+            [self._pursue(view, sign * start, indices) for sign, start in zip(signs, starts, strict=True)]
+        )
         if not self.named:
             ends = [end for end in ends if end.point.smaller_side >= least and end.quality() > 0.0]
         if not ends:
