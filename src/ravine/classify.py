@@ -64,9 +64,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         the density of the rows that a linear support vector machine takes for one of the two), which then
         vote. "tree": one hyperplane parts the classes into two groups, those that the density allows to be
         parted best, and so on in each group; fewer hyperplanes, and mostly a larger error.
-    gammas : sequence of float, default (1, 10, 100)
+    gammas : sequence of float, default (0.3, 1)
         The weights of the labels, in the order of their use, for columns of unit variance; the interval grows
-        with the first. (The paper has 0.1, 1, 10; a start at 1 had the lower mean error.)
+        with the first. (The paper has 0.1, 1, 10. A larger last one follows many labels of classes that
+        overlap too closely, into directions in which the rows hardly vary.)
     bandwidth_factor : float, default 0.5
         Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first principal
         component. (Half of what is right without labels: these tell chance valleys from true ones, and a
@@ -140,7 +141,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self,
         *,
         multi_class: str = "one-vs-one",
-        gammas: Sequence[float] = (1.0, 10.0, 100.0),
+        gammas: Sequence[float] = (0.3, 1.0),
         bandwidth_factor: float = 0.5,
         alpha_max: float = 0.9,
         n_init: int = 2,
@@ -338,7 +339,9 @@ class _Fitting:
         """Choose which classes to part from which."""
         rows = self._select(members)
         splitter = self.model._splitter(self._labels(classes), classes[1:])
-        right = drive(rows, group(splitter, rows, self.root, self.rng))
+        frame = drive(rows, frame_of(rows, self.root, self.model._standardize))
+        none = np.empty((0, len(frame.mean)))
+        right = drive(rows, group(splitter.family, frame, none, self.rng))
         return tuple(c for c in classes if c not in right), right
 
     def _between(self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None) -> Between:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, together
-from ravine.data.frame import Frame, frame_of, principal
+from ravine.data.frame import Frame, principal
 from ravine.index.base import ProjectionIndex
 from ravine.index.labels import LabelledIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, project
@@ -21,7 +21,8 @@ from ravine.split.labels import Labels, support_machine
 from ravine.split.projection import PROGRESS, IndexFamily, MinimumDensityFamily, ProjectionSplitter
 
 ALPHAS = 5  # widths of the interval, on the way to the largest
-GAMMAS = (1.0, 10.0, 100.0)  # the weights of the labels that steer a clusterer
+GAMMAS = (0.1, 1.0)  # the weights of labels that steer a clusterer, against the density
+GAMMA = 10.0  # the same against the logarithm of another index
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class LabelledSplitter(ProjectionSplitter):
 
     The starts are those of the index itself and the normal of a linear support vector machine on the
     labelled rows, each with the sign that has the lower value; the end with the lowest value is kept. Which
-    of more than two classes come out on the right is chosen first (see `group`).
+    of more than two classes come out on the right is chosen first (see `group`), with the split that the
+    index finds without labels among the choices; the pursuit then starts from that split.
 
     With `named` sides, those on the right are what `right` says, and there is always a boundary. Without, the
     sides are clusters: their order is fixed, and a boundary has to run through a valley.
@@ -92,12 +94,19 @@ class LabelledSplitter(ProjectionSplitter):
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
     ) -> Asker[tuple[Frame, Split | None]]:
-        """Find the best split, as without labels; three passes more for more than two classes."""
-        if self.family.right is None:
-            right = yield from group(self, rows, root, rng)
-            decided = replace(self, family=replace(self.family, right=right))
-            return (yield from decided.search(rows, root, least, rng))
-        return (yield from super().search(rows, root, least, rng))
+        """Find the best split; for more than two classes after the search without labels."""
+        if self.family.right is not None:
+            return (yield from super().search(rows, root, least, rng))
+        plain = ProjectionSplitter(
+            self.family.family, self.standardize, self.n_init, self.init, self.tol, self.max_iter
+        )
+        frame, split = yield from plain.search(rows, root, least, rng)
+        if split is None:
+            return frame, None
+        right = yield from group(self.family, frame, split.direction[None, :], rng)
+        init = split.boundary.weights[None, :]
+        decided = replace(self, family=replace(self.family, right=right), init=init)
+        return (yield from decided.search(rows, root, least, rng))
 
     def _look(self, frame: Frame, rng: np.random.Generator) -> Asker[tuple[View, FloatArray]]:
         """Add the labelled rows to the view, and their support vector machine to the starts."""
@@ -137,8 +146,9 @@ def steered(splitter: ProjectionSplitter, labels: Labels) -> LabelledSplitter:
     """Return a clusterer's splitter with labels that steer it."""
     classes = np.unique(labels.classes)
     right = (int(classes[1]),) if len(classes) == 2 else None
+    gammas = GAMMAS if isinstance(splitter.family, MinimumDensityFamily) else (GAMMA,)
     return LabelledSplitter(
-        family=LabelledFamily(splitter.family, labels, GAMMAS, right),
+        family=LabelledFamily(splitter.family, labels, gammas, right),
         standardize=splitter.standardize,
         n_init=splitter.n_init,
         init=splitter.init,
@@ -172,24 +182,22 @@ def labelled_density(
 
 
 def group(
-    splitter: LabelledSplitter, rows: RowBlocks, root: Frame | None, rng: np.random.Generator
+    family: LabelledFamily, frame: Frame, directions: FloatArray, rng: np.random.Generator
 ) -> Asker[tuple[int, ...]]:
     """Return the classes to put on the right, of more than two: those parted at the lowest phi_SSC.
 
-    Along each of several principal directions, classes are sorted by the mean of their labelled rows; every
-    place between two of them makes two groups. All are judged in one pass, with the last gamma.
+    Along each of some directions and of the principal ones, classes are sorted by the mean of their labelled
+    rows; every place between two of them makes two groups. All are judged in one pass, with the last gamma.
     """
-    family, labels = splitter.family, splitter.family.labels
+    labels = family.labels
     classes = np.unique(labels.classes)
-    best, lowest = classes[1:], np.inf
-    frame = yield from frame_of(rows, root, splitter.standardize)
-    if not (frame.inverse_scale > 0).any():
-        return tuple(best.tolist())
     found = yield from principal(frame, 2 * len(classes), rng)
     view = View(frame, float(found.deviations[0]), labels.rows)
     index = family.indices(view)[-1]
     assert isinstance(index, LabelledIndex)
-    seen = yield from together([project(view, index.resolution, v) for v in found.directions])
+    candidates = np.concatenate([directions, found.directions])
+    seen = yield from together([project(view, index.resolution, v) for v in candidates])
+    best, lowest = classes[1:], np.inf
     for look in seen:
         points = look.profile.labelled
         assert points is not None

@@ -123,7 +123,7 @@ class _Growth:
             self.searches = [(trial.splitter, trial) for trial in (Trial(splitter, level), *second)]
         self.nodes = _Nodes(weight=[rows.total])
         self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
-        self.waiting: list[tuple[float, int, Split]] = []
+        self.waiting: list[tuple[bool, float, int, Split]] = []
         self.root: Frame | None = None
 
     @property
@@ -168,11 +168,21 @@ class _Growth:
         split, worth = self.best_split(members, rng)
         self.nodes.found[node] = split
         if split is not None and worth:
-            heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
+            priority = self.priority(split, self.nodes.weight[node])
+            heapq.heappush(self.waiting, (not self.parts(members, split), -priority, node, split))
+
+    def parts(self, members: IntArray | None, split: Split) -> bool:
+        """Whether a split of some rows parts at least half of their labelled pairs of different classes."""
+        if self.known is None:
+            return False
+        labels, boundary = self.known.among(members), split.boundary
+        before = labels.left_together(boundary.pivot, np.zeros(len(boundary.pivot)), 0.0)
+        after = labels.left_together(boundary.pivot, boundary.weights, boundary.cut)
+        return before > 0.0 and after <= before / 2.0
 
     def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
         """Make the most promising split; return the node, the split, and the children with their rows."""
-        _, node, split = heapq.heappop(self.waiting)
+        _, _, node, split = heapq.heappop(self.waiting)
         members = np.flatnonzero(self.leaf_of == node)
         rows = self.rows if node == 0 else self.rows.select(members)
         right = split.boundary.signed_distance(rows) > 0
