@@ -260,8 +260,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             sums[:, b] += distance
         return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
-    def _splitter(self, labels: Labels, right: tuple[int, ...]) -> LabelledSplitter:
-        """Check the parameters and return the search for one boundary, with some classes on the right."""
+    def _splitter(self, labels: Labels, right: tuple[int, ...] | None) -> LabelledSplitter:
+        """Check the parameters and return the search for one boundary, with these classes on the right."""
         gammas = [check_real("gammas", gamma, 0) for gamma in np.atleast_1d(self.gammas).tolist()]
         if not gammas:
             raise InvalidInputError("gammas is empty; give at least one weight for the labels")
@@ -338,7 +338,7 @@ class _Fitting:
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Choose which classes to part from which."""
         rows = self._select(members)
-        splitter = self.model._splitter(self._labels(classes), classes[1:])
+        splitter = self.model._splitter(self._labels(classes), None)
         frame = drive(rows, frame_of(rows, self.root, self.model._standardize))
         none = np.empty((0, len(frame.mean)))
         right = drive(rows, group(splitter.family, frame, none, self.rng))

@@ -20,6 +20,7 @@ from ravine.split.hyperplane import Split
 from ravine.split.labels import Labels, support_machine
 from ravine.split.projection import PROGRESS, IndexFamily, MinimumDensityFamily, ProjectionSplitter
 
+MISTAKES = 4.0  # of a support vector machine on its own rows, above which labels count less
 ALPHAS = 5  # widths of the interval, on the way to the largest
 GAMMAS = (0.1, 1.0)  # the weights of labels that steer a clusterer, against the density
 GAMMA = 10.0  # the same against the logarithm of another index
@@ -56,15 +57,28 @@ class LabelledFamily:
         return np.where(np.isin(self.labels.classes, right), 1.0, -1.0)
 
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the sequence for rows seen in this way."""
+        """Return the sequence for rows seen in this way, with labels that count less where they overlap."""
         frame = view.frame
         varies = frame.inverse_scale > 0
         unit = float(np.sqrt(np.mean((frame.deviation * frame.inverse_scale)[varies] ** 2)))
         plain = self.family.indices(view)
         pairs = [(index, self.gammas[0]) for index in plain]
         pairs += [(plain[-1], gamma) for gamma in self.gammas[1:]]
-        sides, weights = self.sides, self.labels.weights
-        return [LabelledIndex(index, sides, weights, gamma, unit) for index, gamma in pairs]
+        weights = self.labels.weights / self.overlap(view.framed[:, varies])
+        return [LabelledIndex(index, self.sides, weights, gamma, unit) for index, gamma in pairs]
+
+    def overlap(self, framed: FloatArray) -> float:
+        """Return by how much a label counts less, because classes overlap.
+
+        The labelled rows that a support vector machine trained on them has on the wrong side show that: with
+        many of them, hyperplanes that make the penalty small follow the noise, into directions in which rows
+        hardly vary. As many rows as columns, or fewer, are not asked: a hyperplane parts them anyway.
+        """
+        if self.right is None or len(framed) <= framed.shape[1]:
+            return 1.0
+        normals, intercepts = support_machine(framed, self.sides, self.labels.weights)
+        wrong = (framed @ normals[0] + intercepts[0] > 0) != (self.sides > 0)
+        return max(1.0, float(self.labels.weights @ wrong) / MISTAKES)
 
     def accepts(self, point: Evaluated) -> bool:
         """Ask the family itself; one that accepts nothing early is followed through all gammas."""
@@ -159,7 +173,7 @@ def steered(splitter: ProjectionSplitter, labels: Labels) -> LabelledSplitter:
 
 def labelled_density(
     labels: Labels,
-    right: tuple[int, ...],
+    right: tuple[int, ...] | None,
     *,
     gammas: Sequence[float],
     bandwidth_factor: float,
