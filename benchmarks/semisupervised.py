@@ -5,7 +5,8 @@ random draws of labelled rows (with both classes among them), the error on all o
 quartiles over the draws; for more than two classes the mean over all pairs of classes.
 
 python benchmarks/semisupervised.py --data DIR                                  all sets, 30 draws
-python benchmarks/semisupervised.py --data DIR --sets voting --draws 10 --plot out.png
+python benchmarks/semisupervised.py --data DIR --sets voting --draws 10 --csv voting.csv
+python benchmarks/semisupervised.py --read voting.csv --plot out.png            table and plot of earlier runs
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from benchmarks.baselines import LapSVM
 
 Array = np.ndarray[Any, Any]
 Method = Callable[[Array, Array], Array]
+Result = tuple[str, int, int, str, float, float]  # set, labels, draw, method, error in percent, seconds
 
 TWO_CLASSES = ("banknote", "breast_w", "ionosphere", "voting")
 PAIRS = ("optdigits", "pendigits", "satellite", "segment")
@@ -104,9 +106,7 @@ def draw(y: Array, n_labels: int, rng: np.random.Generator) -> Array:
     return partly
 
 
-def errors(
-    name: str, directory: str | None, labels: tuple[int, ...], n_draws: int
-) -> Iterator[tuple[str, int, int, str, float, float]]:
+def errors(name: str, directory: str | None, labels: tuple[int, ...], n_draws: int) -> Iterator[Result]:
     """Yield (set, labels, draw, method, mean error over its problems in percent, seconds)."""
     given = problems(name, directory)
     for n_labels, seed in itertools.product(labels, range(n_draws)):
@@ -121,7 +121,24 @@ def errors(
             yield name, n_labels, seed, method, 100 * float(np.mean(wrong)), time.perf_counter() - start
 
 
-def table(results: list[tuple[str, int, int, str, float, float]]) -> str:
+def write(results: list[Result], path: Path) -> None:
+    """Write every draw's error to a file."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["set", "labels", "draw", "method", "error", "seconds"])
+        writer.writerows((*r[:4], f"{r[4]:.3f}", f"{r[5]:.2f}") for r in results)
+
+
+def read(path: Path) -> list[Result]:
+    """Return what `write` wrote."""
+    with path.open(newline="") as file:
+        return [
+            (r["set"], int(r["labels"]), int(r["draw"]), r["method"], float(r["error"]), float(r["seconds"]))
+            for r in csv.DictReader(file)
+        ]
+
+
+def table(results: list[Result]) -> str:
     """Return medians and quartiles over the draws as a table."""
     lines = ["| set | labels | " + " | ".join(METHODS) + " |", "|---|---|" + "---|" * len(METHODS)]
     for name, n_labels in dict.fromkeys((r[0], r[1]) for r in results):
@@ -134,7 +151,7 @@ def table(results: list[tuple[str, int, int, str, float, float]]) -> str:
     return "\n".join(lines)
 
 
-def plot(results: list[tuple[str, int, int, str, float, float]], path: Path) -> None:
+def plot(results: list[Result], path: Path) -> None:
     """Draw the median error by the number of labels, with the quartiles, a panel a set."""
     import matplotlib
 
@@ -166,21 +183,19 @@ def main() -> None:
         "--labels", nargs="+", type=int, help="numbers of labels; the paper's range without it"
     )
     parser.add_argument("--draws", type=int, default=30)
+    parser.add_argument("--read", type=Path, nargs="+", help="files of --csv to show; nothing is run then")
     parser.add_argument("--csv", type=Path, help="write every draw's error here")
     parser.add_argument("--plot", type=Path, help="draw the curves here")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    results = []
-    for name in asked.sets:
+    results = [result for path in asked.read or () for result in read(path) if result[0] in asked.sets]
+    for name in asked.sets if not asked.read else ():
         labels = tuple(asked.labels or LABELS[name])
         for result in errors(name, asked.data, labels, asked.draws):
             results.append(result)
             print(*result[:4], f"{result[4]:.2f} {result[5]:.2f}s", flush=True)
     if asked.csv:
-        with asked.csv.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["set", "labels", "draw", "method", "error", "seconds"])
-            writer.writerows((*r[:4], f"{r[4]:.3f}", f"{r[5]:.2f}") for r in results)
+        write(results, asked.csv)
     print(table(results))
     if asked.plot:
         plot(results, asked.plot)

@@ -252,6 +252,32 @@ def margin() -> None:
     print(f"\nslope over the stored entries, sparse: {slope(sizes, times):.2f}")
 
 
+def labels() -> None:
+    """MinimumDensityClassifier on 100 000 x 50 with 20 labels, beside MinimumDensity, turn by turn."""
+    from threadpoolctl import threadpool_limits
+
+    from ravine import MinimumDensity, MinimumDensityClassifier
+
+    X, heap = four_gaussians(100_000, 50)
+    y = heap % 2
+    known = np.where(np.arange(len(y)) < 20, y, -1)
+    times: dict[str, list[float]] = {"MinimumDensity": [], "MinimumDensityClassifier": []}
+    with threadpool_limits(1):
+        MinimumDensity().fit(X[:1000])
+        for _ in range(9):
+            seconds, clusters = best_of(1, lambda: MinimumDensity().fit(X))
+            times["MinimumDensity"].append(seconds)
+            seconds, model = best_of(1, lambda: MinimumDensityClassifier().fit(X, known))
+            times["MinimumDensityClassifier"].append(seconds)
+    ratios = np.divide(times["MinimumDensityClassifier"], times["MinimumDensity"])
+    print("| 100 000 x 50, one thread | least s | passes |\n|---|---|---|")
+    for (name, seconds_of), fitted in zip(times.items(), (clusters, model), strict=True):
+        print(f"| {name} | {min(seconds_of):.3f} | {fitted.n_passes_:.1f} |")
+    least = min(times["MinimumDensityClassifier"]) / min(times["MinimumDensity"])
+    print(f"\nratio of the least times {least:.2f}; of each pair, median {np.median(ratios):.2f}", end=" ")
+    print(f"({ratios.min():.2f} to {ratios.max():.2f}); {100 * (model.predict(X) == y).mean():.2f} % right")
+
+
 MEMORY = """
 from ravine import MinimumDensity
 from benchmarks.speed import four_gaussians
@@ -384,6 +410,7 @@ SECTIONS: dict[str, Callable[..., None]] = {
     "small": small,
     "connectivity": connectivity,
     "margin": margin,
+    "labels": labels,
     "predict": predict,
     "memory": memory,
     "imports": imports,

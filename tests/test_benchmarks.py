@@ -169,3 +169,10 @@ def test_drawn_labels_are_right_and_of_both_classes():
         assert known.sum() == 5
         assert (partly[known] == y[known]).all()
         assert set(partly[known]) == {0, 1}
+
+
+def test_results_of_draws_are_read_as_they_were_written(tmp_path):
+    results = [("voting", 5, 0, method, 10.0 + k, 0.5) for k, method in enumerate(semisupervised.METHODS)]
+    semisupervised.write(results, tmp_path / "results.csv")
+    assert semisupervised.read(tmp_path / "results.csv") == results
+    assert "| voting | 5 | 10.0 (10.0-10.0) | 11.0" in semisupervised.table(results)

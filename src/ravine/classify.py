@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import (
     FloatArray,
@@ -22,16 +21,18 @@ from ravine._validate import (
     check_choice,
     check_int,
     check_real,
-    make_rng,
 )
-from ravine.cluster.base import rows_of
 from ravine.data.blocks import ArrayBlocks, drive, one_blas_thread
+from ravine.data.feature_map import length
 from ravine.data.frame import Frame, frame_of
+from ravine.partial_labels import UNLABELLED, check_classes, check_labels
+from ravine.rows_estimator import RowsEstimator
 from ravine.split.hyperplane import Hyperplane, Split
-from ravine.split.labelled import LabelledSplitter, Labels, group, labelled_density
+from ravine.split.labelled import LabelledSplitter, group, labelled_density
+from ravine.split.labels import Known, Labels, support_machine
 from ravine.tree.tree import NOT_FINITE
 
-UNLABELLED = -1  # the label, and the rank, of a class that is not known
+ALL_THE_SAME = "all rows of X are the same: nothing tells the classes apart"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Between:
     split: Split
 
 
-class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[misc]
     r"""Semi-supervised classification with minimum density hyperplanes (MDP2).
 
     The boundary between two classes is the hyperplane on which the density of all rows, labelled or not, is
@@ -63,9 +64,10 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         the density of the rows that a linear support vector machine takes for one of the two), which then
         vote. "tree": one hyperplane parts the classes into two groups, those that the density allows to be
         parted best, and so on in each group; fewer hyperplanes, and mostly a larger error.
-    gammas : sequence of float, default (1, 10, 100)
+    gammas : sequence of float, default (0.3, 1)
         The weights of the labels, in the order of their use, for columns of unit variance; the interval grows
-        with the first. (The paper has 0.1, 1, 10; a start at 1 had the lower mean error.)
+        with the first. (The paper has 0.1, 1, 10. A larger last one follows many labels of classes that
+        overlap too closely, into directions in which the rows hardly vary.)
     bandwidth_factor : float, default 0.5
         Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first principal
         component. (Half of what is right without labels: these tell chance valleys from true ones, and a
@@ -76,6 +78,11 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         How many principal directions to start from, beside the support vector machine.
     standardize : bool, default True
         Scale every column to unit variance (implicitly: nothing is copied).
+    kernel : str, callable or None
+        Search in the feature space of a kernel: "rbf", "polynomial", "cosine", "laplacian" or another of
+        scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See docs/kernels.md.
+    kernel_params : dict, optional
+        What the kernel takes, such as gamma, and `n_components` and `landmarks` of its map.
     max_iter : int, default 15
         Evaluations for each step of alpha and gamma.
     tol : float, default 0.02
@@ -94,7 +101,9 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     boundaries_ : list of Between
         The hyperplanes, and which classes each of them parts.
     coef_, intercept_ : ndarrays of shape (n_boundaries, n_features) and (n_boundaries,)
-        The same in the units of the data.
+        The same in the units of the data; with a kernel, of the components of its map.
+    feature_map_ : FeatureMap or None
+        With a kernel: how rows are mapped. It keeps the landmarks that it needs.
     n_iter_ : int
         The steps of the pursuits that won.
     n_passes_ : float
@@ -127,17 +136,18 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     classes_: npt.NDArray[Any]
     transduction_: npt.NDArray[Any]
     boundaries_: list[Between]
-    n_features_in_: int
 
     def __init__(
         self,
         *,
         multi_class: str = "one-vs-one",
-        gammas: Sequence[float] = (1.0, 10.0, 100.0),
+        gammas: Sequence[float] = (0.3, 1.0),
         bandwidth_factor: float = 0.5,
         alpha_max: float = 0.9,
         n_init: int = 2,
         standardize: bool = True,
+        kernel: Any = None,
+        kernel_params: Mapping[str, Any] | None = None,
         max_iter: int = 15,
         tol: float = 0.02,
         random_state: Any = None,
@@ -149,6 +159,8 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.alpha_max = alpha_max
         self.n_init = n_init
         self.standardize = standardize
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -166,15 +178,15 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; of a row of weight 0 not even the label counts.
         """
-        rows = rows_of(self, X, sample_weight, reset=True)
-        given, known = check_labels(y, rows.shape[0])
-        weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
-        counted = known & (weights > 0)
+        X, weights = self._checked(X, sample_weight, reset=True)
+        given, known = check_labels(y, length(X))
+        counted = known if weights is None else known & (weights > 0)
         self.classes_ = check_classes(given, known, counted)
-        ranks = np.full(rows.shape[0], UNLABELLED)
+        ranks = np.full(len(given), UNLABELLED)
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
-        rng = make_rng(0 if self.random_state is None else self.random_state)
-        fitting = _Fitting(self, rows, ranks, weights, rng)
+        self._fit_map(X, weights, len(self.classes_))
+        rows = self._blocks(X, weights)
+        fitting = _Fitting(self, rows, ranks, self._rng())
         with one_blas_thread():
             self.boundaries_ = list(fitting.boundaries())
         splits = [between.split for between in self.boundaries_]
@@ -184,10 +196,11 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.n_passes_ = rows.reads.rows / rows.shape[0]
         self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
         self.transduction_[counted] = self.classes_[ranks[counted]]
-        if fitting.frame.constant.any():
+        assert fitting.root is not None
+        constant = fitting.root.constant if self.feature_map_ is None else self.feature_map_.constant
+        if constant.any():
             warnings.warn(
-                f"{int(fitting.frame.constant.sum())} of {len(fitting.frame.constant)} columns are constant "
-                "and were ignored",
+                f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
                 UserWarning,
                 stacklevel=2,
             )
@@ -196,7 +209,7 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of every row; one pass a boundary."""
         check_is_fitted(self)
-        return np.asarray(self.classes_[np.argmax(self._scores(rows_of(self, X)), axis=1)])
+        return np.asarray(self.classes_[np.argmax(self._scores(self._rows(X)), axis=1)])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each class.
@@ -206,7 +219,7 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         as fractions that part ties; for a tree the least signed distance on the way to each class.
         """
         check_is_fitted(self)
-        scores = self._scores(rows_of(self, X))
+        scores = self._scores(self._rows(X))
         return scores[:, 1] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -216,7 +229,7 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         It tells near from far, and is not calibrated.
         """
         check_is_fitted(self)
-        scores = self._scores(rows_of(self, X))
+        scores = self._scores(self._rows(X))
         return np.asarray(softmax(scores, axis=1))
 
     def _scores(self, rows: ArrayBlocks) -> FloatArray:
@@ -247,26 +260,22 @@ class MinimumDensityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             sums[:, b] += distance
         return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
-    def _splitter(self, labels: Labels) -> LabelledSplitter:
-        """Check the parameters and return the search for one boundary."""
+    def _splitter(self, labels: Labels, right: tuple[int, ...] | None) -> LabelledSplitter:
+        """Check the parameters and return the search for one boundary, with these classes on the right."""
         gammas = [check_real("gammas", gamma, 0) for gamma in np.atleast_1d(self.gammas).tolist()]
         if not gammas:
             raise InvalidInputError("gammas is empty; give at least one weight for the labels")
         return labelled_density(
             labels,
+            right,
             gammas=gammas,
             bandwidth_factor=check_real("bandwidth_factor", self.bandwidth_factor, 0),
             alpha_max=check_real("alpha_max", self.alpha_max, 0),
             n_init=check_int("n_init", self.n_init, 1),
-            standardize=bool(self.standardize),
+            standardize=self._standardize,
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class _Fitting:
@@ -277,131 +286,90 @@ class _Fitting:
         model: MinimumDensityClassifier,
         rows: ArrayBlocks,
         ranks: IntArray,
-        weights: FloatArray,
         rng: np.random.Generator,
     ) -> None:
-        self.model, self.rows, self.ranks, self.weights, self.rng = model, rows, ranks, weights, rng
-        self.n_classes = int(ranks.max()) + 1
-        self.known = np.flatnonzero(ranks != UNLABELLED)
-        self.labelled = rows.select(self.known).map(lambda block: block.dense())
-        self.frame: Frame = drive(rows, frame_of(rows, None, bool(model.standardize)))
-        if not (self.frame.inverse_scale > 0).any():
-            raise InvalidInputError("all rows of X are the same: nothing tells the classes apart")
+        self.model, self.rows, self.ranks, self.rng = model, rows, ranks, rng
+        known = np.flatnonzero(ranks != UNLABELLED)
+        self.known = Known.of(rows, known, ranks[known])
+        self.root: Frame | None = None
 
     def boundaries(self) -> Iterator[Between]:
         """Yield the boundaries of the scheme that was asked for."""
-        everything = np.arange(self.rows.shape[0])
+        classes = range(len(self.model.classes_))
         scheme = check_choice("multi_class", self.model.multi_class, ("tree", "one-vs-one"))
-        if scheme == "tree" or self.n_classes == 2:
-            yield from self._tree(everything, tuple(range(self.n_classes)))
+        if len(classes) == 2:
+            yield self._between((0,), (1,), None)
             return
-        guesses = self._guesses()
-        for a, b in itertools.combinations(range(self.n_classes), 2):
+        self.root = frame = drive(self.rows, frame_of(self.rows, None, self.model._standardize))
+        if not (frame.inverse_scale > 0).any():
+            raise InvalidInputError(ALL_THE_SAME)
+        if scheme == "tree":
+            yield from self._tree(None, tuple(classes))
+            return
+        guesses = self._guesses(frame)
+        for a, b in itertools.combinations(classes, 2):
             yield self._between((a,), (b,), np.flatnonzero((guesses == a) | (guesses == b)))
 
-    def _tree(self, members: IntArray, classes: tuple[int, ...]) -> Iterator[Between]:
-        """Part the classes of these rows into two groups, and so on in each group."""
+    def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[Between]:
+        """Part the classes of these rows (None: all) into two groups, and so on in each group."""
         if len(classes) == 1:
             return
         left, right = (classes[:1], classes[1:]) if len(classes) == 2 else self._groups(members, classes)
         between = self._between(left, right, members)
         yield between
-        on_right = between.split.boundary.signed_distance(self.rows.select(members)) > 0
+        if len(classes) == 2:  # no rows below have to be told apart
+            return
+        on_right = between.split.boundary.signed_distance(self._select(members)) > 0
+        numbers = np.arange(self.rows.shape[0]) if members is None else members
+        ranks = self.ranks[numbers]
         for side, inside in ((left, ~on_right), (right, on_right)):
-            ranks = self.ranks[members]
-            wrong = (ranks != UNLABELLED) & ~np.isin(ranks, side)
-            keep = (inside & ~wrong) | np.isin(ranks, side)
-            yield from self._tree(members[keep], side)
+            keep = (inside & (ranks == UNLABELLED)) | np.isin(ranks, side)
+            yield from self._tree(numbers[keep], side)
 
-    def _groups(self, members: IntArray, classes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _select(self, members: IntArray | None) -> ArrayBlocks:
+        return self.rows if members is None else self.rows.select(members)
+
+    def _labels(self, classes: tuple[int, ...]) -> Labels:
+        """Return the labelled rows of some classes."""
+        return self.known.labels.pick(np.isin(self.known.labels.classes, classes))
+
+    def _groups(
+        self, members: IntArray | None, classes: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Choose which classes to part from which."""
-        of_these = np.isin(self.ranks[self.known], classes)
-        rows = self.rows.select(members)
-        known = self.known[of_these]
-        found = drive(
-            rows,
-            group(
-                rows,
-                self.frame,
-                Labels(self.labelled[of_these], self.ranks[known].astype(float), self.weights[known]),
-                self.model._splitter,
-                self.rng,
-            ),
-        )
-        right = tuple(sorted(int(c) for c in found))
+        rows = self._select(members)
+        splitter = self.model._splitter(self._labels(classes), None)
+        frame = drive(rows, frame_of(rows, self.root, self.model._standardize))
+        none = np.empty((0, len(frame.mean)))
+        right = drive(rows, group(splitter.family, frame, none, self.rng))
         return tuple(c for c in classes if c not in right), right
 
-    def _between(self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray) -> Between:
-        """Find the boundary between two sets of classes, seen by these rows."""
-        of_these = np.isin(self.ranks[self.known], left + right)
-        known = self.known[of_these]
-        sides = np.where(np.isin(self.ranks[known], right), 1.0, -1.0)
-        splitter = self.model._splitter(Labels(self.labelled[of_these], sides, self.weights[known]))
-        rows = self.rows.select(members)
-        _, split = drive(rows, splitter.search(rows, self.frame, 0.0, self.rng))
+    def _between(self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None) -> Between:
+        """Find the boundary between two sets of classes, seen by these rows (None: all)."""
+        rows = self._select(members)
+        splitter = self.model._splitter(self._labels(left + right), right)
+        frame, split = drive(rows, splitter.search(rows, self.root, 0.0, self.rng))
         if split is None:
-            names = self.model.classes_
+            names = ", ".join(str(self.model.classes_[c]) for c in left + right)
             raise InvalidInputError(
-                f"the rows of the classes {', '.join(str(names[c]) for c in left + right)} are all the same: "
-                "nothing tells these classes apart"
+                ALL_THE_SAME
+                if members is None
+                else f"the rows of the classes {names} are all the same: nothing tells these classes apart"
             )
+        self.root = self.root or frame
         return Between(left, right, split)
 
-    def _guesses(self) -> IntArray:
+    def _guesses(self, frame: Frame) -> IntArray:
         """Return the class that a linear support vector machine gives to each row, or the known one."""
-        from sklearn.svm import LinearSVC
-
-        frame = self.frame
-        machine = LinearSVC(dual=False, C=1.0, tol=1e-10)
-        framed = (self.labelled - frame.mean) * frame.inverse_scale
-        machine.fit(framed, self.ranks[self.known], sample_weight=self.weights[self.known])
-        weights = frame.weights(machine.coef_)
+        labels = self.known.labels
+        framed = (labels.rows - frame.mean) * frame.inverse_scale
+        normals, intercepts = support_machine(framed, labels.classes, labels.weights)
+        weights = frame.weights(normals)
         guesses = self.rows.map(
-            lambda block: np.argmax(block.project(frame.mean, weights) + machine.intercept_[:, None], axis=0)
+            lambda block: np.argmax(block.project(frame.mean, weights) + intercepts[:, None], axis=0)
         )
-        guesses[self.known] = self.ranks[self.known]
+        guesses[self.known.numbers] = labels.classes
         return np.asarray(guesses)
-
-
-def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the labels as an array, and which rows have one."""
-    if y is None:
-        raise InvalidInputError(
-            "MinimumDensityClassifier requires y to be passed, but the target y is None: "
-            "give a class for each row, -1 where it is not known"
-        )
-    given = column_or_1d(y, warn=True)
-    if len(given) != n_rows:
-        raise InvalidInputError(
-            f"y has {len(given)} labels for {n_rows} rows; give one a row, -1 for unknown"
-        )
-    if given.dtype.kind not in "OUS":
-        assert_all_finite(given, input_name="y")
-        return given, given != UNLABELLED
-    known = np.array([str(label) != str(UNLABELLED) for label in given], dtype=bool)
-    kinds = {isinstance(label, str) for label in given[known]}
-    if len(kinds) > 1:
-        raise InvalidInputError("y mixes strings and numbers; name all classes in one way, -1 for unknown")
-    labels = np.array(given[known].tolist())
-    assert_all_finite(labels, input_name="y")
-    typed = np.full(n_rows, labels[0] if len(labels) else UNLABELLED, dtype=labels.dtype)
-    typed[known] = labels
-    return typed, known
-
-
-def check_classes(
-    given: npt.NDArray[Any], known: npt.NDArray[np.bool_], counted: npt.NDArray[np.bool_]
-) -> npt.NDArray[Any]:
-    """Return the classes of the labelled rows that count, if there are two at least."""
-    check_classification_targets(given[known])
-    classes = np.unique(given[counted])
-    if len(classes) < 2:
-        there = "no labelled row" if len(classes) == 0 else f"labelled rows of one class only ({classes[0]})"
-        raise InvalidInputError(
-            f"y has {there}: a boundary needs rows of two classes at least; label some, or find clusters "
-            "without labels with MinimumDensity"
-        )
-    return classes
 
 
 def _plane(split: Split) -> Hyperplane:

@@ -95,3 +95,11 @@ def test_curve_is_the_penalised_density_of_equation_10():
     cuts = np.array([-2.0, -0.1, 0.0, 0.5, 3.0])
     expected = [oracles.penalised(profile.points, profile.mass, 0.4, 0.3, index.eta * 0.4, b) for b in cuts]
     np.testing.assert_allclose(np.exp(index.curve(profile, cuts)), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("h", [0.4, 0.01])  # at 0.01 the density is next to nothing between the points
+def test_even_curve_is_the_curve_at_even_cuts(h):
+    profile = make_profile(3)
+    index = MinimumDensityIndex(h, 0.3)
+    even = kernels.even_curve(*index._about(profile), -4.0, 0.2, 41)
+    np.testing.assert_allclose(even, index.curve(profile, np.linspace(-4.0, 4.0, 41)), rtol=1e-9)

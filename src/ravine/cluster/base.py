@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import (
     FloatArray,
@@ -24,13 +22,13 @@ from ravine._validate import (
     check_choice,
     check_int,
     check_real,
-    check_weights,
-    make_rng,
 )
 from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread
-from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
-from ravine.data.on_disk import FileMatrix
+from ravine.data.feature_map import FeatureMap
+from ravine.partial_labels import steering_labels
+from ravine.rows_estimator import RowsEstimator
 from ravine.split.hyperplane import Splitter
+from ravine.split.labels import Known
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
@@ -39,7 +37,7 @@ EVERYTHING = 2**31 - 1  # no bound
 STRAYS = 1.5  # times the square root of the rows: fewer are no cluster to "auto"
 
 
-class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RowsEstimator):  # type: ignore[misc]
     """What all clusterers share: everything but the splitter.
 
     Attributes
@@ -63,8 +61,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     labels_: IntArray
     tree_: ClusterTree
-    feature_map_: FeatureMap | None
-    n_features_in_: int
 
     n_clusters: int | str
     min_cluster_size: int | None
@@ -72,30 +68,12 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     max_depth: int | None
     level: float
     split_order: str
-    standardize: bool
-    kernel: Any
-    kernel_params: Mapping[str, Any] | None
-    random_state: Any
-    n_jobs: int | None
     verbose: int
     callback: Callable[[Progress], None] | None
 
     @abstractmethod
     def _splitter(self, n_features: int) -> Splitter:
         """Check the parameters of the method and return its splitter."""
-
-    @property
-    def _standardize(self) -> bool:
-        """Whether the splitter scales columns: with a kernel, rows are scaled before they are mapped."""
-        return bool(self.standardize) and self.kernel is None
-
-    @property
-    def _follow_neighbours(self) -> bool:
-        """Whether pursuits also start from a graph of neighbours: in a feature space, which is wide.
-
-        The components of "diffusion" come from such a graph already.
-        """
-        return self.kernel is not None and not (isinstance(self.kernel, str) and self.kernel == "diffusion")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters.
@@ -104,13 +82,19 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         ----------
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
             The rows; never written to, and not copied unless they have to be made an array first.
-        y : ignored
+        y : array of shape (n_rows,), optional
+            Labels of some rows, -1 (among strings also "-1") for all others: they steer the splits, so that
+            labelled rows of different classes are kept apart where the method finds a split that does (see
+            docs/semi-supervised.md). A y without any -1 is ignored, as in scikit-learn's clusterers.
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; a row of weight 0 is only labelled.
         """
         priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
-        rows = self._rows(X, sample_weight, reset=True)
+        X, weights = self._checked(X, sample_weight, reset=True)
+        self._fit_map(X, weights, self.n_clusters)
+        rows = self._blocks(X, weights)
         splitter = self._splitter(rows.shape[1])
+        known = self._steering(y, rows, splitter)
         auto = self.n_clusters == "auto"
         limits = self._limits(rows)
         if rows.total < 2 * limits.least and rows.shape[0] >= 2 * limits.least:
@@ -127,8 +111,9 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 limits,
                 priority=priority,
                 level=check_real("level", self.level, 0, 0.5) if auto else None,
-                rng=make_rng(0 if self.random_state is None else self.random_state),
+                rng=self._rng(),
                 watch=self._watch,
+                known=known,
             )
         names = getattr(self, "feature_names_in_", None)
         if self.feature_map_ is not None:
@@ -143,6 +128,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.n_passes_ = rows.reads.rows / rows.shape[0]
         self._warn(grown.frame.constant if self.feature_map_ is None else self.feature_map_.constant)
         return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
+        """Find the clusters, as `fit` does, and return that of every row."""
+        return self.fit(X, y, sample_weight).labels_
 
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of every row; one pass."""
@@ -207,46 +196,18 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             self.feature_names_in_ = np.array(tree.feature_names, dtype=object)
         return self
 
-    def _rows(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
-        """Check the rows without reading them all, and map them where there is a kernel.
-
-        NaN and infinity are found in the first pass.
-        """
-        X = self._checked_objects(X, reset) if callable(self.kernel) else checked_numbers(self, X, reset)
-        weights = check_weights(sample_weight, length(X))
-        n_jobs = effective_n_jobs(self.n_jobs)
-        with one_blas_thread():
-            if reset:
-                self.feature_map_ = None if self.kernel is None else self._fit_map(X, weights)
-            if self.feature_map_ is None:
-                return ArrayBlocks(X, weights, n_jobs)
-            return mapped_blocks(X, weights, self.feature_map_, n_jobs)
-
-    def _fit_map(self, X: Any, weights: FloatArray | None) -> FeatureMap:
-        """Fit the map of the kernel to the rows."""
-        from ravine.data.diffusion import fit_diffusion_map
-        from ravine.data.feature_map import fit_kernel_map
-
-        rng = make_rng(0 if self.random_state is None else self.random_state)
-        given, standardize = check_kernel(self.kernel, self.kernel_params), bool(self.standardize)
-        if isinstance(self.kernel, str) and self.kernel == "diffusion":
-            n_clusters = self.n_clusters
-            return fit_diffusion_map(
-                X, weights, given, standardize=standardize, n_clusters=n_clusters, rng=rng
-            )
-        return fit_kernel_map(X, weights, self.kernel, given, standardize=standardize, rng=rng)
-
-    def _checked_objects(self, X: Any, reset: bool) -> Any:
-        """Return rows that only the user's kernel understands: strings, records, a data frame."""
-        if not hasattr(X, "shape"):
-            rows = np.empty(len(X), dtype=object)
-            rows[:] = list(X)
-            X = rows
-        if length(X) < (2 if reset else 1):
-            raise InvalidInputError(f"found {length(X)} sample(s): a minimum of {1 + reset} is required")
-        if reset:
-            self.n_features_in_ = int(X.shape[1]) if len(X.shape) > 1 else 1
-        return X
+    def _steering(self, y: Any, rows: ArrayBlocks, splitter: Splitter) -> Known | None:
+        """Return the labels in y that steer the splits, or None; say so where the method takes none."""
+        known = steering_labels(y, rows)
+        if known is None or splitter.steered(known.labels) is not None:
+            return known
+        warnings.warn(
+            f"{type(self).__name__} with these parameters takes no labels, and those in y are ignored: "
+            "MinimumDensity takes some",
+            UserWarning,
+            stacklevel=3,
+        )
+        return None
 
     def _watch(self, progress: Progress) -> None:
         if self.verbose:
@@ -309,34 +270,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         # scikit-learn's check of sparse input reads these where there is a predict_proba, also of a clusterer
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-
-def rows_of(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool = False) -> ArrayBlocks:
-    """Return an estimator's rows, checked, as blocks."""
-    X = checked_numbers(estimator, X, reset)
-    return ArrayBlocks(X, check_weights(sample_weight, X.shape[0]), effective_n_jobs(estimator.n_jobs))
-
-
-def checked_numbers(estimator: Any, X: Any, reset: bool) -> Any:
-    """Check an estimator's rows without reading them all: NaN and infinity are found in the first pass."""
-    if isinstance(X, FileMatrix):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return X
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype="numeric",
-        ensure_all_finite=False,
-        ensure_min_samples=2 if reset else 1,
-    )
-    if sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X

@@ -10,6 +10,9 @@ from typing import Protocol
 
 from ravine._validate import FloatArray
 
+# Labelled rows on a line: their places, the side of each (-1 or 1), and what a unit on the wrong side costs.
+PlacedLabels = tuple[FloatArray, FloatArray, FloatArray]
+
 
 @dataclass(frozen=True)
 class Profile:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile, register
+from ravine.index.base import IndexValue, PlacedLabels, Profile, register
 
 BINS_PER_BANDWIDTH = 8
 
@@ -72,12 +72,12 @@ class MinimumDensityIndex:
 
         return np.asarray(density_kernels.curve(*self._about(profile), np.asarray(cuts, dtype=np.float64)))
 
-    def around(self, profile: Profile, cut: float) -> tuple[float, float, float]:
-        """Return log f, f' / f and f'' / f at a cut."""
+    def least(self, profile: Profile, labels: PlacedLabels) -> tuple[float, float, float]:
+        """Return the least log F over the cut, F = f + P, where that is, and the share f / F there."""
         from ravine.index import density_kernels
 
-        value, first, second, _ = density_kernels.penalised(*self._about(profile), cut)
-        return value, first, second
+        value, cut, share = density_kernels.least_with_labels(*self._about(profile), *labels)
+        return value, cut, share
 
     def slopes(self, profile: Profile, cut: float) -> tuple[FloatArray, float]:
         """Return the derivatives of log f at a cut by each point and by the standard deviation."""

@@ -11,6 +11,8 @@ import math
 import numba
 import numpy as np
 
+from ravine.index import labels_kernels
+
 jit = numba.njit(cache=True, nogil=True)
 
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -133,6 +135,28 @@ def curve(points, mass, total, h, half, eta, cuts):
 
 
 @jit
+def log_sum(a, b):
+    """Return log(exp(a) + exp(b))."""
+    high = max(a, b)
+    return high + math.log1p(math.exp(min(a, b) - high))
+
+
+@jit
+def even_curve(points, mass, total, h, half, eta, first, step, m):
+    """Return log f at m cuts, `step` apart; quickly, unless the density is next to nothing somewhere."""
+    out = np.empty(m)
+    densities(points, mass, h, first, step, out)
+    if np.min(out) <= TINY * 1e20 * total:
+        return curve(points, mass, total, h, half, eta, first + step * np.arange(m))
+    for k in range(m):
+        out[k] = math.log(out[k] / (total * h * ROOT_TWO_PI))
+        excess, log_p = penalty(first + k * step, half, eta, h)
+        if excess != 0.0:
+            out[k] = log_sum(out[k], log_p)
+    return out
+
+
+@jit
 def coarse_curve(points, mass, total, h, half):
     """Return the log density, up to a constant, at evenly spaced cuts in [-half, half], and their spacing."""
     m = max(5, math.ceil(8.0 * half / h) + 1)
@@ -215,6 +239,69 @@ def settle(points, mass, total, h, half, eta, left, b, right):
         if moved <= 1e-9 * h:
             break
     return b
+
+
+@jit
+def with_labels(points, mass, total, h, half, eta, places, sides, strength, b):
+    """Return log F, F'/F, F''/F of F = f + P at the cut b, and the share f/F; P is the labels' penalty."""
+    log_f, d1, d2, _ = penalised(points, mass, total, h, half, eta, b)
+    p, p1, p2 = labels_kernels.at(places, sides, strength, b)
+    if p == 0.0:
+        return log_f, d1, d2, 1.0
+    value = log_sum(log_f, math.log(p))
+    share = math.exp(log_f - value)
+    scale = math.exp(-value)
+    return value, share * d1 + scale * p1, share * d2 + scale * p2, share
+
+
+@jit
+def settle_with_labels(points, mass, total, h, half, eta, places, sides, strength, left, b, right):
+    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it."""
+    for _ in range(60):
+        _, d1, d2, _ = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
+        if d1 > 0.0:
+            right = b
+        else:
+            left = b
+        new = b - d1 / d2 if d2 > 0.0 else np.inf
+        if not left < new < right:
+            new = 0.5 * (left + right)
+        moved = abs(new - b)
+        b = new
+        if moved <= 1e-9 * h:
+            break
+    return b
+
+
+@jit
+def least_with_labels(points, mass, total, h, half, eta, places, sides, strength):
+    """Minimise log F, F = f + P, over the cut; return the least, its cut and the share f/F.
+
+    The penalty of the interval and P are convex: the least lies between the interval and the least P.
+    """
+    lowest = labels_kernels.lowest(places, sides, strength)
+    low = min(-half, lowest) - h / 2.0
+    high = max(half, lowest) + h / 2.0
+    m = max(7, math.ceil(2.0 * (high - low) / h) + 1)
+    step = (high - low) / (m - 1)
+    curve = even_curve(points, mass, total, h, half, eta, low, step, m)
+    for k in range(m):
+        p = labels_kernels.at(places, sides, strength, low + k * step)[0]
+        if p > 0.0:
+            curve[k] = log_sum(curve[k], math.log(p))
+    bound = np.min(curve) + CLOSE
+    cut = low + step * np.argmin(curve)
+    value, _, _, share = with_labels(points, mass, total, h, half, eta, places, sides, strength, cut)
+    for k in range(1, m - 1):
+        if curve[k] <= bound and curve[k] <= curve[k - 1] and curve[k] <= curve[k + 1]:
+            b = low + k * step
+            b = settle_with_labels(
+                points, mass, total, h, half, eta, places, sides, strength, b - step, b, b + step
+            )
+            log_f, _, _, s = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
+            if log_f < value:
+                value, cut, share = log_f, b, s
+    return value, cut, share
 
 
 @jit

@@ -11,27 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile, ProjectionIndex
-
-CLOSE = 0.1  # coarse minima whose logarithm is this close to the lowest are settled, too
-STEPS = 60  # of Newton or of halving: what is left of a bracket is beyond rounding
-
-
-@runtime_checkable
-class CurveIndex(Protocol):
-    """An index that is the least of a curve f over the cut, and lets others add to f before."""
-
-    def curve(self, profile: Profile, cuts: FloatArray) -> FloatArray:
-        """Return log f at every cut."""
-
-    def around(self, profile: Profile, cut: float) -> tuple[float, float, float]:
-        """Return log f, f' / f and f'' / f at a cut."""
-
-    def slopes(self, profile: Profile, cut: float) -> tuple[FloatArray, float]:
-        """Return the derivatives of log f at a cut by each point and by the standard deviation."""
-
-    def reach(self, profile: Profile) -> float:
-        """Return how far from the mean a cut may lie without a penalty."""
+from ravine.index.base import IndexValue, PlacedLabels, Profile, ProjectionIndex
 
 
 @dataclass(frozen=True)
@@ -42,16 +22,17 @@ class Penalty:
     sides: FloatArray
     strength: FloatArray
 
+    @property
+    def labels(self) -> PlacedLabels:
+        """All that P is made of."""
+        return self.points, self.sides, self.strength
+
     def at(self, cut: float) -> tuple[float, float, float]:
         """Return P and its first two derivatives by the cut."""
-        wrong = np.maximum(self.sides * (cut - self.points), 0.0)
-        pull = self.strength * wrong
-        bend = float(self.strength @ (wrong > 0))
-        return float(pull @ wrong), 2.0 * float(self.sides @ pull), 2.0 * bend
+        from ravine.index import labels_kernels
 
-    def curve(self, cuts: FloatArray) -> FloatArray:
-        """Return P at every cut."""
-        return np.array([self.at(float(b))[0] for b in cuts])
+        value, first, second = labels_kernels.at(*self.labels, cut)
+        return value, first, second
 
     def slope(self, cut: float) -> FloatArray:
         """Return the derivative of P at a cut by the place of every labelled row."""
@@ -59,20 +40,20 @@ class Penalty:
 
     def lowest(self) -> float:
         """Return the cut where P is least; the middle of all such cuts where the two sides lie apart."""
-        low, high = self.points[self.sides < 0], self.points[self.sides > 0]
-        left, right = float(high.min()), float(low.max())
-        if right <= left:
-            return left / 2 + right / 2
-        cut = left / 2 + right / 2
-        for _ in range(STEPS):
-            _, first, second = self.at(cut)
-            left, right = (left, cut) if first > 0 else (cut, right)
-            new = cut - first / second if second > 0 else np.inf
-            new = new if left < new < right else left / 2 + right / 2
-            cut, moved = new, abs(new - cut)
-            if moved <= 1e-12 * (abs(left) + abs(right)):
-                break
-        return cut
+        from ravine.index import labels_kernels
+
+        return float(labels_kernels.lowest(*self.labels))
+
+
+@runtime_checkable
+class CurveIndex(Protocol):
+    """An index that is the least of a curve f over the cut, and lets others add to f before."""
+
+    def least(self, profile: Profile, labels: PlacedLabels) -> tuple[float, float, float]:
+        """Return the least log F over the cut, F = f + P, where that is, and the share f / F there."""
+
+    def slopes(self, profile: Profile, cut: float) -> tuple[FloatArray, float]:
+        """Return the derivatives of log f at a cut by each point and by the standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +110,10 @@ class LabelledIndex:
         assert profile.labelled is not None
         if isinstance(self.index, CurveIndex):
             penalty = self._penalty(profile.labelled, self.gamma / self.unit**3)
-            return _least(self.index, penalty, profile, 2.0 * self.resolution)
+            value, cut, share = self.index.least(profile, penalty.labels)
+            slope, d_std = self.index.slopes(profile, cut)
+            by_label = penalty.slope(cut) * (np.exp(-value) if share < 1.0 else 0.0)
+            return IndexValue(value, share * slope, cut, share * d_std, labelled_slope=by_label)
         penalty = self._penalty(profile.labelled, self.gamma / self.unit**2)
         said = self.index.evaluate(profile)
         cut = penalty.lowest()
@@ -142,60 +126,3 @@ class LabelledIndex:
 
     def _penalty(self, points: FloatArray, strength: float) -> Penalty:
         return Penalty(points, self.sides, strength * self.weights)
-
-
-def _least(index: CurveIndex, penalty: Penalty, profile: Profile, step: float) -> IndexValue:
-    """Minimise log(f + P) over the cut.
-
-    Both the penalty of the interval and P are convex: the least lies between the interval and the lowest P.
-    """
-    half, lowest = index.reach(profile), penalty.lowest()
-    low, high = min(-half, lowest), max(half, lowest)
-    m = max(5, int(np.ceil((high - low) / step)) + 1)
-    cuts = np.linspace(low - step, high + step, m + 2)
-    with np.errstate(divide="ignore"):
-        curve = np.logaddexp(index.curve(profile, cuts), np.log(penalty.curve(cuts)))
-    inner = curve[1:-1]
-    found = (inner <= curve[:-2]) & (inner <= curve[2:]) & (inner <= curve.min() + CLOSE)
-    settled = [
-        _settle(index, penalty, profile, cuts[k], cuts[k + 1], cuts[k + 2]) for k in np.flatnonzero(found)
-    ]
-    if not settled:  # the least is at one end of the cuts
-        settled = [float(cuts[int(np.argmin(curve))])]
-    looks = [_around(index, penalty, profile, cut) for cut in settled]
-    k = int(np.argmin([look[0] for look in looks]))
-    value, _, _, share = looks[k]
-    cut = settled[k]
-    slope, d_std = index.slopes(profile, cut)
-    by_label = penalty.slope(cut) * (np.exp(-value) if share < 1.0 else 0.0)
-    return IndexValue(value, share * slope, cut, share * d_std, labelled_slope=by_label)
-
-
-def _around(
-    index: CurveIndex, penalty: Penalty, profile: Profile, cut: float
-) -> tuple[float, float, float, float]:
-    """Return log F, F' / F and F'' / F of F = f + P at a cut, and the share f / F."""
-    log_f, f1, f2 = index.around(profile, cut)
-    p, p1, p2 = penalty.at(cut)
-    if p == 0.0:
-        return log_f, f1, f2, 1.0
-    value = float(np.logaddexp(log_f, np.log(p)))
-    share = float(np.exp(log_f - value))
-    scale = float(np.exp(-value))
-    return value, share * f1 + scale * p1, share * f2 + scale * p2, share
-
-
-def _settle(
-    index: CurveIndex, penalty: Penalty, profile: Profile, left: float, cut: float, right: float
-) -> float:
-    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it."""
-    width = right - left
-    for _ in range(STEPS):
-        _, first, second, _ = _around(index, penalty, profile, cut)
-        left, right = (left, cut) if first > 0 else (cut, right)
-        new = cut - first / second if second > 0 else np.inf
-        new = new if left < new < right else left / 2 + right / 2
-        cut, moved = float(new), abs(new - cut)
-        if moved <= 1e-14 * width:
-            break
-    return cut

@@ -20,6 +20,7 @@ from ravine.optimise import several
 from ravine.optimise.large_margin import widen
 from ravine.optimise.pursuit import Evaluated, View
 from ravine.split.hyperplane import Hyperplane, NearestCentre, Split
+from ravine.split.labels import Labels
 from ravine.split.projection import ProjectionSplitter
 
 BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
@@ -85,6 +86,10 @@ class LargeMarginSplitter:
     def wider(self) -> Sequence[LargeMarginSplitter]:
         """Return nothing."""
         return []
+
+    def steered(self, labels: Labels) -> LargeMarginSplitter:
+        """Return the same search from the split of the fixed scale that minds the labels."""
+        return replace(self, univariate=self.univariate.steered(labels))
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
@@ -152,6 +157,10 @@ class SeveralSplitter:
     def wider(self) -> Sequence[SeveralSplitter]:
         """Return nothing."""
         return []
+
+    def steered(self, labels: Labels) -> SeveralSplitter | None:
+        """Return the same search with labels in its last, univariate part; without one it takes none."""
+        return replace(self, univariate=self.univariate.steered(labels)) if self.omega < 0 else None
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, Rows
 from ravine.data.frame import Frame
+from ravine.split.labels import Labels
 
 BLOCK = 1024  # rows whose distances to all centres are held at a time
 
@@ -173,3 +174,6 @@ class Splitter(Protocol):
 
     def wider(self) -> Sequence[Splitter]:
         """Return splitters to try where this one finds nothing that convinces; may be empty."""
+
+    def steered(self, labels: Labels) -> Splitter | None:
+        """Return a splitter that minds labels of two classes or more, or None where the method takes none."""

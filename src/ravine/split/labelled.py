@@ -1,43 +1,42 @@
-"""A hyperplane between two classes of which some rows are known: low density, labels on their sides.
+"""A hyperplane between classes of which some rows are known: a projection index, labels on their sides.
 
 Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016 (Section 5.2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, together
-from ravine.data.frame import Frame, frame_of, principal
+from ravine.data.frame import Frame, principal
 from ravine.index.base import ProjectionIndex
 from ravine.index.labels import LabelledIndex
-from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, project
-from ravine.split.hyperplane import Hyperplane, Split
-from ravine.split.projection import EXACT, PROGRESS, IndexFamily, MinimumDensityFamily, ProjectionSplitter
+from ravine.optimise.pursuit import Evaluated, Pursued, View, project
+from ravine.split.hyperplane import Split
+from ravine.split.labels import Labels, support_machine
+from ravine.split.projection import PROGRESS, IndexFamily, MinimumDensityFamily, ProjectionSplitter
 
+MISTAKES = 4.0  # of a support vector machine on its own rows, above which labels count less
 ALPHAS = 5  # widths of the interval, on the way to the largest
-
-
-@dataclass(frozen=True)
-class Labels:
-    """The rows whose class is known: raw and in memory, -1 or 1 for the side of each, and their weights."""
-
-    rows: FloatArray
-    sides: FloatArray
-    weights: FloatArray
+GAMMAS = (0.1, 1.0)  # the weights of labels that steer a clusterer, against the density
+GAMMA = 10.0  # the same against the logarithm of another index
 
 
 @dataclass(frozen=True)
 class LabelledFamily:
-    """Another family's indices with the first gamma, then its last index with every further gamma."""
+    """Another family's indices with the first gamma, then its last index with every further gamma.
+
+    `right` are the classes whose rows are to come out on the right; None where that is still to be chosen.
+    """
 
     family: IndexFamily
     labels: Labels
     gammas: Sequence[float]
+    right: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -48,20 +47,42 @@ class LabelledFamily:
         """Return nothing: the labels say where to look."""
         return ()
 
+    @property
+    def sides(self) -> FloatArray:
+        """1 for the labelled rows that belong on the right, -1 for the others."""
+        return self.sides_with(self.right or ())
+
+    def sides_with(self, right: Sequence[int]) -> FloatArray:
+        """Return the sides for other classes on the right."""
+        return np.where(np.isin(self.labels.classes, right), 1.0, -1.0)
+
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the sequence for rows seen in this way."""
+        """Return the sequence for rows seen in this way, with labels that count less where they overlap."""
         frame = view.frame
         varies = frame.inverse_scale > 0
         unit = float(np.sqrt(np.mean((frame.deviation * frame.inverse_scale)[varies] ** 2)))
         plain = self.family.indices(view)
         pairs = [(index, self.gammas[0]) for index in plain]
         pairs += [(plain[-1], gamma) for gamma in self.gammas[1:]]
-        sides, weights = self.labels.sides, self.labels.weights
-        return [LabelledIndex(index, sides, weights, gamma, unit) for index, gamma in pairs]
+        weights = self.labels.weights / self.overlap(view.framed[:, varies])
+        return [LabelledIndex(index, self.sides, weights, gamma, unit) for index, gamma in pairs]
+
+    def overlap(self, framed: FloatArray) -> float:
+        """Return by how much a label counts less, because classes overlap.
+
+        The labelled rows that a support vector machine trained on them has on the wrong side show that: with
+        many of them, hyperplanes that make the penalty small follow the noise, into directions in which rows
+        hardly vary. As many rows as columns, or fewer, are not asked: a hyperplane parts them anyway.
+        """
+        if self.right is None or len(framed) <= framed.shape[1]:
+            return 1.0
+        normals, intercepts = support_machine(framed, self.sides, self.labels.weights)
+        wrong = (framed @ normals[0] + intercepts[0] > 0) != (self.sides > 0)
+        return max(1.0, float(self.labels.weights @ wrong) / MISTAKES)
 
     def accepts(self, point: Evaluated) -> bool:
-        """Follow all gammas."""
-        return False
+        """Ask the family itself; one that accepts nothing early is followed through all gammas."""
+        return self.family.accepts(point)
 
     def facts(self, index: LabelledIndex, width: float) -> Mapping[str, float]:
         """Return what the family tells, and gamma."""
@@ -70,13 +91,36 @@ class LabelledFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledSplitter(ProjectionSplitter):
-    """Pursues an index with labels; rows of side 1 are to come out on the right.
+    """Pursues an index with labels.
 
-    The starts are principal directions and the normal of a linear support vector machine on the labelled
-    rows, each with the sign that has the lower value; the end with the lowest value is kept.
+    The starts are those of the index itself and the normal of a linear support vector machine on the
+    labelled rows, each with the sign that has the lower value; the end with the lowest value is kept. Which
+    of more than two classes come out on the right is chosen first (see `group`), with the split that the
+    index finds without labels among the choices; the pursuit then starts from that split.
+
+    With `named` sides, those on the right are what `right` says, and there is always a boundary. Without, the
+    sides are clusters: their order is fixed, and a boundary has to run through a valley.
     """
 
     family: LabelledFamily
+    named: bool = False
+
+    def search(
+        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
+    ) -> Asker[tuple[Frame, Split | None]]:
+        """Find the best split; for more than two classes after the search without labels."""
+        if self.family.right is not None:
+            return (yield from super().search(rows, root, least, rng))
+        plain = ProjectionSplitter(
+            self.family.family, self.standardize, self.n_init, self.init, self.tol, self.max_iter
+        )
+        frame, split = yield from plain.search(rows, root, least, rng)
+        if split is None:
+            return frame, None
+        right = yield from group(self.family, frame, split.direction[None, :], rng)
+        init = split.boundary.weights[None, :]
+        decided = replace(self, family=replace(self.family, right=right), init=init)
+        return (yield from decided.search(rows, root, least, rng))
 
     def _look(
         self, rows: RowBlocks, frame: Frame, rng: np.random.Generator
@@ -84,49 +128,54 @@ class LabelledSplitter(ProjectionSplitter):
         """Add the labelled rows to the view, and their support vector machine to the starts."""
         plain, starts = yield from super()._look(rows, frame, rng)
         view = View(frame, plain.widest, self.family.labels.rows)
-        normal = support_normal(view.framed, self.family.labels)
-        length = float(np.linalg.norm(normal))
-        return view, starts if length == 0.0 else np.vstack([starts, normal / length])
+        normals = support_machine(view.framed, self.family.sides, self.family.labels.weights)[0]
+        lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+        return view, np.vstack([starts, (normals / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 0]])
 
     def _choose(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
         """Pursue every start with its better sign, and keep the end with the lowest value."""
         indices = self.family.indices(view)
-        both = np.concatenate([starts, -starts])
-        looks = yield from together([evaluate(view, indices[0], start) for start in both])
-        values = np.array([look.value for look in looks]).reshape(2, -1)
-        signed = np.where((values[0] <= values[1])[:, None], starts, -starts)
-        ends = yield from together([self._pursue(view, start, indices) for start in signed])
+        index = indices[0]
+        assert isinstance(index, LabelledIndex)
+        mirrored = replace(index, sides=-index.sides)  # of -v says what the index says of v
+        looks = yield from together([project(view, index.resolution, start) for start in starts])
+        signs = [
+            1.0 if index.evaluate(look.profile).value <= mirrored.evaluate(look.profile).value else -1.0
+            for look in looks
+        ]
+        ends = yield from together(
+            [self._pursue(view, sign * start, indices) for sign, start in zip(signs, starts, strict=True)]
+        )
+        if not self.named:
+            ends = [end for end in ends if end.point.smaller_side >= least and end.quality() > 0.0]
+        if not ends:
+            return None
         reached = np.array([end.point.value for end in ends])
         return ends[int(np.argmax(reached <= reached.min() + PROGRESS))]  # the first of those that tie
 
-    def _finish(self, view: View, best: Pursued, least: float, pivot: FloatArray) -> Asker[Split | None]:
-        """Measure the winner again with fine bins; its sign is the labels' own."""
-        point = yield from evaluate(view, best.index, best.point.direction, fineness=EXACT)
-        cut = point.index_value.cut
-        weights = view.frame.weights(point.direction)
-        return Split(
-            boundary=Hyperplane(weights, pivot, cut + float(weights @ (view.frame.mean - pivot))),
-            direction=point.direction,
-            method=self.family.name,
-            value=float(np.exp(point.value)),
-            quality=best.index.quality(point.profile, cut),
-            gradient_norm=float(np.linalg.norm(point.gradient)),
-            status=best.status,
-            n_iter=best.n_iter,
-            facts=self.family.facts(best.index, best.index.resolution / EXACT),  # type: ignore[arg-type]
-        )
+    def _signed(self, direction: FloatArray) -> FloatArray:
+        """Keep the sign of the labels where sides have names."""
+        return direction if self.named else super()._signed(direction)
 
 
-def support_normal(framed: FloatArray, labels: Labels) -> FloatArray:
-    """Return the normal of a linear support vector machine on the labelled rows of a frame."""
-    from sklearn.svm import LinearSVC
-
-    machine = LinearSVC(dual=False, C=1.0, tol=1e-10).fit(framed, labels.sides, sample_weight=labels.weights)
-    return np.asarray(machine.coef_[0], dtype=np.float64)
+def steered(splitter: ProjectionSplitter, labels: Labels) -> LabelledSplitter:
+    """Return a clusterer's splitter with labels that steer it."""
+    classes = np.unique(labels.classes)
+    right = (int(classes[1]),) if len(classes) == 2 else None
+    gammas = GAMMAS if isinstance(splitter.family, MinimumDensityFamily) else (GAMMA,)
+    return LabelledSplitter(
+        family=LabelledFamily(splitter.family, labels, gammas, right),
+        standardize=splitter.standardize,
+        n_init=splitter.n_init,
+        init=splitter.init,
+        tol=splitter.tol,
+        max_iter=splitter.max_iter,
+    )
 
 
 def labelled_density(
     labels: Labels,
+    right: tuple[int, ...] | None,
     *,
     gammas: Sequence[float],
     bandwidth_factor: float,
@@ -136,48 +185,45 @@ def labelled_density(
     tol: float,
     max_iter: int,
 ) -> LabelledSplitter:
-    """Return the splitter for minimum density with labels."""
+    """Return the splitter for minimum density between classes that have names."""
     density = MinimumDensityFamily(bandwidth_factor, alpha_max, n_alphas=ALPHAS)
     return LabelledSplitter(
-        family=LabelledFamily(density, labels, gammas),
+        family=LabelledFamily(density, labels, gammas, right),
         standardize=standardize,
         n_init=n_init,
         tol=tol,
         max_iter=max_iter,
+        named=True,
     )
 
 
 def group(
-    rows: RowBlocks,
-    root: Frame,
-    labels: Labels,
-    splitter: Callable[[Labels], LabelledSplitter],
-    rng: np.random.Generator,
-) -> Asker[FloatArray]:
+    family: LabelledFamily, frame: Frame, directions: FloatArray, rng: np.random.Generator
+) -> Asker[tuple[int, ...]]:
     """Return the classes to put on the right, of more than two: those parted at the lowest phi_SSC.
 
-    `labels.sides` are the classes here. Along each start, classes are sorted by the mean of their labelled
+    Along each of some directions and of the principal ones, classes are sorted by the mean of their labelled
     rows; every place between two of them makes two groups. All are judged in one pass, with the last gamma.
     """
-    classes = np.unique(labels.sides)
-    frame = yield from frame_of(rows, root, True)
-    first = splitter(replace(labels, sides=np.where(labels.sides == classes[0], -1.0, 1.0)))
+    labels = family.labels
+    classes = np.unique(labels.classes)
     found = yield from principal(frame, 2 * len(classes), rng)
     view = View(frame, float(found.deviations[0]), labels.rows)
-    index = first.family.indices(view)[-1]
+    index = family.indices(view)[-1]
     assert isinstance(index, LabelledIndex)
-    seen = yield from together([project(view, index.resolution, v) for v in found.directions])
+    candidates = np.concatenate([directions, found.directions])
+    seen = yield from together([project(view, index.resolution, v) for v in candidates])
     best, lowest = classes[1:], np.inf
     for look in seen:
         points = look.profile.labelled
         assert points is not None
         means = [
-            np.average(points[labels.sides == c], weights=labels.weights[labels.sides == c]) for c in classes
+            np.average(points[labels.classes == c], weights=labels.weights[labels.classes == c])
+            for c in classes
         ]
         order = classes[np.argsort(means)]
         for k in range(1, len(classes)):
-            sides = np.where(np.isin(labels.sides, order[k:]), 1.0, -1.0)
-            value = replace(index, sides=sides).evaluate(look.profile).value
-            if value < lowest:
-                best, lowest = order[k:], value
-    return np.asarray(best)
+            judged = replace(index, sides=family.sides_with(order[k:].tolist())).evaluate(look.profile)
+            if judged.value < lowest:
+                best, lowest = order[k:], judged.value
+    return tuple(sorted(best.tolist()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.cutting_plane import Found, Planes, cutting_planes, two_means
 from ravine.optimise.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.labels import Labels, support_machine
 from ravine.split.projection import sample_sizes
 
 AUTO_C = 10.0  # C, in units of one over the variance of the first principal component
@@ -26,6 +27,9 @@ class MarginSplitter:
     The best objective wins among the ends with enough rows on both sides. Up to about 32 000 rows every start
     sees all rows; above, all starts run on a sample (see `sample_sizes`), and the winner goes on, to a larger
     one and to all rows, with the cuts that hold it up.
+
+    Labels add starts, the hyperplanes of a support vector machine on the labelled rows, and come first in the
+    choice of an end: the one that leaves the fewest pairs of different classes on one side.
     """
 
     C: float | None = None
@@ -34,10 +38,15 @@ class MarginSplitter:
     n_init: int = 4
     max_iter: int = 50
     standardize: bool = True
+    labels: Labels | None = None
 
     def wider(self) -> tuple[()]:
         """Return nothing: the balance bounds the search."""
         return ()
+
+    def steered(self, labels: Labels) -> MarginSplitter:
+        """Return the same search with labels among its starts and in the choice of its end."""
+        return replace(self, labels=labels)
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
@@ -76,16 +85,32 @@ class MarginSplitter:
         C = AUTO_C / widest**2 if self.C is None else self.C
         first = found.directions[0]
         random = rng.standard_normal((max(0, self.n_init - 2), len(first))) * (frame.inverse_scale > 0)
-        starts = [Planes.one(direction, 0.0) for direction in (first, *random)]
+        starts = [Planes.one(direction, 0.0) for direction in (first, *random)][: self.n_init - 1]
         ends = yield from together(
             [
                 self._from_two_means(frame, first, C),
-                *(self._run(frame, start, C) for start in starts[: self.n_init - 1]),
+                *(self._run(frame, start, C) for start in starts + self._labelled_starts(frame)),
             ]
         )
         allowed = [end for end in ends if self._splits(end, frame, least)]
-        best = min(allowed, key=lambda end: end.objective) if allowed else None
+        best = min(allowed, key=lambda end: self._rank(end, frame)) if allowed else None
         return View(frame, widest), best
+
+    def _labelled_starts(self, frame: Frame) -> list[Planes]:
+        """Return the planes of a support vector machine on the labelled rows."""
+        if self.labels is None:
+            return []
+        framed = (self.labels.rows - frame.mean) * frame.inverse_scale
+        normals, intercepts = support_machine(framed, self.labels.classes, self.labels.weights)
+        return [Planes.one(w, float(b)) for w, b in zip(normals, intercepts, strict=True) if w.any()]
+
+    def _rank(self, end: Found, frame: Frame) -> tuple[float, float]:
+        """Return what ends are compared by: labelled pairs left together, then the objective."""
+        plane = end.seen.plane
+        pairs = 0.0
+        if self.labels is not None:
+            pairs = self.labels.left_together(frame.mean, frame.weights(plane.w[0]), -float(plane.b[0]))
+        return pairs, end.objective
 
     def _from_two_means(self, frame: Frame, direction: FloatArray, C: float) -> Asker[Found]:
         start = yield from two_means(frame, direction)

@@ -16,6 +16,7 @@ from ravine.data.frame import Frame, frame_of, principal
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.labels import Labels
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class PrincipalSplitter:
     def wider(self) -> tuple[()]:
         """Return nothing: the whole principal component is searched as it is."""
         return ()
+
+    def steered(self, labels: Labels) -> None:
+        """Return nothing: the direction is that of the rows, and labels cannot turn it."""
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator

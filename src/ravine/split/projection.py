@@ -15,6 +15,7 @@ from ravine.index.base import ProjectionIndex
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.labels import Labels
 from ravine.split.starts import neighbour_starts
 
 LEAST_SAMPLE = 8192  # the rows of the smallest sample that all starts are pursued on
@@ -93,6 +94,12 @@ class ProjectionSplitter:
     def wider(self) -> list[ProjectionSplitter]:
         """Return this splitter with an index that looks farther from the middle."""
         return [replace(self, family=family) for family in self.family.wider()]
+
+    def steered(self, labels: Labels) -> ProjectionSplitter:
+        """Return this splitter with a penalty for labelled rows on the wrong side."""
+        from ravine.split.labelled import steered
+
+        return steered(self, labels)
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
@@ -193,7 +200,7 @@ class ProjectionSplitter:
         point = yield from evaluate(view, best.index, best.point.direction, fineness=EXACT)
         if not point.index_value.valid or point.smaller_side < least:
             return None
-        direction = fix_sign(point.direction)
+        direction = self._signed(point.direction)
         sign = 1.0 if direction is point.direction else -1.0
         cut = point.index_value.cut
         weights = view.frame.weights(direction)
@@ -208,6 +215,10 @@ class ProjectionSplitter:
             n_iter=best.n_iter,
             facts=self.family.facts(best.index, best.index.resolution / EXACT),
         )
+
+    def _signed(self, direction: FloatArray) -> FloatArray:
+        """Return a direction or its negative, so that the same rows have the same side on the right."""
+        return fix_sign(direction)
 
 
 def sample_sizes(n: int) -> list[int]:

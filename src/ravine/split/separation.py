@@ -21,6 +21,7 @@ from ravine.index.density import MinimumDensityIndex
 from ravine.index.separation import SeparationIndex
 from ravine.optimise.pursuit import REACH, Evaluated, View, project
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.labels import Labels, support_machine
 from ravine.split.minimax import minimax
 from ravine.split.projection import ProjectionSplitter
 from ravine.split.sides import LineMoments, Side, SideSums, kappa, variance, varying
@@ -170,6 +171,10 @@ class SeparationSplitter:
     `mpm` and `gep` start from 2-means (or from the labels `init`) and alternate: the hyperplane for the
     sides, then the sides of the hyperplane. They work in a frame in which every column of the rows at hand
     has unit variance, so that the regulariser lambda diag(covariance) is lambda times the identity.
+
+    Labels add starts to `mpm` and `gep`, the hyperplanes of a support vector machine on the labelled rows; of
+    several ends (for `eig`, eigenvectors) the one counts that leaves the fewest pairs of different classes on
+    one side. In `pursuit` they are a penalty.
     """
 
     solver: str = "mpm"
@@ -179,10 +184,15 @@ class SeparationSplitter:
     n_init: int = 4
     init: IntArray | None = None
     max_iter: int = 50
+    labels: Labels | None = None
 
     def wider(self) -> tuple[()]:
         """Return nothing: cuts may lie anywhere as it is."""
         return ()
+
+    def steered(self, labels: Labels) -> SeparationSplitter:
+        """Return the same search with labels; those given as `init` are the start as before."""
+        return replace(self, labels=labels)
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
@@ -212,7 +222,7 @@ class SeparationSplitter:
     def _alternate(
         self, rows: RowBlocks, root: Frame | None, frame: Frame, own: Frame, rng: np.random.Generator
     ) -> Asker[Found | None]:
-        """Start, measure both sides, and run the rounds of mpm or gep."""
+        """Start, measure both sides, and run the rounds of mpm or gep from each start."""
         if rows.shape[1] > MOST_FEATURES:
             raise InvalidInputError(
                 f"solver={self.solver!r} holds matrices of n_features x n_features, with {MOST_FEATURES} "
@@ -221,13 +231,45 @@ class SeparationSplitter:
         squares = self.solver == "mpm"
         if self.init is not None and root is None:
             (first,) = self._given(rows).pass_over([SideSums(own, None, squares=squares)])
-            plane = None
             (answer,) = yield [SideSums(own, None)]
-        else:
-            found = yield from principal(frame, self.n_init, rng)
-            plane = yield from two_means(frame, found.directions)
-            first, answer = yield [SideSums(own, plane, squares=squares), SideSums(own, None)]
-        whole, right = Side.of(answer), Side.of(first)
+            return (yield from self._rounds(own, Side.of(answer), None, Side.of(first)))
+        found = yield from principal(frame, self.n_init, rng)
+        usual = yield from two_means(frame, found.directions)
+        planes = [usual, *self._labelled_starts(frame)]
+        *firsts, answer = yield [
+            *(SideSums(own, plane, squares=squares) for plane in planes),
+            SideSums(own, None),
+        ]
+        ends = yield from together(
+            [
+                self._rounds(own, Side.of(answer), plane, Side.of(first))
+                for plane, first in zip(planes, firsts, strict=True)
+            ]
+        )
+        there = [end for end in ends if end is not None]
+        return min(there, key=lambda end: self._pairs_together(own, end), default=None)
+
+    def _labelled_starts(self, frame: Frame) -> list[Hyperplane]:
+        """Return the hyperplanes of a support vector machine on the labelled rows."""
+        if self.labels is None:
+            return []
+        framed = (self.labels.rows - frame.mean) * frame.inverse_scale
+        normals, intercepts = support_machine(framed, self.labels.classes, self.labels.weights)
+        return [
+            Hyperplane(frame.weights(w), frame.mean, -float(b))
+            for w, b in zip(normals, intercepts, strict=True)
+            if w.any()
+        ]
+
+    def _pairs_together(self, own: Frame, end: Found) -> float:
+        """Return the weight of labelled pairs of different classes that an end leaves on one side."""
+        if self.labels is None:
+            return 0.0
+        return self.labels.left_together(own.mean, own.weights(end.direction), end.cut)
+
+    def _rounds(self, own: Frame, whole: Side, plane: Hyperplane | None, right: Side) -> Asker[Found | None]:
+        """Alternate between the hyperplane for two sides and the sides of the hyperplane."""
+        squares = self.solver == "mpm"
         step: Step
         if squares:
             step = MinimaxStep(own, whole, self.regularization)
@@ -271,13 +313,18 @@ class SeparationSplitter:
         found = yield from principal(own, self.n_init, rng)
         candidates = found.directions * (frame.deviation * frame.inverse_scale) ** 2
         answers = yield [LineMoments(Hyperplane(own.weights(u), own.mean, 0.0)) for u in candidates]
-        surest, best = None, -math.inf
-        for u, (sides,) in zip(candidates, answers, strict=True):
-            if sides[:, 0].min() >= max(least, np.finfo(float).tiny):
-                sureness = kappa(sides, self.regularization * float(u @ u))
-                if sureness > best:
-                    surest, best = u, sureness
-        return None if surest is None else Found(surest, 0.0, 1, "the relaxed problem has a closed solution")
+        allowed = [
+            (Found(u, 0.0, 1, "the relaxed problem has a closed solution"), sides)
+            for u, (sides,) in zip(candidates, answers, strict=True)
+            if sides[:, 0].min() >= max(least, np.finfo(float).tiny)
+        ]
+
+        def rank(candidate: tuple[Found, FloatArray]) -> tuple[float, float]:
+            end, sides = candidate
+            ridge = self.regularization * float(end.direction @ end.direction)
+            return self._pairs_together(own, end), -kappa(sides, ridge)
+
+        return min(allowed, key=rank)[0] if allowed else None
 
     def _pursue(
         self, rows: RowBlocks, root: Frame | None, own: Frame, least: float, rng: np.random.Generator
@@ -294,6 +341,8 @@ class SeparationSplitter:
             init=start,
             max_iter=self.max_iter,
         )
+        if self.labels is not None:
+            pursuit = pursuit.steered(self.labels)
         frame, split = yield from pursuit.search(rows, root, least, rng)
         if split is None:
             return None

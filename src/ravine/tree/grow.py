@@ -14,6 +14,7 @@ from ravine._validate import IntArray
 from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
+from ravine.split.labels import Known
 from ravine.tree.evidence import Trial
 from ravine.tree.reunite import reunite
 from ravine.tree.tree import ClusterTree
@@ -107,16 +108,22 @@ class _Growth:
     """A tree while it grows: its nodes, the leaf of every row, and the splits that wait to be made."""
 
     def __init__(
-        self, rows: RowBlocks, splitter: Splitter, limits: Limits, priority: Priority, level: float | None
+        self,
+        rows: RowBlocks,
+        splitter: Splitter,
+        limits: Limits,
+        priority: Priority,
+        level: float | None,
+        known: Known | None,
     ) -> None:
-        self.rows, self.limits, self.priority = rows, limits, priority
+        self.rows, self.limits, self.priority, self.known = rows, limits, priority, known
         self.searches: list[tuple[Splitter, Trial | None]] = [(splitter, None)]
         if level is not None:
             second = [Trial(wider, SECOND_TRY * level, own_tails=True) for wider in splitter.wider()]
             self.searches = [(trial.splitter, trial) for trial in (Trial(splitter, level), *second)]
         self.nodes = _Nodes(weight=[rows.total])
         self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
-        self.waiting: list[tuple[float, int, Split]] = []
+        self.waiting: list[tuple[bool, float, int, Split]] = []
         self.root: Frame | None = None
 
     @property
@@ -124,19 +131,30 @@ class _Growth:
         """Whether more leaves are wanted."""
         return self.nodes.n_splits + 1 < self.limits.max_leaves
 
-    def best_split(self, rows: RowBlocks, rng: np.random.Generator) -> tuple[Split | None, bool]:
-        """Search some rows; return the best split, if any, and whether it is worth making.
+    def searches_for(self, members: IntArray | None) -> list[tuple[Splitter, Trial | None]]:
+        """Return the searches of some rows, in order: first one with labels, where two classes have some."""
+        if self.known is None:
+            return self.searches
+        labels = self.known.among(members)
+        splitter, trial = self.searches[0]
+        steered = splitter.steered(labels) if labels.n_classes > 1 else None
+        return self.searches if steered is None else [(steered, trial), *self.searches]
 
-        With a level, where the usual search finds nothing that convinces, a wider one may, which looks for
-        groups far from the middle; it is a second try, and has to convince at a tenth of the level.
+    def best_split(self, members: IntArray | None, rng: np.random.Generator) -> tuple[Split | None, bool]:
+        """Search some rows (None: all); return the best split, if any, and whether it is worth making.
+
+        Where a search with labels finds nothing that convinces, the usual one may. With a level, where that
+        finds nothing either, a wider one may, which looks for groups far from the middle; it is a second
+        try, and has to convince at a tenth of the level.
 
         The level is that of the whole tree: a node with a share of the rows is tested at that share of it, so
         that the leaves of a tree of any size raise a false alarm together no more often than one (Kimes, Liu,
         Hayes, Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
+        rows = self.rows if members is None else self.rows.select(members)
         share = rows.total / self.rows.total
         first: Split | None = None
-        for splitter, trial in self.searches:
+        for splitter, trial in self.searches_for(members):
             if trial is not None and trial.own_tails and rows.total < MANY * rows.shape[1]:
                 continue  # with few rows for the dimension, chance makes deep valleys in the tails
             frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
@@ -153,15 +171,24 @@ class _Growth:
 
     def look(self, node: int, members: IntArray | None, rng: np.random.Generator) -> None:
         """Search a leaf, and let its split wait if it is worth making."""
-        rows = self.rows if members is None else self.rows.select(members)
-        split, worth = self.best_split(rows, rng)
+        split, worth = self.best_split(members, rng)
         self.nodes.found[node] = split
         if split is not None and worth:
-            heapq.heappush(self.waiting, (-self.priority(split, self.nodes.weight[node]), node, split))
+            priority = self.priority(split, self.nodes.weight[node])
+            heapq.heappush(self.waiting, (not self.parts(members, split), -priority, node, split))
+
+    def parts(self, members: IntArray | None, split: Split) -> bool:
+        """Whether a split of some rows parts at least half of their labelled pairs of different classes."""
+        if self.known is None:
+            return False
+        labels, boundary = self.known.among(members), split.boundary
+        before = labels.left_together(boundary.pivot, np.zeros(len(boundary.pivot)), 0.0)
+        after = labels.left_together(boundary.pivot, boundary.weights, boundary.cut)
+        return before > 0.0 and after <= before / 2.0
 
     def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
         """Make the most promising split; return the node, the split, and the children with their rows."""
-        _, node, split = heapq.heappop(self.waiting)
+        _, _, node, split = heapq.heappop(self.waiting)
         members = np.flatnonzero(self.leaf_of == node)
         rows = self.rows if node == 0 else self.rows.select(members)
         right = split.boundary.signed_distance(rows) > 0
@@ -187,16 +214,18 @@ def grow(
     level: float | None,
     rng: np.random.Generator,
     watch: Callable[[Progress], None],
+    known: Known | None = None,
 ) -> Grown:
     """Grow a tree to as many leaves as are wanted, or to as many as there are valleys.
 
     Only leaves that may still be split are searched: the root and both children of every split but the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if its evidence is strong
-    enough, and leaves that a hyperplane cut out of one cluster are put together again. An interrupt from the
-    keyboard keeps the tree found so far.
+    enough, and leaves that a hyperplane cut out of one cluster are put together again. Labels of known rows
+    steer the splits of leaves that hold two classes. An interrupt from the keyboard keeps the tree found so
+    far.
     """
     began = time.perf_counter()
-    growth = _Growth(rows, splitter, limits, priority, level)
+    growth = _Growth(rows, splitter, limits, priority, level, known)
     nodes = growth.nodes
     try:
         growth.look(0, None, rng)

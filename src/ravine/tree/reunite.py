@@ -26,11 +26,12 @@ def reunite(
     leaf_of: npt.NDArray[np.int32],
     rows: RowBlocks,
     frame: Frame,
-    splits: Callable[[RowBlocks], bool],
+    splits: Callable[[IntArray], bool],
 ) -> ClusterTree:
     """Give one label to leaves that are nearest to each other and together have no split that convinces.
 
-    `splits` says whether some rows have one. Costs a pass, and one question for each cluster and its nearest.
+    `splits` says whether some rows, told by their numbers, have one. Costs a pass, and one question for each
+    cluster and its nearest.
     """
     if tree.n_leaves < 3:
         return tree
@@ -44,7 +45,7 @@ def reunite(
         a, b = pair
         together = groups[a] + groups[b]
         asked.add(frozenset(together))
-        if not splits(rows.select(np.flatnonzero(np.isin(leaf_of, together)))):
+        if not splits(np.flatnonzero(np.isin(leaf_of, together))):
             groups[a] = together
             del groups[b]
     label = tree.label.copy()

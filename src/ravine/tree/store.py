@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from ravine._validate import FloatArray, InvalidModelError, RavineError
+from ravine._validate import FloatArray, InvalidInputError, InvalidModelError, RavineError
 from ravine.data.feature_map import map_from_parts
 from ravine.split.hyperplane import Boundary, Evidence, Hyperplane, NearestCentre, Split
 
@@ -251,6 +251,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
+    if not hasattr(model, "tree_"):
+        raise InvalidInputError(
+            f"ravine.save keeps models that have a tree, and {type(model).__name__} has none: "
+            "keep it with pickle or joblib"
+        )
     facts, arrays = to_parts(model.tree_)
     map_facts = None
     if model.feature_map_ is not None:
