@@ -189,9 +189,9 @@ def test_parts_of_one_cluster_are_put_together_again():
     frame = drive(rows, frame_of(rows, None, True))
     asked = []
 
-    def splits(part):
-        asked.append(part.shape[0])
-        return part.map(lambda block: block.dense()[:, 1]).std() > 5
+    def splits(members):
+        asked.append(len(members))
+        return X[members, 1].std() > 5
 
     merged = reunite(tree, leaf_of, rows, frame, splits)
     assert merged.n_clusters == 2
