@@ -20,19 +20,24 @@ def penalised(points, weights, h, alpha, eta, b):
 
 
 def phi(points, weights, h, alpha, eta):
-    """phi_CL of Equation 13: the least of f over a fine grid, polished by a bounded search."""
+    """phi_CL of Equation 13: the least of f over a fine grid, its lowest valleys polished."""
     mean = weights @ points / weights.sum()
     std = np.sqrt(weights @ (points - mean) ** 2 / weights.sum())
     cuts = np.linspace(mean - alpha * std - eta, mean + alpha * std + eta, 2001)
-    values = [penalised(points, weights, h, alpha, eta, b) for b in cuts]
-    k = int(np.argmin(values))
-    found = minimize_scalar(
-        lambda b: penalised(points, weights, h, alpha, eta, b),
-        bounds=(cuts[max(k - 1, 0)], cuts[min(k + 1, 2000)]),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
-    return min(float(found.fun), values[k]), float(found.x)
+
+    def value(b):
+        return penalised(points, weights, h, alpha, eta, b)
+
+    values = np.array([value(b) for b in cuts])
+    around = np.concatenate([[np.inf], values, [np.inf]])
+    valleys = np.flatnonzero((values <= around[:-2]) & (values <= around[2:]))
+    polished = [(values.min(), cuts[values.argmin()])]
+    for k in valleys[np.argsort(values[valleys])][:4]:
+        bounds = cuts[max(k - 1, 0)], cuts[min(k + 1, 2000)]
+        found = minimize_scalar(value, bounds=bounds, method="bounded", options={"xatol": 1e-10})
+        polished.append((found.fun, found.x))
+    least, at = min(polished)
+    return float(least), float(at)
 
 
 def central_difference(function, at, step):

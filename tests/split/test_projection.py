@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 from ravine import MinimumDensity, metrics
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.optimise import sphere
-from ravine.split import projection
+from ravine.split import samples
 from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
 from tests import oracles
 
@@ -69,7 +69,7 @@ def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples so small that a few thousand rows go through all stages."""
-    monkeypatch.setattr(projection, "LEAST_SAMPLE", 200)
+    monkeypatch.setattr(samples, "LEAST_SAMPLE", 200)
 
 
 def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples):
@@ -88,7 +88,7 @@ def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples):
 def test_samples_and_all_rows_find_the_same_valley(small_samples, monkeypatch):
     X, _ = oracles.two_blobs(20_000, 8, gap=5.0, seed=4)
     sampled = MinimumDensity(2, random_state=0).fit(X)
-    monkeypatch.setattr(projection, "LEAST_SAMPLE", 10**9)
+    monkeypatch.setattr(samples, "LEAST_SAMPLE", 10**9)
     full = MinimumDensity(2, random_state=0).fit(X)
     assert (sampled.labels_ == full.labels_).mean() > 0.995
     assert sampled.tree_.splits[0].value < 1.05 * full.tree_.splits[0].value

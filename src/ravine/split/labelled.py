@@ -6,7 +6,8 @@ Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016 (Se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -111,9 +112,7 @@ class LabelledSplitter(ProjectionSplitter):
         """Find the best split; for more than two classes after the search without labels."""
         if self.family.right is not None:
             return (yield from super().search(rows, root, least, rng))
-        plain = ProjectionSplitter(
-            self.family.family, self.standardize, self.n_init, self.init, self.tol, self.max_iter
-        )
+        plain = ProjectionSplitter(**{**_shared(self), "family": self.family.family})
         frame, split = yield from plain.search(rows, root, least, rng)
         if split is None:
             return frame, None
@@ -132,7 +131,7 @@ class LabelledSplitter(ProjectionSplitter):
         lengths = np.linalg.norm(normals, axis=1, keepdims=True)
         return view, np.vstack([starts, (normals / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 0]])
 
-    def _choose(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
+    def _best(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
         """Pursue every start with its better sign, and keep the end with the lowest value."""
         indices = self.family.indices(view)
         index = indices[0]
@@ -164,13 +163,13 @@ def steered(splitter: ProjectionSplitter, labels: Labels) -> LabelledSplitter:
     right = (int(classes[1]),) if len(classes) == 2 else None
     gammas = GAMMAS if isinstance(splitter.family, MinimumDensityFamily) else (GAMMA,)
     return LabelledSplitter(
-        family=LabelledFamily(splitter.family, labels, gammas, right),
-        standardize=splitter.standardize,
-        n_init=splitter.n_init,
-        init=splitter.init,
-        tol=splitter.tol,
-        max_iter=splitter.max_iter,
+        **{**_shared(splitter), "family": LabelledFamily(splitter.family, labels, gammas, right)}
     )
+
+
+def _shared(splitter: ProjectionSplitter) -> dict[str, Any]:
+    """Return what splitters with labels and without have in common."""
+    return {field.name: getattr(splitter, field.name) for field in fields(ProjectionSplitter)}
 
 
 def labelled_density(

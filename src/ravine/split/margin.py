@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Asker, RowBlocks, drive, together
+from ravine.data.blocks import Asker, RowBlocks, together
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.cutting_plane import Found, Planes, cutting_planes, two_means
 from ravine.optimise.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels, support_machine
-from ravine.split.projection import sample_sizes
+from ravine.split.samples import through_samples
 
 AUTO_C = 10.0  # C, in units of one over the variance of the first principal component
 AUTO_BALANCE = 0.03  # the bound of the mean of f, where rows on the margin have f = 1
@@ -25,8 +25,8 @@ class MarginSplitter:
     """Solves the maximum margin problem from k-means, PC1 and random directions, in the same passes.
 
     The best objective wins among the ends with enough rows on both sides. Up to about 32 000 rows every start
-    sees all rows; above, all starts run on a sample (see `sample_sizes`), and the winner goes on, to a larger
-    one and to all rows, with the cuts that hold it up.
+    sees all rows; above, all starts run on a sample (see `through_samples`), and the winner goes on, to a
+    larger one and to all rows, with the cuts that hold it up.
 
     Labels add starts, the hyperplanes of a support vector machine on the labelled rows, and come first in the
     choice of an end: the one that leaves the fewest pairs of different classes on one side.
@@ -55,31 +55,24 @@ class MarginSplitter:
         frame = yield from frame_of(rows, root, self.standardize)
         if not (frame.inverse_scale > 0).any():
             return frame, None
-        counted = rows.counted()
-        sizes = sample_sizes(rows.shape[0] if counted is None else len(counted))
-        if not sizes:
-            view, best = yield from self._choose(frame, least, rng)
-        else:
-            sample = rows.sample(sizes[0], rng)
-            share = sample.total / rows.total
-            sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
-            view, best = drive(sample, self._choose(sample_frame, least * share, rng))
-            for size in sizes[1:]:
-                if best is not None:
-                    sample = rows.sample(size, rng)
-                    sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
-                    best = drive(sample, self._continue(sample_frame, best))
-            view = View(frame, view.widest)
-            if best is not None:
-                best = yield from self._continue(frame, best)
-        if best is None or not self._splits(best, frame, least):
+        found = yield from through_samples(
+            rows,
+            frame,
+            root,
+            least,
+            rng,
+            standardize=self.standardize,
+            choose=lambda some, own, enough: self._choose(own, enough, rng),
+            go_on=self._continue,
+        )
+        if found is None or not self._splits(found[1], frame, least):
             return frame, None
-        return frame, (yield from self._finish(view, best, (root or frame).mean))
+        return frame, (yield from self._finish(*found, (root or frame).mean))
 
     def _choose(
         self, frame: Frame, least: float, rng: np.random.Generator
-    ) -> Asker[tuple[View, Found | None]]:
-        """Run from all starts side by side; return the best end that is a split."""
+    ) -> Asker[tuple[View, Found] | None]:
+        """Run from all starts side by side; return the view and the best end that is a split."""
         found = yield from principal(frame, 1, rng)
         widest = float(found.deviations[0])
         C = AUTO_C / widest**2 if self.C is None else self.C
@@ -93,8 +86,9 @@ class MarginSplitter:
             ]
         )
         allowed = [end for end in ends if self._splits(end, frame, least)]
-        best = min(allowed, key=lambda end: self._rank(end, frame)) if allowed else None
-        return View(frame, widest), best
+        if not allowed:
+            return None
+        return View(frame, widest), min(allowed, key=lambda end: self._rank(end, frame))
 
     def _labelled_starts(self, frame: Frame) -> list[Planes]:
         """Return the planes of a support vector machine on the labelled rows."""
@@ -116,10 +110,11 @@ class MarginSplitter:
         start = yield from two_means(frame, direction)
         return (yield from self._run(frame, start, C))
 
-    def _continue(self, frame: Frame, best: Found) -> Asker[Found]:
+    def _continue(self, frame: Frame, found: tuple[View, Found], last: bool) -> Asker[tuple[View, Found]]:
         """Go on from a smaller sample's end with the cuts that hold it up: they mean the same in any rows."""
+        view, best = found
         end = yield from self._run(frame, best.seen.plane, best.C, best.seen.cuts[best.useful])
-        return end
+        return View(frame, view.widest), end
 
     def _run(self, frame: Frame, start: Planes, C: float, cuts: Planes | None = None) -> Asker[Found]:
         return (

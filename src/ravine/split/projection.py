@@ -9,16 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Asker, RowBlocks, drive, together
+from ravine.data.blocks import Asker, RowBlocks, together
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.index.base import ProjectionIndex
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
+from ravine.split.samples import through_samples
 from ravine.split.starts import neighbour_starts
 
-LEAST_SAMPLE = 8192  # the rows of the smallest sample that all starts are pursued on
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
 FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 1 %, and no label
 WIDE = 2.5  # standard deviations from the mean that a wider search looks at
@@ -79,7 +79,7 @@ class ProjectionSplitter:
     """Pursues an index from several starts, all in the same passes, and keeps the cut of best quality.
 
     Up to about 32 000 rows every start sees all rows. Above, all starts are pursued on a sample (see
-    `sample_sizes`), and only the winner goes on, to a larger one and to all rows, each with its own
+    `through_samples`), and only the winner goes on, to a larger one and to all rows, each with its own
     bandwidth. With `follow_neighbours`, half as many starts again come from a graph of neighbours.
     """
 
@@ -108,32 +108,19 @@ class ProjectionSplitter:
         frame = yield from frame_of(rows, root, self.standardize)
         if not (frame.inverse_scale > 0).any():
             return frame, None
-        counted = rows.counted()
-        sizes = sample_sizes(rows.shape[0] if counted is None else len(counted))
-        if not sizes:
-            view, starts = yield from self._look(rows, frame, rng)
-            best = yield from self._choose(view, starts, least)
-        else:
-            sample = rows.sample(sizes[0], rng)
-            share = sample.total / rows.total
-            sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
-            view, starts = drive(sample, self._look(sample, sample_frame, rng))
-            best = drive(sample, self._choose(view, starts, least * share))
-            for size in sizes[1:]:
-                if best is not None:
-                    sample = rows.sample(size, rng)
-                    sample_frame = drive(sample, frame_of(sample, root or frame, self.standardize))
-                    best = drive(
-                        sample,
-                        self._continue(replace(view, frame=sample_frame), best, SAMPLE_EVALUATIONS),
-                    )
-            view = replace(view, frame=frame)
-            if best is not None:
-                best = yield from self._continue(view, best, FULL_EVALUATIONS)
-        if best is None:
+        found = yield from through_samples(
+            rows,
+            frame,
+            root,
+            least,
+            rng,
+            standardize=self.standardize,
+            choose=lambda some, own, enough: self._choose(some, own, enough, rng),
+            go_on=self._continue,
+        )
+        if found is None:
             return frame, None
-        pivot = (root or frame).mean
-        return frame, (yield from self._finish(view, best, least, pivot))
+        return frame, (yield from self._finish(*found, least, (root or frame).mean))
 
     def _look(
         self, rows: RowBlocks, frame: Frame, rng: np.random.Generator
@@ -158,7 +145,15 @@ class ProjectionSplitter:
         lengths = np.linalg.norm(starts, axis=1, keepdims=True)
         return view, starts[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
 
-    def _choose(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
+    def _choose(
+        self, rows: RowBlocks, frame: Frame, least: float, rng: np.random.Generator
+    ) -> Asker[tuple[View, Pursued] | None]:
+        """Find starts and pursue them; return the view of these rows and the best end, if there is one."""
+        view, starts = yield from self._look(rows, frame, rng)
+        best = yield from self._best(view, starts, least)
+        return None if best is None else (view, best)
+
+    def _best(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
         """Pursue all starts side by side; return the best valid cut that leaves enough on each side."""
         indices = self.family.indices(view)
         ends = yield from together([self._pursue(view, start, indices) for start in starts])
@@ -180,20 +175,19 @@ class ProjectionSplitter:
         )
         return end
 
-    def _continue(self, view: View, best: Pursued, max_iter: int) -> Asker[Pursued]:
+    def _continue(self, frame: Frame, found: tuple[View, Pursued], last: bool) -> Asker[tuple[View, Pursued]]:
         """Go on from a smaller sample's winner with the curvature that is known, at another bandwidth."""
-        rank = best.rank
-        index = self.family.indices(view)[rank]
+        view, best = replace(found[0], frame=frame), found[1]
         end = yield from pursue(
             view,
             best.point.direction,
-            [index],
+            [self.family.indices(view)[best.rank]],
             tol=self.tol,
-            max_iter=max_iter,
+            max_iter=FULL_EVALUATIONS if last else SAMPLE_EVALUATIONS,
             progress=PROGRESS,
             curvature=best.curvature,
         )
-        return replace(end, rank=rank, n_iter=best.n_iter + end.n_iter)
+        return view, replace(end, rank=best.rank, n_iter=best.n_iter + end.n_iter)
 
     def _finish(self, view: View, best: Pursued, least: float, pivot: FloatArray) -> Asker[Split | None]:
         """Measure the winner again with fine bins, fix its sign, and tell its cut from the common pivot."""
@@ -219,18 +213,3 @@ class ProjectionSplitter:
     def _signed(self, direction: FloatArray) -> FloatArray:
         """Return a direction or its negative, so that the same rows have the same side on the right."""
         return fix_sign(direction)
-
-
-def sample_sizes(n: int) -> list[int]:
-    """Return the sizes of the samples that come before all n rows: about n/64, then n/16.
-
-    (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better
-    spent on all rows.)
-
-    >>> sample_sizes(10_000), sample_sizes(100_000), sample_sizes(1_000_000)
-    ([], [8192], [15625, 62500])
-    """
-    if n < 4 * LEAST_SAMPLE:
-        return []
-    first = max(n // 64, LEAST_SAMPLE)
-    return [first, n // 16] if n // 16 >= 2 * first else [first]
