@@ -301,7 +301,7 @@ def cpmmc(directory: str | None) -> list[Row]:
 def kmdh(directory: str | None) -> list[Row]:
     """Table 2 of Minimum Density Hyperplanes in the Feature Space: one split with the RBF kernel.
 
-    One width rule for all sets, without labels. KMDH has all components up to 2500 rows and those of 500
+    One width rule for all sets, without labels. KMDH has all components up to 2500 rows and those of the
     landmarks above; S-KMDH those that hold 90 % of the variance.
     """
     paper: dict[str, dict[str, Row]] = {}

@@ -20,7 +20,7 @@ from ravine.data.frame import measure
 from ravine.data.neighbours import nth_nearest, weighted_median
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
-LANDMARKS = 500  # above, this many rows stand for all
+LANDMARKS = 500  # above, at least this many rows stand for all
 MOMENT_ROWS = 8192  # rows that centring and components come from where there are landmarks
 HELD_BYTES = 1 << 28  # mapped rows up to this size are held, larger ones are made anew in every pass
 MAP_ROWS = 1024  # rows that are mapped at a time
@@ -356,7 +356,9 @@ def fit_kernel_map(
         raise InvalidInputError(
             f'kernel="precomputed" is fitted on a square matrix k(row, row), got shape {X.shape}'
         )
-    chosen = choose_landmarks(n, weights, given.get("landmarks", "auto"), EXACT_ROWS, LANDMARKS, rng)
+    counted = n if weights is None else int(np.count_nonzero(weights > 0))
+    usual = max(LANDMARKS, EXACT_ROWS**2 // counted)  # no more similarities in a pass than the exact way has
+    chosen = choose_landmarks(n, weights, given.get("landmarks", "auto"), EXACT_ROWS, usual, rng)
     named = isinstance(kernel, str) and kernel != "precomputed"
     scaling = scaling_of(X, weights, standardize) if named else None
     similar = Kernel(kernel, parameters, scaling)
