@@ -55,7 +55,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     found by projection pursuit from two principal directions and from a linear support vector machine on
     the labelled rows. First gamma is small while the interval of width alpha grows, so that the density says
-    where to look; then gamma grows, until the labels have the last word.
+    where to look; then gamma grows. Where classes overlap, so that the machine itself has more than four of
+    its own labelled rows on the wrong side, labels count less, by as much as there are more.
 
     Parameters
     ----------
