@@ -86,18 +86,19 @@ class MinimaxStep:
     """The minimax probability machine of both sides: it sees their moments and no rows."""
 
     def __init__(self, own: Frame, whole: Side, regularization: float) -> None:
-        self.whole, self.balance = whole, 0.5
+        self.whole, self.balance, self.slope = whole, 0.5, -1.0
         self.varies, self.regularization = varying(own), regularization
 
     def take(self, right: Side) -> Asker[tuple[FloatArray, float] | None]:
-        """Return the machine's direction and threshold; it starts from the balance of the last round."""
+        """Return the machine's direction and threshold; it starts from where the last round's ended."""
         yield from ()
         left = self.whole - right
         spread = [side.covariance(self.varies) for side in (left, right)]
         for matrix in spread:
             matrix[np.diag_indices(len(self.varies))] += self.regularization
-        machine = minimax(spread[0], spread[1], (right.mean - left.mean)[self.varies], self.balance)
-        self.balance = machine.balance
+        apart = (right.mean - left.mean)[self.varies]
+        machine = minimax(spread[0], spread[1], apart, self.balance, self.slope)
+        self.balance, self.slope = machine.balance, machine.slope
         w = np.zeros(len(right.total))
         w[self.varies] = machine.direction
         return w, float(w @ right.mean) - machine.reach
