@@ -386,6 +386,21 @@ def test_an_end_from_outside_leaves_the_old_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big.csv", "labels.csv"]
 
 
+def test_an_end_from_outside_is_not_lost_in_a_callback():
+    lost = """
+import ctypes, os, signal, time
+from ravine import cli
+
+cli.end_on_sigterm()
+cli.AGAIN = 0.2
+ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))()
+print("lost", flush=True)
+time.sleep(60)
+"""
+    done = subprocess.run([COMMAND[0], "-c", lost], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("lost\n", cli.TERMINATED)
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     WINE.data.to_csv(tmp_path / "wine.csv", index=False)
     (tmp_path / "page.html").write_text("old")

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import ravine
 
 DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+AGAIN = 3.0  # seconds after which the program is told again to end, if it has not
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz")
 DIALECTS = ("duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql")
 SHELLS = ("bash", "zsh", "fish")
@@ -324,7 +325,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     arguments = build_parser().parse_args(given)
     arguments.typed = shlex.join(["ravine", *given])
-    signal.signal(signal.SIGTERM, _terminate)  # so that half-written files are cleared away
+    end_on_sigterm()
     try:
         if arguments.command == "completion":
             from ravine.completion import script
@@ -341,11 +342,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("interrupted", INTERRUPTED, arguments.debug)
     except Exception as error:
         return _fail(*_sentence(error), arguments.debug)
+    finally:
+        _alarm(0.0)
     return 0
 
 
+def end_on_sigterm() -> None:
+    """Let SIGTERM end the program by an exception, so that half-written files are cleared away."""
+    signal.signal(signal.SIGTERM, _terminate)
+    if hasattr(signal, "SIGALRM"):  # not on Windows
+        signal.signal(signal.SIGALRM, _terminate)
+
+
 def _terminate(*_: Any) -> NoReturn:
+    _alarm(AGAIN)  # inside a callback of compiled code, the exception is lost
     raise SystemExit(TERMINATED)
+
+
+def _alarm(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _sentence(error: Exception) -> tuple[str, int]:
