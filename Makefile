@@ -9,7 +9,7 @@ demo: .venv/demo
 	$(BIN)/ravine demo --report build/demo.html --force
 
 test: lint types browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test-slow: .venv/dev
 	$(BIN)/python -m pytest -m slow

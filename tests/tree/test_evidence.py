@@ -14,8 +14,6 @@ from ravine.tree import evidence
 from ravine.tree.evidence import Shape, compare, shrink, spectrum
 from ravine.tree.reunite import reunite
 
-RNG = np.random.default_rng(0)
-
 
 def blobs(k, d, seed, n=150, apart=9.0):
     rng = np.random.default_rng(seed)
@@ -38,7 +36,7 @@ def test_the_reference_has_the_covariance_asked_for_and_is_uniform():
 
 @pytest.mark.parametrize("d", [5, 300])
 def test_the_spectrum_is_that_of_the_rows(d):
-    X = RNG.standard_normal((2000, d)) * np.geomspace(1, 20, d)
+    X = np.random.default_rng(0).standard_normal((2000, d)) * np.geomspace(1, 20, d)
     rows = ArrayBlocks(X)
     frame = drive(rows, frame_of(rows, None, False))
     shape = spectrum(rows, frame, np.random.default_rng(0))
@@ -47,7 +45,7 @@ def test_the_spectrum_is_that_of_the_rows(d):
 
 
 def test_a_reference_with_the_rows_own_tails_has_their_radii():
-    X = RNG.standard_t(3, (500, 4))
+    X = np.random.default_rng(0).standard_t(3, (500, 4))
     rows = ArrayBlocks(X)
     frame = drive(rows, frame_of(rows, None, True))
     shape = spectrum(rows, frame, np.random.default_rng(0))
@@ -60,7 +58,7 @@ def test_a_reference_with_the_rows_own_tails_has_their_radii():
 
 
 def test_shrinking_flattens_noise_and_leaves_structure():
-    noise = np.linalg.eigvalsh(np.cov(RNG.standard_normal((200, 50)).T))
+    noise = np.linalg.eigvalsh(np.cov(np.random.default_rng(0).standard_normal((200, 50)).T))
     assert shrink(noise, 200).std() < 0.2 * noise.std()
     long = np.geomspace(1, 100, 50)
     np.testing.assert_allclose(shrink(long, 50_000), long, rtol=0.1)
@@ -141,13 +139,25 @@ def test_auto_with_bounds_and_other_methods():
 
 
 def test_an_empty_gap_needs_no_reference():
-    X = np.concatenate([RNG.standard_normal((100, 2)), RNG.standard_normal((100, 2)) + 1e6])
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.standard_normal((100, 2)), rng.standard_normal((100, 2)) + 1e6])
     split = MinimumDensity("auto", bandwidth_factor=0.02).fit(X).tree_.splits[0]
     assert (split.evidence.p_value, split.evidence.n_draws) == (0.0, 0)
 
 
+def test_references_with_empty_gaps_leave_a_valley_to_chance():
+    X = np.random.default_rng(5).standard_normal((100, 2))
+    rows = ArrayBlocks(X)
+    splitter = MinimumDensity(2, bandwidth_factor=0.02)._splitter(2)
+    frame, split = drive(rows, splitter.search(rows, None, 20.0, np.random.default_rng(0)))
+    finite = replace(split, quality=0.9)
+    weighed = evidence.Trial(splitter, 0.01).weigh(rows, frame, finite, 20.0, np.random.default_rng(0))
+    assert weighed.evidence.null_mean == evidence.DEEPEST
+    assert weighed.evidence.p_value > 0.99
+
+
 def test_weights_count_in_the_reference():
-    X = RNG.standard_normal((400, 3))
+    X = np.random.default_rng(0).standard_normal((400, 3))
     heavy = np.where(np.linalg.norm(X, axis=1) > 2, 50.0, 1.0)
     copies = np.repeat(X, heavy.astype(int), axis=0)
     means = []
@@ -157,7 +167,7 @@ def test_weights_count_in_the_reference():
         drawn = shape.draw(20_000, shape.radii(rows, frame), np.random.default_rng(1))
         means.append((drawn**2).sum(axis=1).mean())
     assert means[0] == pytest.approx(means[1], rel=0.03)
-    wide = RNG.standard_normal((600, 300))
+    wide = np.random.default_rng(0).standard_normal((600, 300))
     wide[:300] *= 5
     some = ArrayBlocks(wide, np.repeat([0.0, 1.0], 300))
     frame = drive(some, frame_of(some, None, False))

@@ -22,14 +22,15 @@ FIRST_DRAWS = 3  # and at least, before the matter may be closed early
 NULL_ROWS = 8192  # references have no more rows than this: fewer rows show deeper valleys by chance
 SPECTRUM_ROWS = 1024  # rows that give the covariance above 256 features
 HOPELESS = 0.2  # a p-value above this after the first draws ends the test
+DEEPEST = 36.0  # the most that L is counted for: 1 - valley / mode has no more digits
 EARLY = 0.01  # a p-value below this share of the level does, too
 
 
 def log_depth(split: Split | None) -> float:
-    """Return L = log(mode / valley) of a split: 0 without one, infinite across an empty gap."""
+    """Return L = log(mode / valley) of a split: 0 without one, and DEEPEST across an empty gap."""
     if split is None:
         return 0.0
-    return math.inf if split.quality >= 1.0 else -math.log1p(-split.quality)
+    return DEEPEST if split.quality >= 1.0 else min(-math.log1p(-split.quality), DEEPEST)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Trial:
         answer is plain at this level.
         """
         observed = log_depth(split)
-        if math.isinf(observed):
+        if split.quality >= 1.0:
             return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
         n = int(min(max(round(frame.total), 2), NULL_ROWS))
         shape = spectrum(rows, frame, rng)
