@@ -11,7 +11,7 @@ import math
 import numba
 import numpy as np
 
-from ravine.index import labels_kernels
+from ravine.index import bracket_kernels, labels_kernels
 
 jit = numba.njit(cache=True, nogil=True)
 
@@ -225,18 +225,11 @@ def slopes(points, mass, total, h, half, eta, b, slope):
 @jit
 def settle(points, mass, total, h, half, eta, left, b, right):
     """Return the minimiser of f between left and right: Newton's steps, halving where they leave it."""
-    for _ in range(60):
+    for _ in range(bracket_kernels.STEPS):
         _, d1, d2, _ = penalised(points, mass, total, h, half, eta, b)
-        if d1 > 0.0:
-            right = b
-        else:
-            left = b
-        new = b - d1 / d2 if d2 > 0.0 else np.inf
-        if not left < new < right:
-            new = 0.5 * (left + right)
-        moved = abs(new - b)
-        b = new
-        if moved <= 1e-9 * h:
+        before = b
+        left, b, right = bracket_kernels.step(left, b, right, d1, d2)
+        if abs(b - before) <= 1e-9 * h:
             break
     return b
 
@@ -257,18 +250,11 @@ def with_labels(points, mass, total, h, half, eta, places, sides, strength, b):
 @jit
 def settle_with_labels(points, mass, total, h, half, eta, places, sides, strength, left, b, right):
     """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it."""
-    for _ in range(60):
+    for _ in range(bracket_kernels.STEPS):
         _, d1, d2, _ = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
-        if d1 > 0.0:
-            right = b
-        else:
-            left = b
-        new = b - d1 / d2 if d2 > 0.0 else np.inf
-        if not left < new < right:
-            new = 0.5 * (left + right)
-        moved = abs(new - b)
-        b = new
-        if moved <= 1e-9 * h:
+        before = b
+        left, b, right = bracket_kernels.step(left, b, right, d1, d2)
+        if abs(b - before) <= 1e-9 * h:
             break
     return b
 

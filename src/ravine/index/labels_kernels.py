@@ -5,9 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-jit = numba.njit(cache=True, nogil=True)
+from ravine.index import bracket_kernels
 
-STEPS = 60  # of Newton or of halving: what is left of a bracket is beyond rounding
+jit = numba.njit(cache=True, nogil=True)
 
 
 @jit
@@ -39,17 +39,10 @@ def lowest(points, sides, strength):
     cut = left / 2.0 + right / 2.0
     if right <= left:
         return cut
-    for _ in range(STEPS):
+    for _ in range(bracket_kernels.STEPS):
         _, first, second = at(points, sides, strength, cut)
-        if first > 0.0:
-            right = cut
-        else:
-            left = cut
-        new = cut - first / second if second > 0.0 else np.inf
-        if not left < new < right:
-            new = left / 2.0 + right / 2.0
-        moved = abs(new - cut)
-        cut = new
-        if moved <= 1e-12 * (abs(left) + abs(right)):
+        before = cut
+        left, cut, right = bracket_kernels.step(left, cut, right, first, second)
+        if abs(cut - before) <= 1e-12 * (abs(left) + abs(right)):
             break
     return cut
