@@ -75,14 +75,16 @@ class DenseRows:
         return len(self.values)
 
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        """Project one by one up to two directions, else eight at a time: each has the same bits."""
+        """Project one or two directions, or eight at a time: each has the same bits in any company."""
         from ravine.data import kernels
 
         k, d = directions.shape
         if k <= 2:
             out = np.empty((k, len(self)))
-            for c in range(k):
-                kernels.project_one(self.values, pivot, directions, c, out)
+            if k == 1:
+                kernels.project_one(self.values, pivot, directions, out)
+            else:
+                kernels.project_two(self.values, pivot, directions, out)
             return out
         out = np.empty((k + -k % 8, len(self)))
         padded = np.zeros((d, len(out)))

@@ -33,10 +33,44 @@ def centred_dot(X, i, pivot, directions, k):
 
 
 @jit
-def project_one(X, pivot, directions, k, out):
-    """out[k, i] = directions[k] . (X[i] - pivot)."""
+def project_one(X, pivot, directions, out):
+    """out[0, i] = directions[0] . (X[i] - pivot)."""
     for i in range(len(X)):
-        out[k, i] = centred_dot(X, i, pivot, directions, k)
+        out[0, i] = centred_dot(X, i, pivot, directions, 0)
+
+
+@jit
+def project_two(X, pivot, directions, out):
+    """out[k, i] = directions[k] . (X[i] - pivot) for two directions, each with the bits of `project_one`."""
+    n, d = X.shape
+    whole = d - d % 4
+    for i in range(n):
+        a0 = 0.0
+        a1 = 0.0
+        a2 = 0.0
+        a3 = 0.0
+        b0 = 0.0
+        b1 = 0.0
+        b2 = 0.0
+        b3 = 0.0
+        for j in range(0, whole, 4):
+            x0 = X[i, j] - pivot[j]
+            x1 = X[i, j + 1] - pivot[j + 1]
+            x2 = X[i, j + 2] - pivot[j + 2]
+            x3 = X[i, j + 3] - pivot[j + 3]
+            a0 += x0 * directions[0, j]
+            a1 += x1 * directions[0, j + 1]
+            a2 += x2 * directions[0, j + 2]
+            a3 += x3 * directions[0, j + 3]
+            b0 += x0 * directions[1, j]
+            b1 += x1 * directions[1, j + 1]
+            b2 += x2 * directions[1, j + 2]
+            b3 += x3 * directions[1, j + 3]
+        for j in range(whole, d):
+            a0 += (X[i, j] - pivot[j]) * directions[0, j]
+            b0 += (X[i, j] - pivot[j]) * directions[1, j]
+        out[0, i] = (a0 + a1) + (a2 + a3)
+        out[1, i] = (b0 + b1) + (b2 + b3)
 
 
 @jit

@@ -68,14 +68,16 @@ class SideSums:
                 if len(switched) == 0:
                     continue
                 few = rows if len(switched) == len(rows) else rows.take(switched)
-                framed = (few.dense() - request.frame.mean) * request.frame.inverse_scale
+                framed = few.dense() - request.frame.mean
+                framed *= request.frame.inverse_scale
                 w = sign * change[switched]
                 weight += sign * w.sum(), w.sum()
                 total += sign * (w @ framed)
                 if request.squares:
                     varies = varying(request.frame)
                     part = framed if len(varies) == framed.shape[1] else framed[:, varies]
-                    _wait(answer, side, part * np.sqrt(w)[:, None])
+                    part *= np.sqrt(w)[:, None]
+                    _wait(answer, side, part)
 
 
 def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, BoolArray]:
