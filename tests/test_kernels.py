@@ -262,3 +262,12 @@ def test_a_pursuit_in_the_feature_space_is_drawn():
 def test_bad_kernels_are_one_clear_error(kernel, params, message):
     with pytest.raises(InvalidInputError, match=message):
         MinimumDensity(2, kernel=kernel, kernel_params=params).fit(IRIS)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(90, 90), (200, 50), (1000, 20)])
+def test_landmarks_keep_a_pass_no_dearer_than_the_exact_map(n, expected, monkeypatch):
+    monkeypatch.setattr("ravine.data.feature_map.EXACT_ROWS", 100)
+    monkeypatch.setattr("ravine.data.feature_map.LANDMARKS", 20)
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    model = MinimumDensity(2, kernel="rbf", n_init=1).fit(X)
+    assert len(model.feature_map_.landmarks) == expected
