@@ -79,7 +79,7 @@ def test_more_clusters_than_rows(make):
         ({"n_clusters": 0}, 'n_clusters has to be a whole number of at least 1 or "auto", got 0'),
         ({"n_clusters": 2.5}, "n_clusters has to be a whole number"),
         ({"min_cluster_size": 0}, "min_cluster_size"),
-        ({"split_order": "best"}, "'depth', 'size', 'value'"),
+        ({"split_order": "best"}, "'depth', 'size', 'value', 'neighbours'"),
         ({"random_state": "seed"}, "random_state"),
     ],
 )

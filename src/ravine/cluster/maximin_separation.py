@@ -53,9 +53,10 @@ class MaximinSeparation(TreeClusterer):
     level : float, default 0.01
         For "auto": the chance to split anywhere in the tree what has one mode only. A leaf with a share of
         the rows is tested at that share of it.
-    split_order : {"depth", "size", "value"}, default "depth"
-        Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
-        one with the highest MSP.
+    split_order : {"depth", "size", "value", "neighbours"}, default "depth"
+        Which leaf is split next: by its valley's bounded relative depth times its size, the largest, the one
+        with the highest MSP, or by the share of neighbours that its split does not part, in a graph of at
+        most 2000 rows, times its size.
     n_init : int, default 4
         How many starts of 2-means, of which the best is taken, or of the pursuit: the strongest principal
         directions, for the pursuit then random ones. For "eig", how many of those directions are judged by

@@ -34,9 +34,10 @@ class MinimumDensity(TreeClusterer):
     level : float, default 0.01
         For "auto": the chance to split anywhere in the tree what has one mode only. A leaf with a share of
         the rows is tested at that share of it.
-    split_order : {"depth", "size", "value"}, default "depth"
-        Which leaf is split next: by its valley's bounded relative depth times its size, the largest, or the
-        one with the lowest density on its hyperplane.
+    split_order : {"depth", "size", "value", "neighbours"}, default "depth"
+        Which leaf is split next: by its valley's bounded relative depth times its size, the largest, the one
+        with the lowest density on its hyperplane, or by the share of neighbours that its split does not part,
+        in a graph of at most 2000 rows, times its size.
     bandwidth_factor : float, default 1.0
         Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first
         principal component.

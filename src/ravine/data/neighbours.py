@@ -1,4 +1,4 @@
-"""The nearest of some points: found exactly, or approximately where there are very many."""
+"""Neighbours: the nearest of some points, found exactly, or approximately where there are very many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
+from ravine.data.blocks import RowBlocks
+from ravine.data.frame import Frame
 
+SAME = 1e-9  # of the largest coordinate: rows closer than this are copies
 EXACT_ROWS = 50_000  # above this many points, pynndescent finds neighbours where it is installed
 
 
@@ -60,6 +63,19 @@ def _has_pynndescent(n: int) -> bool:
         stacklevel=2,
     )
     return False
+
+
+def distinct(rows: RowBlocks, frame: Frame) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return one row for every group of copies: as it is, in the frame, and the weight of the copies.
+
+    They come in an order that does not depend on that of the rows. All are held in memory.
+    """
+    raw = rows.map(lambda block: block.dense())
+    points = (raw - frame.mean) * frame.inverse_scale
+    unit = SAME * np.abs(points).max(initial=0.0) or 1.0
+    _, first, group = np.unique(np.round(points / unit), axis=0, return_index=True, return_inverse=True)
+    weights = rows.map(lambda block: block.weights)
+    return raw[first], points[first], np.bincount(group.ravel(), weights).astype(np.float64)
 
 
 def nth_nearest(distances: FloatArray, weights: FloatArray, n: int) -> FloatArray:

@@ -21,6 +21,7 @@ from ravine.optimise.large_margin import widen
 from ravine.optimise.pursuit import Evaluated, View
 from ravine.split.hyperplane import Hyperplane, NearestCentre, Split
 from ravine.split.labels import Labels
+from ravine.split.neighbour_cut import NeighbourGraph
 from ravine.split.projection import ProjectionSplitter
 
 BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
@@ -182,7 +183,7 @@ class SeveralSplitter:
             return (
                 yield from replace(self.univariate, init=frame.weights(ones)).search(rows, root, least, rng)
             )
-        best = min(ends, key=lambda end: end.said.value)
+        best = self._best(rows, frame, ends, clusters)
         if self.large_margin:
             best, clusters = yield from self._shrink(rows, frame, best, clusters, rng)
         return frame, self._finish(rows, frame, best, clusters, least, (root or frame).mean, rng)
@@ -202,6 +203,21 @@ class SeveralSplitter:
             tol=self.univariate.tol,
             max_iter=self.univariate.max_iter,
         )
+
+    def _best(
+        self, rows: RowBlocks, frame: Frame, ends: list[several.Directions], clusters: MicroClusters
+    ) -> several.Directions:
+        """Return the end that cuts least in the graph of neighbours, of those with two large enough sides."""
+        ends = [end for end in ends if not _one_sided(end, clusters, self.least_share)] or ends
+        if len(ends) == 1:
+            return ends[0]
+        graph = NeighbourGraph.of(rows, frame)
+
+        def cut(end: several.Directions) -> float:
+            centres = clusters.centres @ end.directions.T
+            return graph.cut(end.right[nearest(graph.points @ end.directions.T, centres)[0]])
+
+        return min(ends, key=cut)
 
     def _shrink(
         self,

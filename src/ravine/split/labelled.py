@@ -131,7 +131,7 @@ class LabelledSplitter(ProjectionSplitter):
         lengths = np.linalg.norm(normals, axis=1, keepdims=True)
         return view, np.vstack([starts, (normals / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 0]])
 
-    def _best(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
+    def _best(self, rows: RowBlocks, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
         """Pursue every start with its better sign, and keep the end with the lowest value."""
         indices = self.family.indices(view)
         index = indices[0]

@@ -16,6 +16,7 @@ from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
+from ravine.split.neighbour_cut import NeighbourGraph
 from ravine.split.samples import through_samples
 from ravine.split.starts import neighbour_starts
 
@@ -76,11 +77,12 @@ class MinimumDensityFamily:
 
 @dataclass(frozen=True)
 class ProjectionSplitter:
-    """Pursues an index from several starts, all in the same passes, and keeps the cut of best quality.
+    """Pursues an index from several starts, all in the same passes, and keeps the best end.
 
     Up to about 32 000 rows every start sees all rows. Above, all starts are pursued on a sample (see
     `through_samples`), and only the winner goes on, to a larger one and to all rows, each with its own
-    bandwidth. With `follow_neighbours`, half as many starts again come from a graph of neighbours.
+    bandwidth. With `follow_neighbours`, half as many starts again come from a graph of neighbours. The best
+    end is the one of highest quality, or, with `spare_neighbours`, the one that parts the fewest of them.
     """
 
     family: IndexFamily
@@ -90,6 +92,7 @@ class ProjectionSplitter:
     tol: float = 0.02
     max_iter: int = 15
     follow_neighbours: bool = False
+    spare_neighbours: bool = False
 
     def wider(self) -> list[ProjectionSplitter]:
         """Return this splitter with an index that looks farther from the middle."""
@@ -150,18 +153,24 @@ class ProjectionSplitter:
     ) -> Asker[tuple[View, Pursued] | None]:
         """Find starts and pursue them; return the view of these rows and the best end, if there is one."""
         view, starts = yield from self._look(rows, frame, rng)
-        best = yield from self._best(view, starts, least)
+        best = yield from self._best(rows, view, starts, least)
         return None if best is None else (view, best)
 
-    def _best(self, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
-        """Pursue all starts side by side; return the best valid cut that leaves enough on each side."""
+    def _best(self, rows: RowBlocks, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
+        """Pursue all starts side by side; return the best valid cut that leaves enough on each side.
+
+        Ends that the family accepts come before others.
+        """
         indices = self.family.indices(view)
         ends = yield from together([self._pursue(view, start, indices) for start in starts])
-        allowed = [end for end in ends if end.point.smaller_side >= least]
-        qualities = [end.quality() for end in allowed]
-        if not qualities or max(qualities) <= 0.0:
+        ends = [end for end in ends if end.point.smaller_side >= least and end.quality() > 0.0]
+        ends = [end for end in ends if self.family.accepts(end.point)] or ends
+        if not ends:
             return None
-        return allowed[int(np.argmax(qualities))]
+        if len(ends) == 1 or not self.spare_neighbours:
+            return max(ends, key=Pursued.quality)
+        graph = NeighbourGraph.of(rows, view.frame)
+        return min(ends, key=lambda e: graph.cut(graph.points @ e.point.direction > e.point.index_value.cut))
 
     def _pursue(self, view: View, start: FloatArray, indices: Sequence[ProjectionIndex]) -> Asker[Pursued]:
         end = yield from pursue(

@@ -11,13 +11,12 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import RowBlocks
 from ravine.data.frame import Frame
-from ravine.data.neighbours import nth_nearest, weighted_median
+from ravine.data.neighbours import distinct, nth_nearest, weighted_median
 
 START_ROWS = 1000  # rows at most that the graph is made of
 NEIGHBOURS = 15  # of a row in the graph
 WIDTH_NEIGHBOUR = 10  # the neighbour whose median distance is the width of the similarity
 RIDGE = 1e-3  # of the total variance
-SAME = 1e-9  # of the largest coordinate: rows closer than this are copies
 
 
 def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Generator) -> FloatArray:
@@ -33,12 +32,7 @@ def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Gener
     """
     from scipy.linalg import eigh
 
-    sample = rows.sample(START_ROWS, rng)
-    points = sample.map(lambda block: (block.dense() - frame.mean) * frame.inverse_scale)
-    weights = sample.map(lambda block: block.weights)
-    coarse = np.round(points / (SAME * np.abs(points).max()))
-    _, first, which = np.unique(coarse, axis=0, return_index=True, return_inverse=True)
-    points, weights = points[first], np.bincount(which.ravel(), weights).astype(np.float64)
+    _, points, weights = distinct(rows.sample(START_ROWS, rng), frame)
     similar = similarities(points, weights)
     degree = similar.sum(axis=1)
     root = np.sqrt(np.maximum(degree, np.finfo(float).tiny))

@@ -15,6 +15,7 @@ from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
 from ravine.split.labels import Known
+from ravine.split.neighbour_cut import NeighbourGraph
 from ravine.tree.evidence import Trial
 from ravine.tree.reunite import reunite
 from ravine.tree.tree import ClusterTree
@@ -22,13 +23,19 @@ from ravine.tree.tree import ClusterTree
 MANY = 20  # rows a column that a wider search needs
 SECOND_TRY = 0.1  # the share of the level at which a wider search has to convince
 
-Priority = Callable[[Split, float], float]
+Priority = Callable[[Split, RowBlocks, Frame], float]
 
 PRIORITIES: dict[str, Priority] = {
-    "depth": lambda split, weight: split.quality * weight,
-    "size": lambda split, weight: weight,
-    "value": lambda split, weight: -split.value,
+    "depth": lambda split, rows, frame: split.quality * rows.total,
+    "size": lambda split, rows, frame: rows.total,
+    "value": lambda split, rows, frame: -split.value,
+    "neighbours": lambda split, rows, frame: kept_together(split, rows, frame) * rows.total,
 }
+
+
+def kept_together(split: Split, rows: RowBlocks, frame: Frame) -> float:
+    """Return 1 less half the normalised cut in the graph of neighbours: 1 where none are parted."""
+    return 1.0 - NeighbourGraph.of(rows, frame).parted_by(split.boundary) / 2.0
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,9 @@ class _Growth:
         split, worth = self.best_split(members, rng)
         self.nodes.found[node] = split
         if split is not None and worth:
-            priority = self.priority(split, self.nodes.weight[node])
+            assert self.root is not None
+            rows = self.rows if members is None else self.rows.select(members)
+            priority = 0.0 if node == 0 else self.priority(split, rows, self.root)  # the root waits alone
             heapq.heappush(self.waiting, (not self.parts(members, split), -priority, node, split))
 
     def parts(self, members: IntArray | None, split: Split) -> bool:

@@ -1,0 +1,181 @@
+"""The cut in a graph of neighbours, held to plain loops, to copies, and to what it is for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from ravine import SpectralConnectivity
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import frame_of
+from ravine.data.microclusters import microclusters, nearest
+from ravine.split import neighbour_cut
+from ravine.split.connectivity import ConnectivityFamily
+from ravine.split.hyperplane import Hyperplane
+from ravine.split.neighbour_cut import NeighbourGraph
+from ravine.split.projection import ProjectionSplitter
+from ravine.tree.grow import kept_together
+
+
+def graph_of(rows):
+    return NeighbourGraph.of(rows, drive(rows, frame_of(rows, None, True)))
+
+
+def slow_cut(points, right):
+    """The normalised cut, edge after edge: neighbours have fewer than ten others nearer to either."""
+    n = len(points)
+    distances = np.array([[np.linalg.norm(a - b) for b in points] for a in points])
+    near = np.array(
+        [[(row < row[j] - 1e-9).sum() - (row[j] > 1e-9) < 10 for j in range(n)] for row in distances]
+    )
+    cut = volume_right = volume_left = 0.0
+    for i in range(n):
+        for j in range(n):
+            if i != j and (near[i, j] or near[j, i]):
+                cut += right[i] and not right[j]
+                volume_right += right[i]
+                volume_left += not right[i]
+    return cut / volume_right + cut / volume_left
+
+
+def test_the_cut_is_that_of_plain_loops():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((70, 3)) * [1.0, 5.0, 0.2]
+    rows = ArrayBlocks(X)
+    frame = drive(rows, frame_of(rows, None, True))
+    graph = NeighbourGraph.of(rows, frame)
+    for direction in rng.standard_normal((5, 3)):
+        framed = (X - frame.mean) * frame.inverse_scale
+        expected = slow_cut(framed, framed @ direction > 0.3)
+        assert graph.cut(graph.points @ direction > 0.3) == pytest.approx(expected, rel=1e-12)
+        plane = Hyperplane(frame.weights(direction), frame.mean, 0.3)
+        assert graph.parted_by(plane) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_weight_is_as_many_copies():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 2))
+    counts = rng.integers(0, 5, 60)
+    counts[:4] = 14  # more than there are neighbours
+    copies = rng.permutation(np.repeat(X, counts, axis=0))
+    rows = ArrayBlocks(copies)
+    frame = drive(rows, frame_of(rows, None, True))
+    graphs = [NeighbourGraph.of(some, frame) for some in (ArrayBlocks(X, counts.astype(float)), rows)]
+    for direction in rng.standard_normal((3, 2)):
+        expected = slow_cut((copies - frame.mean) * frame.inverse_scale, copies @ direction > 0.2)
+        for graph in graphs:
+            assert graph.cut(graph.rows @ direction > 0.2) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_cut_is_nought_between_groups_one_for_random_sides_and_two_for_an_empty_side():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((400, 3))
+    X[:200, 0] += 20.0
+    graph = graph_of(ArrayBlocks(X))
+    assert graph.cut(graph.rows[:, 0] > 10.0) == 0.0
+    assert graph.cut(rng.random(400) < 0.5) == pytest.approx(1.0, abs=0.1)
+    assert graph.cut(np.zeros(400, dtype=bool)) == 2.0
+
+
+def test_many_or_wide_rows_are_sampled(monkeypatch):
+    X = np.random.default_rng(3).standard_normal((6000, 4))
+    assert len(graph_of(ArrayBlocks(X)).points) == 2000
+    monkeypatch.setattr(neighbour_cut, "GRAPH_CELLS", 1000)
+    assert len(graph_of(ArrayBlocks(X)).points) == 250
+    monkeypatch.setattr(neighbour_cut, "GRAPH_CELLS", 10)
+    assert len(graph_of(ArrayBlocks(X)).points) == 100
+
+
+@pytest.fixture(scope="module")
+def digits():
+    rows = ArrayBlocks(load_digits().data)
+    return rows, drive(rows, frame_of(rows, None, True))
+
+
+def searched(digits, starts, share):
+    """The best split of the digits from some starts, where sides need a share to be accepted."""
+    rows, frame = digits
+    family = ConnectivityFamily(betas=(1.5,), least_share=share)
+    splitter = ProjectionSplitter(family, init=frame.weights(starts), spare_neighbours=True)
+    return drive(rows, splitter.search(rows, None, 1.0, np.random.default_rng(0)))[1]
+
+
+def smaller_share(rows, boundary):
+    right = np.mean(boundary.signed_distance(rows) > 0)
+    return min(right, 1.0 - right)
+
+
+def test_the_end_is_kept_that_parts_the_fewest_neighbours(digits):
+    rows, frame = digits
+    graph = NeighbourGraph.of(rows, frame)
+    starts = np.random.default_rng(6).standard_normal((6, 64)) * (frame.inverse_scale > 0)
+    ends = [searched(digits, start[None, :], 0.0) for start in starts]
+    cuts = [graph.parted_by(end.boundary) for end in ends]
+    assert np.argmin(cuts) != np.argmin([end.value for end in ends])  # lambda_2 would choose another
+    chosen = searched(digits, starts, 0.0)
+    assert graph.parted_by(chosen.boundary) == min(cuts)
+
+
+def test_an_end_with_two_large_sides_comes_before_one_that_parts_fewer(digits):
+    rows, frame = digits
+    graph = NeighbourGraph.of(rows, frame)
+    starts = np.random.default_rng(6).standard_normal((6, 64)) * (frame.inverse_scale > 0)
+    ends = [searched(digits, start[None, :], 0.0) for start in starts]
+    cuts = np.array([graph.parted_by(end.boundary) for end in ends])
+    shares = np.array([smaller_share(rows, end.boundary) for end in ends])
+    enough = shares[cuts.argmin()] + 1e-3
+    assert (shares > enough).any()
+    chosen = searched(digits, starts, enough)
+    assert graph.parted_by(chosen.boundary) == cuts[shares >= enough].min() > cuts.min()
+    assert graph.parted_by(searched(digits, starts, 0.5).boundary) == cuts.min()  # none is accepted
+
+
+def test_of_several_directions_too(digits):
+    rows, frame = digits
+    graph = NeighbourGraph.of(rows, frame)
+    splitter = SpectralConnectivity(2, projection="orthogonal", beta=1.5)._splitter(64)
+    rng = np.random.default_rng(7)
+    clusters = drive(rows, microclusters(rows, frame, 100, rng))
+    ends = [splitter._pursue(clusters, rng.standard_normal((2, 64)), 3.0) for _ in range(5)]
+
+    def cut(end):
+        near = nearest(graph.points @ end.directions.T, clusters.centres @ end.directions.T)[0]
+        return graph.cut(end.right[near])
+
+    def share(end):
+        right = clusters.weights[end.right].sum() / clusters.weights.sum()
+        return min(right, 1.0 - right)
+
+    order = sorted(ends, key=cut)
+    assert replace(splitter, least_share=0.0)._best(rows, frame, ends, clusters) is order[0]
+    enough = share(order[0]) + 1e-6
+    best = replace(splitter, least_share=enough)._best(rows, frame, ends, clusters)
+    assert best is next(end for end in order if share(end) >= enough)
+
+
+def test_split_order_neighbours_splits_where_the_fewest_are_parted(digits):
+    rows, frame = digits
+    tree = SpectralConnectivity(6, split_order="neighbours").fit(rows.array).tree_
+    leaf = np.zeros(rows.shape[0], dtype=int)
+    for node in tree.inner:
+        promise = {}
+        for other in np.unique(leaf):
+            if tree.splits[other] is not None:
+                part = rows.select(np.flatnonzero(leaf == other))
+                promise[int(other)] = kept_together(tree.splits[other], part, frame) * part.total
+        assert max(promise, key=promise.get) == node
+        here = np.flatnonzero(leaf == node)
+        right = tree.splits[node].boundary.signed_distance(rows.select(here)) > 0
+        leaf[here[~right]], leaf[here[right]] = tree.left[node], tree.right[node]
+
+
+def test_split_order_neighbours_prefers_two_groups_to_a_larger_one():
+    rng = np.random.default_rng(8)
+    sizes = {"neighbours": [140, 140, 300], "size": [280]}
+    X = rng.standard_normal((580, 3))
+    X[300:, 0] += 15.0
+    X[440:, 1] += 6.0
+    for order, expected in sizes.items():
+        found = np.bincount(SpectralConnectivity(3, split_order=order, standardize=False).fit(X).labels_)
+        assert set(expected) <= set(found.tolist())
