@@ -55,8 +55,8 @@ class MaximinSeparation(TreeClusterer):
         the rows is tested at that share of it.
     split_order : {"depth", "size", "value", "neighbours"}, default "depth"
         Which leaf is split next: by its valley's bounded relative depth times its size, the largest, the one
-        with the highest MSP, or by the share of neighbours that its split does not part, in a graph of at
-        most 2000 rows, times its size.
+        with the highest MSP, or by how well its split keeps neighbours together (1 less the normalised cut
+        in a graph of ten nearest neighbours, of at most 2000 rows) times its size.
     n_init : int, default 4
         How many starts of 2-means, of which the best is taken, or of the pursuit: the strongest principal
         directions, for the pursuit then random ones. For "eig", how many of those directions are judged by

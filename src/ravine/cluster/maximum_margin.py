@@ -48,8 +48,8 @@ class MaximumMargin(TreeClusterer):
         the rows is tested at that share of it.
     split_order : {"depth", "size", "value", "neighbours"}, default "depth"
         Which leaf is split next: by the bounded relative depth of the density at its cut times its size, the
-        largest, the one with the least objective over C, or by the share of neighbours that its split does
-        not part, in a graph of at most 2000 rows, times its size.
+        largest, the one with the least objective over C, or by how well its split keeps neighbours together
+        (1 less the normalised cut in a graph of ten nearest neighbours, of at most 2000 rows) times its size.
     n_init : int, default 4
         How many starts: k-means, the first principal direction, then random directions. They share passes.
     standardize : bool, default True

@@ -36,8 +36,8 @@ class MinimumDensity(TreeClusterer):
         the rows is tested at that share of it.
     split_order : {"depth", "size", "value", "neighbours"}, default "depth"
         Which leaf is split next: by its valley's bounded relative depth times its size, the largest, the one
-        with the lowest density on its hyperplane, or by the share of neighbours that its split does not part,
-        in a graph of at most 2000 rows, times its size.
+        with the lowest density on its hyperplane, or by how well its split keeps neighbours together (1 less
+        the normalised cut in a graph of ten nearest neighbours, of at most 2000 rows) times its size.
     bandwidth_factor : float, default 1.0
         Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first
         principal component.

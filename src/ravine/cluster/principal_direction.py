@@ -35,8 +35,9 @@ class PrincipalDirection(TreeClusterer):
         the rows is tested at that share of it.
     split_order : {"value", "depth", "size", "neighbours"}, default "value"
         Which leaf is split next. "value" is the papers' own order: the leaf with the largest scatter for
-        PDDP, with the lowest density at its cut for dePDDP. "neighbours" takes the one whose split parts the
-        smallest share of neighbours, in a graph of at most 2000 rows, weighed by its size.
+        PDDP, with the lowest density at its cut for dePDDP. "neighbours" takes the one whose split keeps
+        neighbours together best (1 less the normalised cut in a graph of ten nearest neighbours, of at most
+        2000 rows), weighed by its size.
     bandwidth_factor : float, default 1.0
         Multiplies the bandwidth 0.9 sd n^(-1/5) of the density.
     standardize : bool, default True

@@ -67,9 +67,9 @@ class SpectralConnectivity(TreeClusterer):
         For "auto": the chance to split anywhere in the tree what has one mode only. A leaf with a share of
         the rows is tested at that share of it.
     split_order : {"neighbours", "size", "depth", "value"}, default "neighbours"
-        Which leaf is split next: by the share of neighbours that its split does not part (1 less half the
-        normalised cut in a graph of ten nearest neighbours, of at most 2000 rows) times its size, the largest
-        (as in the paper), by 1 - lambda_2 times its size, or the one with the least lambda_2.
+        Which leaf is split next: by how well its split keeps neighbours together (1 less the normalised cut
+        in a graph of ten nearest neighbours, of at most 2000 rows) times its size, the largest (as in the
+        paper), by 1 - lambda_2 times its size, or the one with the least lambda_2.
     n_init : int, default 4
         How many starts: the strongest principal directions (or sets of them), then random ones. Of their
         ends with large enough sides the one is kept whose cut in the graph of neighbours is smallest. With a
@@ -100,8 +100,8 @@ class SpectralConnectivity(TreeClusterer):
     -----
     Cost: one direction costs O(n d) an evaluation, as for `MinimumDensity`; lambda_2 itself O(G) for G bins,
     by a path with the same eigenvalue. Several directions cost O(m^3) an evaluation for m micro-clusters,
-    and three passes over the rows. The graph that judges between ends and between leaves costs the ten nearest
-    neighbours among at most 2000 rows, twice a leaf.
+    and three passes over the rows. The graph that judges between ends and between leaves costs the ten
+    nearest neighbours among at most 2000 rows, twice a leaf.
 
     References
     ----------

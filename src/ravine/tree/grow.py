@@ -34,8 +34,11 @@ PRIORITIES: dict[str, Priority] = {
 
 
 def kept_together(split: Split, rows: RowBlocks, frame: Frame) -> float:
-    """Return 1 less half the normalised cut in the graph of neighbours: 1 where none are parted."""
-    return 1.0 - NeighbourGraph.of(rows, frame).parted_by(split.boundary) / 2.0
+    """Return 1 less the normalised cut in the graph of neighbours.
+
+    That is 1 where none are parted, and 0 where the sides have nothing to do with the graph.
+    """
+    return max(0.0, 1.0 - NeighbourGraph.of(rows, frame).parted_by(split.boundary))
 
 
 @dataclass(frozen=True)
