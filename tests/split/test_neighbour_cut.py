@@ -179,3 +179,10 @@ def test_split_order_neighbours_prefers_two_groups_to_a_larger_one():
     for order, expected in sizes.items():
         found = np.bincount(SpectralConnectivity(3, split_order=order, standardize=False).fit(X).labels_)
         assert set(expected) <= set(found.tolist())
+
+
+def test_a_kernel_tells_what_is_near_itself():
+    for kernel, spares in ((None, True), ("rbf", False), ("diffusion", False)):
+        for projection in ("univariate", "orthogonal"):
+            splitter = SpectralConnectivity(2, kernel=kernel, projection=projection)._splitter(4)
+            assert getattr(splitter, "univariate", splitter).spare_neighbours is spares

@@ -72,8 +72,9 @@ class SpectralConnectivity(TreeClusterer):
         paper), by 1 - lambda_2 times its size, or the one with the least lambda_2.
     n_init : int, default 4
         How many starts: the strongest principal directions (or sets of them), then random ones. Of their
-        ends with large enough sides the one is kept whose cut in the graph of neighbours is smallest. With a
-        kernel (but "diffusion"), half as many starts more follow a graph of at most 1000 rows.
+        ends with large enough sides the one is kept whose cut in the graph of neighbours is smallest; with a
+        kernel, which tells itself what is near, the one with the least lambda_2. With a kernel (but
+        "diffusion"), half as many starts more follow a graph of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data; for one direction only.
     standardize : bool, default True
@@ -198,7 +199,7 @@ class SpectralConnectivity(TreeClusterer):
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
             follow_neighbours=self._follow_neighbours,
-            spare_neighbours=True,
+            spare_neighbours=self.kernel is None,
         )
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_centres = MICROCLUSTERS

@@ -207,10 +207,10 @@ class SeveralSplitter:
     def _best(
         self, rows: RowBlocks, frame: Frame, ends: list[several.Directions], clusters: MicroClusters
     ) -> several.Directions:
-        """Return the end that cuts least in the graph of neighbours, of those with two large enough sides."""
+        """Return the best of the ends with two large enough sides, judged as the univariate splitter does."""
         ends = [end for end in ends if not _one_sided(end, clusters, self.least_share)] or ends
-        if len(ends) == 1:
-            return ends[0]
+        if len(ends) == 1 or not self.univariate.spare_neighbours:
+            return min(ends, key=lambda end: end.said.value)
         graph = NeighbourGraph.of(rows, frame)
 
         def cut(end: several.Directions) -> float:
