@@ -10,9 +10,11 @@ from ravine import SpectralConnectivity
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import frame_of
 from ravine.data.microclusters import microclusters, nearest
+from ravine.optimise.pursuit import View
 from ravine.split import neighbour_cut
 from ravine.split.connectivity import ConnectivityFamily
 from ravine.split.hyperplane import Hyperplane
+from ravine.split.labels import Labels
 from ravine.split.neighbour_cut import NeighbourGraph
 from ravine.split.projection import ProjectionSplitter
 from ravine.tree.grow import kept_together
@@ -186,3 +188,26 @@ def test_a_kernel_tells_what_is_near_itself():
         for projection in ("univariate", "orthogonal"):
             splitter = SpectralConnectivity(2, kernel=kernel, projection=projection)._splitter(4)
             assert getattr(splitter, "univariate", splitter).spare_neighbours is spares
+
+
+def test_with_labels_fewer_mistakes_come_first(digits):
+    rows, frame = digits
+    y = load_digits().target
+    known = np.flatnonzero(np.isin(y, (3, 8)))[:20]
+    labels = Labels(rows.array[known], (y[known] == 8).astype(int), np.ones(20))
+    graph = NeighbourGraph.of(rows, frame)
+    starts = np.random.default_rng(9).standard_normal((12, 64)) * (frame.inverse_scale > 0)
+
+    plain = ProjectionSplitter(ConnectivityFamily(betas=(1.5,)), spare_neighbours=True)
+    splitter, view = plain.steered(labels), View(frame, 3.0, labels.rows)
+
+    def judged(some):
+        point = drive(rows, splitter._best(rows, view, some, 1.0)).point
+        right = view.framed @ point.direction > point.index_value.cut
+        wrong = sum(bool(side) != bool(c) for side, c in zip(right, labels.classes, strict=True))
+        return wrong, graph.cut(graph.points @ point.direction > point.index_value.cut)
+
+    alone = [judged(start[None, :] / np.linalg.norm(start)) for start in starts]
+    assert min(alone)[1] > min(cut for _, cut in alone)  # another parts fewer, with more mistakes
+    assert sorted(alone)[0][0] == sorted(alone)[1][0]  # as few mistakes, but parts more
+    assert judged(starts / np.linalg.norm(starts, axis=1, keepdims=True)) == min(alone)

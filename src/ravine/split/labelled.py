@@ -19,7 +19,13 @@ from ravine.index.labels import LabelledIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, project
 from ravine.split.hyperplane import Split
 from ravine.split.labels import Labels, support_machine
-from ravine.split.projection import PROGRESS, IndexFamily, MinimumDensityFamily, ProjectionSplitter
+from ravine.split.projection import (
+    PROGRESS,
+    IndexFamily,
+    MinimumDensityFamily,
+    ProjectionSplitter,
+    fewest_parted,
+)
 
 MISTAKES = 4.0  # of a support vector machine on its own rows, above which labels count less
 ALPHAS = 5  # widths of the interval, on the way to the largest
@@ -85,6 +91,12 @@ class LabelledFamily:
         """Ask the family itself; one that accepts nothing early is followed through all gammas."""
         return self.family.accepts(point)
 
+    def mistakes(self, point: Evaluated) -> float:
+        """Return the weight of the labelled rows on the wrong side of a cut."""
+        assert point.profile.labelled is not None
+        right = point.profile.labelled > point.index_value.cut
+        return float(self.labels.weights @ (right != (self.sides > 0)))
+
     def facts(self, index: LabelledIndex, width: float) -> Mapping[str, float]:
         """Return what the family tells, and gamma."""
         return {**self.family.facts(index.index, width), "gamma": index.gamma}
@@ -132,7 +144,11 @@ class LabelledSplitter(ProjectionSplitter):
         return view, np.vstack([starts, (normals / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 0]])
 
     def _best(self, rows: RowBlocks, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
-        """Pursue every start with its better sign, and keep the end with the lowest value."""
+        """Pursue every start with its better sign, and keep the end with the lowest value.
+
+        With `spare_neighbours`, of the ends with the fewest labelled rows on the wrong side, the one that
+        parts the fewest neighbours.
+        """
         indices = self.family.indices(view)
         index = indices[0]
         assert isinstance(index, LabelledIndex)
@@ -149,6 +165,10 @@ class LabelledSplitter(ProjectionSplitter):
             ends = [end for end in ends if end.point.smaller_side >= least and end.quality() > 0.0]
         if not ends:
             return None
+        if self.spare_neighbours:
+            mistakes = [self.family.mistakes(end.point) for end in ends]
+            least_wrong = [end for end, wrong in zip(ends, mistakes, strict=True) if wrong == min(mistakes)]
+            return fewest_parted(rows, view.frame, least_wrong)
         reached = np.array([end.point.value for end in ends])
         return ends[int(np.argmax(reached <= reached.min() + PROGRESS))]  # the first of those that tie
 

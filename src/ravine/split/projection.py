@@ -167,10 +167,9 @@ class ProjectionSplitter:
         ends = [end for end in ends if self.family.accepts(end.point)] or ends
         if not ends:
             return None
-        if len(ends) == 1 or not self.spare_neighbours:
-            return max(ends, key=Pursued.quality)
-        graph = NeighbourGraph.of(rows, view.frame)
-        return min(ends, key=lambda e: graph.cut(graph.points @ e.point.direction > e.point.index_value.cut))
+        if self.spare_neighbours:
+            return fewest_parted(rows, view.frame, ends)
+        return max(ends, key=Pursued.quality)
 
     def _pursue(self, view: View, start: FloatArray, indices: Sequence[ProjectionIndex]) -> Asker[Pursued]:
         end = yield from pursue(
@@ -222,3 +221,11 @@ class ProjectionSplitter:
     def _signed(self, direction: FloatArray) -> FloatArray:
         """Return a direction or its negative, so that the same rows have the same side on the right."""
         return fix_sign(direction)
+
+
+def fewest_parted(rows: RowBlocks, frame: Frame, ends: Sequence[Pursued]) -> Pursued:
+    """Return the end whose cut is smallest in the graph of neighbours."""
+    if len(ends) == 1:
+        return ends[0]
+    graph = NeighbourGraph.of(rows, frame)
+    return min(ends, key=lambda e: graph.cut(graph.points @ e.point.direction > e.point.index_value.cut))
