@@ -107,7 +107,7 @@ class LabelledSplitter(ProjectionSplitter):
     """Pursues an index with labels.
 
     The starts are those of the index itself and the normal of a linear support vector machine on the
-    labelled rows, each with the sign that has the lower value; the end with the lowest value is kept. Which
+    labelled rows, each with the sign that has the lower value; `_best` says which end is kept. Which
     of more than two classes come out on the right is chosen first (see `group`), with the split that the
     index finds without labels among the choices; the pursuit then starts from that split.
 
