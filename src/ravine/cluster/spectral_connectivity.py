@@ -41,7 +41,8 @@ class SpectralConnectivity(TreeClusterer):
     n_directions : int, optional
         For several directions: 2 orthogonal or 3 correlated ones by default.
     omega : float, default 0.3
-        How strongly directions are drawn apart (or together), in units of log lambda_2.
+        How strongly correlated directions are drawn together, in units of log lambda_2. (Orthogonal ones need
+        no such penalty: they are orthonormal by construction.)
     large_margin : bool, default False
         LMSC: follow sigma to zero, with the standard Laplacian, towards the hyperplane of largest margin.
     beta : float or "auto", default "auto"
@@ -214,7 +215,7 @@ class SpectralConnectivity(TreeClusterer):
             normalized,
             "near-laplace" if similarity == "auto" else similarity,
             n_directions,
-            -omega if projection == "correlated" else omega,
+            omega if projection == "correlated" else None,
             factor,
             betas,
             share,

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.linalg import eigh
 
 from ravine._validate import FloatArray
 from ravine.index.connectivity import draw_in
 
-NOISE = 1e-16  # of the largest eigenvalue: below, the second one is not resolved
+RESOLVED = 1e-9  # of the largest possible eigenvalue: below, the second eigenvector is no longer resolved
 COALESCED = 1e-4  # eigenvalues this close to each other, relative to the second, count as one
 SIMILARITIES = ("laplace", "near-laplace", "gaussian")  # in the order of the compiled code
 ALPHA = 0.1  # of the near-Laplace kernel
@@ -57,9 +59,9 @@ class GraphConnectivity:
         moved, steep, by_edge = draw_in(points, self.beta * std, self.sigma)
         k, k_over = np.empty((2, len(points), len(points)))
         graph_kernels.similarities(moved, self.sigma, SIMILARITIES.index(self.similarity), k, k_over)
-        values, modes = self._modes(k, mass)
-        second = max(float(values[1]), NOISE * (1.0 if self.normalized else float(mass.sum())))
-        t = 1 + int(np.sum(values[2:] - second <= COALESCED * second))
+        values, modes = self._modes(moved, k, mass)
+        second = max(float(values[0]), np.finfo(float).tiny)
+        t = 1 + int(np.sum(values[1:] - second <= COALESCED * second))
         value, by_lambda = np.log(second), 1.0 / second
         if self.normalized:
             rest = max(1.0 - second, 1e-12)
@@ -67,24 +69,37 @@ class GraphConnectivity:
         slopes = np.empty((t, t, *points.shape))
         for a in range(t):
             for b in range(t):
-                ya, yb = (np.ascontiguousarray(modes[:, 1 + c]) for c in (a, b))
+                ya, yb = (np.ascontiguousarray(modes[:, c]) for c in (a, b))
                 by_moved = slopes[a, b]
                 graph_kernels.slopes(moved, mass, k_over, ya, yb, second * self.normalized, by_moved)
                 by_moved *= by_lambda / self.sigma**2
                 d_std = self.beta * (by_moved * by_edge).sum(axis=0)
                 through_std = np.divide(d_std, mass.sum() * std, out=np.zeros_like(std), where=std > 0)
                 slopes[a, b] = by_moved * steep + mass[:, None] * points * through_std
-        return GraphValue(float(value), float(values[1]), slopes, modes[:, 1])
+        return GraphValue(float(value), float(values[0]), slopes, modes[:, 0])
 
-    def _modes(self, k: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the smallest eigenvalues and their vectors, as functions on the rows that are counted."""
+    def _modes(self, points: FloatArray, k: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest eigenvalues but 0, and their vectors, as functions on the rows that are counted.
+
+        The vector of the eigenvalue 0 is known; it is lifted above all others, so that none of them can mix
+        with it where they are 0 up to rounding, too. There the graph has come apart: of the ways to put its
+        parts on two sides the one counts that follows the widest gap between points (single linkage).
+        """
         degree = k @ mass
+        volume = mass * degree if self.normalized else mass
         scale = np.sqrt(mass / degree) if self.normalized else np.sqrt(mass)
-        matrix = -k * np.multiply.outer(scale, scale)
+        largest = 2.0 if self.normalized else 2.0 * float(degree.max())
+        trivial = np.sqrt(volume / volume.sum())
+        matrix = largest * np.multiply.outer(trivial, trivial) - k * np.multiply.outer(scale, scale)
         matrix[np.diag_indices_from(matrix)] += 1.0 if self.normalized else degree
-        last = min(3, len(mass) - 1)
-        values, vectors = eigh(matrix, subset_by_index=(0, last))
-        return values, vectors / np.sqrt(mass * degree if self.normalized else mass)[:, None]
+        values, vectors = eigh(matrix, subset_by_index=(0, min(2, len(mass) - 2)))
+        modes = (vectors - np.outer(trivial, trivial @ vectors)) / np.sqrt(volume)[:, None]
+        if values[0] <= RESOLVED * largest:
+            right = beyond_widest_gap(points)
+            sides = np.array([volume[~right].sum(), volume[right].sum()])
+            modes = np.where(right, 1.0 / sides[1], -1.0 / sides[0])[:, None]
+        modes /= np.sqrt(volume @ modes**2)
+        return rayleigh(k, mass, modes), modes
 
     def error_bound(self, radius: float, diameter: float) -> float:
         """Bound the relative error of lambda_2 when points stand for others within `radius` (Corollary 7)."""
@@ -97,3 +112,21 @@ class GraphConnectivity:
             ratio = (diameter + shift) / (diameter + r + shift)
             exponent = r / self.sigma + (alpha * np.log(ratio) if alpha else 0.0)
         return float(np.expm1(min(700.0, 2.0 * exponent if self.normalized else exponent)))
+
+
+def rayleigh(k: FloatArray, mass: FloatArray, modes: FloatArray) -> FloatArray:
+    """Return the sum of m_i m_j k_ij (y_i - y_j)^2 / 2 for every column y of `modes`.
+
+    As a sum of squares it keeps its relative accuracy where an eigenvalue is close to 0.
+    """
+    weighted = k * np.multiply.outer(mass, mass)
+    return np.array([0.5 * (weighted * np.subtract.outer(y, y) ** 2).sum() for y in modes.T])
+
+
+def beyond_widest_gap(points: FloatArray) -> npt.NDArray[np.bool_]:
+    """Say which points lie on one side of the widest gap: the longest edge of their minimum spanning tree.
+
+    >>> beyond_widest_gap(np.array([[0.0], [1.0], [5.0], [5.5]])).tolist()
+    [False, False, True, True]
+    """
+    return np.asarray(cut_tree(linkage(points, "single"), 2)[:, 0] == 1)

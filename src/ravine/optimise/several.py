@@ -1,8 +1,9 @@
 """Projection pursuit in several directions at once, over micro-clusters in memory.
 
-The objective is log theta of the graph of the projected points plus omega times the squared cosines between
-the directions (Equation 26; with the logarithm, omega means the same for any data): positive omega makes
-them orthogonal, negative omega makes them one.
+The objective is log theta of the graph of the projected points. The directions are orthonormal, by construction
+(the paper has a penalty, Equation 26 with a positive omega, which only tends to that), or they are drawn
+together by the penalty -omega times their squared cosines (a negative omega there; with the logarithm, omega
+means the same for any data).
 """
 
 from __future__ import annotations
@@ -49,30 +50,67 @@ def _unit(free: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Objective:
-    """Log theta of the projected micro-clusters with the penalty on the directions' cosines."""
+    """Log theta of the projected micro-clusters, over orthonormal directions or with a penalty that joins them.
+
+    `omega` is the strength of that penalty; None keeps the directions orthonormal.
+    """
 
     clusters: MicroClusters
     index: GraphConnectivity
-    omega: float
+    omega: float | None = None
+
+    def place(self, free: FloatArray) -> FloatArray:
+        """Return the directions that stand for vectors of any length: scaled, or the nearest orthonormal ones."""
+        if self.omega is not None:
+            return _unit(free)
+        left, _, right = np.linalg.svd(free, full_matrices=False)
+        return np.asarray(left @ right)
 
     def look(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
-        """Return what the graph says, the value, and the gradients (t, t, l, d) on the spheres."""
-        said = self.index.evaluate(self.clusters.centres @ directions.T, self.clusters.weights)
-        cosines = directions @ directions.T
-        np.fill_diagonal(cosines, 0.0)
-        gradients = np.einsum("abml,md->abld", said.slopes, self.clusters.centres)
-        turn = 4.0 * self.omega * cosines @ directions
-        for a in range(len(gradients)):
-            gradients[a, a] += turn
-        radial = np.einsum("abld,ld->abl", gradients, directions)
-        gradients -= radial[..., None] * directions
-        return said, said.value + self.omega * float((cosines**2).sum()), gradients
+        """Return the graph's value, the objective, and the gradients (t, t, l, d) along the constraint."""
+        graph, value, gradients = self._free_gradients(directions)
+        return graph, value, np.array([[self._tangent(g, directions) for g in row] for row in gradients])
 
     def of_free(self, flat: FloatArray, shape: tuple[int, int]) -> tuple[float, FloatArray]:
-        """Return value and gradient at vectors of any length, as an optimiser without constraints asks."""
+        """Return value and gradient at vectors of any length, as an optimizer without constraints asks."""
         free = flat.reshape(shape)
-        _, value, gradients = self.look(_unit(free))
-        return value, (gradients[0, 0] / np.linalg.norm(free, axis=1, keepdims=True)).ravel()
+        directions = self.place(free)
+        _, value, gradients = self._free_gradients(directions)
+        if self.omega is None:
+            return value, _through_polar(free, directions, gradients[0, 0]).ravel()
+        tangent = self._tangent(gradients[0, 0], directions)
+        return value, (tangent / np.linalg.norm(free, axis=1, keepdims=True)).ravel()
+
+    def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
+        """Return the graph's value, the objective, and its gradients (t, t, l, d) without the constraint."""
+        graph = self.index.evaluate(self.clusters.centres @ directions.T, self.clusters.weights)
+        gradients = np.einsum("abml,md->abld", graph.slopes, self.clusters.centres)
+        if self.omega is None:
+            return graph, graph.value, gradients
+        cosines = directions @ directions.T
+        np.fill_diagonal(cosines, 0.0)
+        for a in range(len(gradients)):
+            gradients[a, a] -= 4.0 * self.omega * cosines @ directions
+        return graph, graph.value - self.omega * float((cosines**2).sum()), gradients
+
+    def _tangent(self, gradient: FloatArray, directions: FloatArray) -> FloatArray:
+        """Return the part of a gradient that keeps the constraint."""
+        products = gradient @ directions.T
+        if self.omega is None:
+            return np.asarray(gradient - (products + products.T) / 2.0 @ directions)
+        return np.asarray(gradient - np.diag(products)[:, None] * directions)
+
+
+def _through_polar(free: FloatArray, directions: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return the gradient by F of a function of V, where F = P V with P symmetric and V orthonormal.
+
+    dF V' - V dF' = P W + W P for W = dV V', which is skew-symmetric, and P dV = dF across the span of V.
+    """
+    stretch, basis = np.linalg.eigh(free @ directions.T)
+    products = gradient @ directions.T
+    skew = basis.T @ (products - products.T) @ basis / np.add.outer(stretch, stretch)
+    across = np.linalg.solve(free @ directions.T, gradient - products @ directions)
+    return np.asarray(across + basis @ skew @ basis.T @ directions)
 
 
 def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: int) -> Directions:
@@ -81,7 +119,7 @@ def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: in
     A quasi-Newton descent as if the second eigenvalue were simple; where it ends on a repeated one, a step
     along the coordinate that lowers the whole group most, and again.
     """
-    directions, n_iter, n_escapes = _unit(start), 0, 0
+    directions, n_iter, n_escapes = objective.place(start), 0, 0
     while True:
         found = minimize(
             objective.of_free,
@@ -91,7 +129,7 @@ def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: in
             method="L-BFGS-B",
             options={"maxiter": max_iter, "gtol": tol, "ftol": 1e-6},
         )
-        directions = _unit(found.x.reshape(directions.shape))
+        directions = objective.place(found.x.reshape(directions.shape))
         n_iter += int(found.nit)
         said, value, gradients = objective.look(directions)
         if said.multiplicity == 1 or n_escapes == ESCAPES:
@@ -125,7 +163,7 @@ def leave_coalescence(
         step[k % n] = 1.0 if k < n else -1.0
         length = 0.5
         while length > SHORTEST_STEP:
-            trial = _unit(directions + length * step.reshape(directions.shape))
+            trial = objective.place(directions + length * step.reshape(directions.shape))
             if objective.look(trial)[1] < value - 1e-4 * length * falls[k]:
                 return trial
             length /= 2.0
@@ -137,7 +175,7 @@ def pursue(
     start: FloatArray,
     indices: Sequence[GraphConnectivity],
     *,
-    omega: float,
+    omega: float | None,
     least: float,
     tol: float,
     max_iter: int,

@@ -148,7 +148,7 @@ class SeveralSplitter:
     normalized: bool
     similarity: str
     n_directions: int
-    omega: float
+    omega: float | None
     sigma_factor: float
     betas: tuple[float, ...]
     least_share: float
@@ -161,7 +161,7 @@ class SeveralSplitter:
 
     def steered(self, labels: Labels) -> SeveralSplitter | None:
         """Return the same search with labels in its last, univariate part; without one it takes none."""
-        return replace(self, univariate=self.univariate.steered(labels)) if self.omega < 0 else None
+        return replace(self, univariate=self.univariate.steered(labels)) if self.omega is not None else None
 
     def search(
         self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
@@ -178,7 +178,7 @@ class SeveralSplitter:
         n = min(self.n_directions, len(useful))
         sigma = SIGMA * self.sigma_factor * math.sqrt(n) * float(found.deviations[0]) * frame.total**-0.2
         ends = [self._pursue(clusters, useful[list(start)], sigma) for start in self._starts(len(useful), n)]
-        if self.omega < 0:
+        if self.omega is not None:
             ones = np.array([_one(end.directions) for end in ends])
             return (
                 yield from replace(self.univariate, init=frame.weights(ones)).search(rows, root, least, rng)
