@@ -1,10 +1,10 @@
 """The same clusters on another processor, of a mirror image, and of rows with noise in the last digits.
 
-Every estimator is fitted to every data set, once as it is and once per variant, and the partitions are compared by
-their adjusted Rand index: the bar is 0.99 everywhere.
+Every estimator is fitted to every data set, once as it is and once per variant, and the partitions are
+compared by their adjusted Rand index: the bar is 0.99 everywhere.
 
 python benchmarks/robustness.py --data DIR
-python benchmarks/robustness.py --data DIR --sets iris wine --estimators MaximumMargin --variants negated perturbed
+python benchmarks/robustness.py --data DIR --sets iris wine --estimators MaximumMargin --variants perturbed
 """
 
 from __future__ import annotations
@@ -176,8 +176,10 @@ def main(argv: list[str] | None = None) -> int:
         ]
         below = {pair: score for pair, score in scores.items() if score < BAR}
         low += len(below)
-        print(f"{variant}: {len(scores) - len(below)} of {len(scores)} pairs at {BAR} or above "
-              f"({time.perf_counter() - began:.0f} s)")
+        print(
+            f"{variant}: {len(scores) - len(below)} of {len(scores)} pairs at {BAR} or above "
+            f"({time.perf_counter() - began:.0f} s)"
+        )
         for pair, score in sorted(below.items(), key=lambda item: item[1]):
             print(f"  {score:6.3f}  {pair}")
         sys.stdout.flush()

@@ -72,7 +72,7 @@ def test_the_gradient_in_the_space_of_the_rows_is_the_derivative():
     X, _ = two_blobs(60, d=4, gap=3.0, seed=2)
     rows = ArrayBlocks(X)
     frame = drive(rows, frame_of(rows, None, True))
-    widest = float(drive(rows, principal(frame, 1, np.random.default_rng(0))).deviations[0])
+    widest = float(drive(rows, principal(rows, frame, 1, np.random.default_rng(0))).deviations[0])
     few = np.arange(0, 60, 4)
     sides = np.where(np.random.default_rng(1).random(len(few)) < 0.5, -1.0, 1.0)  # of no use, on purpose
     view = View(frame, widest, X[few])

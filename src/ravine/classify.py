@@ -342,7 +342,7 @@ class _Fitting:
         splitter = self.model._splitter(self._labels(classes), None)
         frame = drive(rows, frame_of(rows, self.root, self.model._standardize))
         none = np.empty((0, len(frame.mean)))
-        right = drive(rows, group(splitter.family, frame, none, self.rng))
+        right = drive(rows, group(rows, splitter.family, frame, none, self.rng))
         return tuple(c for c in classes if c not in right), right
 
     def _between(self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None) -> Between:

@@ -88,7 +88,7 @@ def test_principal_directions_are_those_of_the_covariance(store, d):
     rotation = np.linalg.qr(RNG.standard_normal((d, d)))[0]
     X = RNG.standard_normal((900, d)) * scales @ rotation
     rows = ArrayBlocks(store(X))
-    found = drive(rows, principal(frame(X, standardize=False), 3, np.random.default_rng(0)))
+    found = drive(rows, principal(rows, frame(X, standardize=False), 3, np.random.default_rng(0)))
     scale = frame(X, standardize=False).inverse_scale[0]
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True) * scale**2)
     np.testing.assert_allclose(found.deviations, np.sqrt(values[::-1][:3]), rtol=1e-6)

@@ -199,11 +199,12 @@ def test_parts_of_one_cluster_are_put_together_again():
     frame = drive(rows, frame_of(rows, None, True))
     asked = []
 
-    def splits(members):
-        asked.append(len(members))
+    def comes_apart(leaves):
+        members = np.isin(leaf_of, leaves)
+        asked.append(int(members.sum()))
         return X[members, 1].std() > 5
 
-    merged = reunite(tree, leaf_of, rows, frame, splits)
+    merged = reunite(tree, rows, frame, comes_apart)
     assert merged.n_clusters == 2
     assert merged.label[1] == merged.label[3] != merged.label[4]
     assert asked == [600]

@@ -231,6 +231,9 @@ class RowBlocks(Protocol):
     def sample(self, n_rows: int, rng: np.random.Generator) -> RowBlocks:
         """Return about evenly spread random rows of positive weight, in order, as blocks of their own."""
 
+    def at_shares(self, shares: FloatArray) -> FloatArray:
+        """Return the rows at which these shares of the weight are reached, rising from 0 to 1; in memory."""
+
     def counted(self) -> IntArray | None:
         """Return the rows of positive weight, or None where all are."""
 
@@ -315,6 +318,17 @@ class ArrayBlocks:
             return chosen
         weights = None if self.weights is None else self.weights[chosen.picked]
         return type(self)(self.array[chosen.picked], weights, self.n_jobs, None, self.reads)
+
+    def at_shares(self, shares: FloatArray) -> FloatArray:
+        """Return the rows at which these shares of the weight are reached, rising from 0 to 1; in memory."""
+        n = self.shape[0]
+        if self.weights is None:
+            places = (shares * n).astype(np.int64)
+        else:
+            reached = np.cumsum(self.weights if self.picked is None else self.weights[self.picked])
+            places = np.searchsorted(reached, shares * reached[-1], side="right")
+        found, again = np.unique(np.minimum(places, n - 1), return_inverse=True)
+        return np.asarray(self.select(found).map(lambda block: block.dense())[again])
 
     def counted(self) -> IntArray | None:
         """Return the rows of positive weight, or None where all are."""

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from ravine._validate import FloatArray, InvalidInputError, check_int, check_real
+from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
 from ravine.data.feature_map import (
     Scaling,
     check_components,
@@ -25,7 +26,7 @@ from ravine.data.feature_map import (
     signs,
     take,
 )
-from ravine.data.neighbours import Nearest
+from ravine.data.neighbours import Nearest, copies
 
 GRAPH_ROWS = 20_000  # up to this many rows are all in the graph; above, as many at random
 DENSE_ROWS = 400  # up to this many rows, all eigenvectors are found at once
@@ -70,12 +71,9 @@ class DiffusionMap:
 
     def __call__(self, rows: Any) -> FloatArray:
         """Return the coordinates of some rows."""
-        near = self._nearest(self.scaling(rows))
-        mass = self.masses[near]
-        starts = np.arange(0, near.size + 1, near.shape[1])
-        shape = (len(near), len(self.landmarks))
-        steps = sparse.csr_array((mass.ravel(), near.ravel(), starts), shape=shape)
-        return np.asarray(steps @ self.coefficients / mass.sum(axis=1, keepdims=True), dtype=np.float64)
+        near = self._nearest.graph(self.scaling(rows))
+        weighted = self.masses[:, None] * self.coefficients
+        return np.asarray(near @ weighted / (near @ self.masses)[:, None], dtype=np.float64)
 
     def __repr__(self) -> str:
         return (
@@ -117,8 +115,9 @@ def fit_diffusion_map(
     landmarks = given.get("landmarks", "auto")
     chosen = choose_landmarks(length(X), weights, landmarks, GRAPH_ROWS, GRAPH_ROWS, rng)
     mass = np.ones(len(chosen)) if weights is None else weights[chosen]
-    points, which = np.unique(scaling(take(X, chosen)), axis=0, return_inverse=True)
-    masses = np.bincount(which.ravel(), mass).astype(np.float64)
+    points = scaling(take(X, chosen))
+    first, group = copies(points)
+    points, masses = points[first], np.bincount(group, mass).astype(np.float64)
     graph = Nearest(points, n_neighbors).graph(points)
     coordinates = diffusion_coordinates(graph, masses, wanted or 2 * k, time)
     return DiffusionMap(scaling, points, masses, coordinates, n_neighbors)
@@ -129,19 +128,56 @@ def diffusion_coordinates(near: Any, masses: FloatArray, n_components: int, time
 
     The walk steps from i to j with probability A_ij m_j / d_i, A = (near + near') / 2, d = A m; psi has
     variance 1 in its stationary law m d.
+
+    A graph in c parts has the eigenvalue 1 c times, and any functions that are constant on the parts go with
+    it: here those of `contrasts`. All others belong to one part each, and are sought there.
     """
     graph = (near + near.T) / 2
     degree = graph @ masses
     scale = sparse.diags_array(np.sqrt(masses / degree))
     walk = sparse.csr_array(scale @ graph @ scale)
-    constant = np.sqrt(masses * degree)
-    constant /= np.linalg.norm(constant)
+    share = masses * degree / (masses @ degree)
     r = min(n_components, len(masses) - 1)
     if r < 1:
         return np.zeros((len(masses), 1))
-    values, vectors = leading(walk, constant, r)
-    psi = vectors / constant[:, None]
-    return np.asarray(psi * signs(psi) * np.clip(values, 0.0, 1.0) ** time)
+    n_parts, part = connected_components(walk, directed=False)
+    values, psi = [np.ones(n_parts - 1)], [contrasts(share, part)]
+    for k in range(n_parts):
+        inside = np.flatnonzero(part == k)
+        wanted = min(r - n_parts + 1, len(inside) - 1)
+        if wanted > 0:
+            root = np.sqrt(share[inside])
+            own, vectors = leading(walk[inside][:, inside], root / np.linalg.norm(root), wanted)
+            spread = np.zeros((len(masses), wanted))
+            spread[inside] = vectors / root[:, None]
+            values.append(own)
+            psi.append(spread)
+    every, columns = np.concatenate(values), np.concatenate(psi, axis=1)
+    first = np.argsort(-every, kind="stable")[:r]
+    columns = columns[:, first]
+    return np.asarray(columns * signs(columns) * np.clip(every[first], 0.0, 1.0) ** time)
+
+
+def contrasts(share: FloatArray, part: IntArray) -> FloatArray:
+    """Return functions of the parts of a graph with mean 0, variance 1 and no correlation, one per column.
+
+    The first tells the largest part from the second, the next both from the third, and so on.
+
+    >>> contrasts(np.array([0.5, 0.25, 0.25]), np.array([0, 0, 1]))[:, 0].round(3).tolist()
+    [0.577, 0.577, -1.732]
+    """
+    mass = np.bincount(part, share)
+    order = np.argsort(-mass, kind="stable")
+    rank = np.empty(len(mass), dtype=np.int64)
+    rank[order] = np.arange(len(mass))
+    place, mass = rank[part], mass[order]
+    before = np.cumsum(mass)
+    columns = [
+        np.where(place < k, mass[k] / before[k - 1], np.where(place == k, -1.0, 0.0))
+        / np.sqrt(mass[k] * before[k] / before[k - 1])
+        for k in range(1, len(mass))
+    ]
+    return np.array(columns).T.reshape(len(part), len(mass) - 1)
 
 
 def leading(walk: Any, constant: FloatArray, r: int) -> tuple[FloatArray, FloatArray]:

@@ -14,6 +14,8 @@ from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows
 PEEK_ROWS = 256  # enough rows to guess where the columns lie and how wide they are
 FULL_COVARIANCE = 256  # above this many features, principal directions come from power iterations
 POWER_ROUNDS = 12
+CONSTANT = 1e-11  # of the largest value: a column that varies by less shows rounding, and is constant
+EQUAL = 1e-6  # principal variances (or components of a direction) that differ by a smaller share are a tie
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,10 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
         scale = np.where(doubtful, _power_of_two(spread), scale)
         (answer,) = yield [Moments(pivot, scale)]
         mean, variance = _centred(answer[0], rows.total)
-    constant = ~(answer[1] < answer[2])
-    deviation = np.sqrt(np.where(constant, 0.0, variance)) / scale
-    mean = np.where(constant, answer[1], pivot + mean / scale)
+    deviation = np.sqrt(np.where(answer[1] < answer[2], variance, 0.0)) / scale
+    constant = deviation <= CONSTANT * np.maximum(np.abs(answer[1]), np.abs(answer[2]))
+    deviation = np.where(constant, 0.0, deviation)
+    mean = np.where(answer[1] < answer[2], pivot + mean / scale, answer[1])
     inverse = 1.0 / np.where(constant, np.inf, deviation)
     return Frame(mean, deviation, inverse, rows.total, constant)
 
@@ -184,20 +187,28 @@ class Principal:
     scatter: float
 
 
-def principal(frame: Frame, n_directions: int, rng: np.random.Generator) -> Asker[Principal]:
+def draw_rows(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Generator) -> FloatArray:
+    """Return n framed rows, drawn by their weight: a weight of k is k copies here, too.
+
+    What is drawn is a row, not a number per column: mirrored or permuted columns change nothing but the rows.
+    """
+    return (rows.at_shares(np.sort(rng.random(n))) - frame.mean) * frame.inverse_scale
+
+
+def principal(rows: RowBlocks, frame: Frame, n_directions: int, rng: np.random.Generator) -> Asker[Principal]:
     """Find the strongest principal directions: exactly up to 256 features, above by power iterations.
 
     Costs one pass with a (d, d) matrix, or twelve passes with `n_directions + 4` vectors. The sign of each
-    direction is fixed: its largest component is positive.
+    direction is fixed: its largest component is positive. Power iterations begin with rows that are drawn.
     """
     d = len(frame.mean)
     if d <= FULL_COVARIANCE:
         ((matrix,),) = yield [Covariance(frame)]
         scatter = float(np.trace(matrix))
         values, vectors = np.linalg.eigh(matrix / frame.total)
-        values, vectors = values[::-1], vectors[:, ::-1].T
+        values, vectors = values[::-1], turned_to_axes(values[::-1], vectors[:, ::-1].T)
     else:
-        basis = rng.standard_normal((min(d, n_directions + 4), d)) * (frame.inverse_scale > 0)
+        basis = draw_rows(rows, frame, n_directions + 4, rng)
         scatter = frame.total * float(np.sum((frame.inverse_scale * frame.deviation) ** 2))
         for _ in range(POWER_ROUNDS):
             basis = np.linalg.qr(basis.T)[0].T
@@ -215,6 +226,31 @@ def principal(frame: Frame, n_directions: int, rng: np.random.Generator) -> Aske
     )
 
 
+def turned_to_axes(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return eigenvectors (rows, values falling) with a stated choice where values are equal up to rounding.
+
+    Any basis of the space of equal values would do, and rounding would choose one. Here the first direction
+    is that of the column that lies most in the space, the next that of the column that lies most in the rest.
+    """
+    turned = vectors.copy()
+    apart = values[:-1] - values[1:] > EQUAL * max(float(values[0]), 0.0)
+    for group in np.split(np.arange(len(values)), np.flatnonzero(apart) + 1):
+        if len(group) == 1 or values[group[0]] <= EQUAL * values[0]:
+            continue
+        space = vectors[group]
+        for k in group:
+            inside = (space**2).sum(axis=0)
+            axis = first_largest(inside)
+            turned[k] = space[:, axis] @ space / np.sqrt(inside[axis])
+            space = space - np.outer(space @ turned[k], turned[k])
+    return turned
+
+
+def first_largest(values: FloatArray) -> int:
+    """Return the place of the largest value, the first of those that are equal up to rounding."""
+    return int(np.argmax(values >= (1.0 - EQUAL) * values.max()))
+
+
 def fix_sign(direction: FloatArray) -> FloatArray:
     """Return the direction or its negative: the one whose largest component is positive."""
-    return direction if direction[np.argmax(np.abs(direction))] >= 0 else -direction
+    return direction if direction[first_largest(np.abs(direction))] >= 0 else -direction

@@ -140,14 +140,16 @@ class _StretchSum(Additive):
 class AroundCut:
     """Rows near a cut one by one, the others in stretches along its normal; standardised, about the mean.
 
-    `smaller` is the weight of the lighter side, `gap` the distance between the rows next to the cut and
-    `middle` the place halfway between them.
+    `smaller` is the weight of the lighter side, `gap` the distance between the rows next to the cut, `middle`
+    the place halfway between them, and `spacing` the mean distance between neighbors among the rows near the
+    cut, without the gap.
     """
 
     rows: MicroClusters
     smaller: float
     gap: float
     middle: float
+    spacing: float
 
 
 def around_cut(rows: RowBlocks, frame: Frame, direction: FloatArray, cut: float, n: int) -> AroundCut:
@@ -176,4 +178,5 @@ def around_cut(rows: RowBlocks, frame: Frame, direction: FloatArray, cut: float,
     middle = float(below[-1] / 2 + above[0] / 2) if gap else cut
     smaller = min(float(weights[side].sum()) for side in (points <= cut, points > cut))
     each = np.concatenate([near.map(lambda block: block.weights), mass[full]])
-    return AroundCut(MicroClusters(centres, each), smaller, gap, middle)
+    spacing = (high - low - gap) / max(1, near.shape[0] - 2)
+    return AroundCut(MicroClusters(centres, each), smaller, gap, middle, spacing)

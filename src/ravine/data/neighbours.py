@@ -13,44 +13,64 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import RowBlocks
 from ravine.data.frame import Frame
 
-SAME = 1e-9  # of the largest coordinate: rows closer than this are copies
+SAME = 1e-7  # of the largest coordinate: rows closer than this are copies
+TIE = 1e-6  # distances that differ by a smaller share are equal: rounding does not choose between them
 EXACT_ROWS = 50_000  # above this many points, pynndescent finds neighbours where it is installed
 
 
 class Nearest:
-    """Finds the `n` nearest of the points for any row; a point that is asked for is its own nearest.
+    """Finds the nearest of some points for any row; a point that is asked for is its own nearest.
+
+    A point is near if fewer than `n` points are nearer (or less than n of their masses, of 1 each at least).
+    So of several points at one distance all are near or none, and there may be more than n.
 
     Up to 50 000 points the search is exact. Above, it is approximate by pynndescent (the extra `neighbours`);
     without that it stays exact, and says that it may take long.
     """
 
-    def __init__(self, points: FloatArray, n: int) -> None:
-        self.n = min(n, len(points))
+    def __init__(self, points: FloatArray, n: int, masses: FloatArray | None = None) -> None:
+        self.n, self.n_points = n, len(points)
+        self.masses = np.maximum(1.0, np.ones(len(points)) if masses is None else masses)
         self.approximate = len(points) > EXACT_ROWS and _has_pynndescent(len(points))
         self._index: Any
         if self.approximate:
             from pynndescent import NNDescent
 
-            self._index = NNDescent(points, n_neighbors=max(30, 2 * self.n), random_state=0)
+            self._index = NNDescent(points, n_neighbors=max(30, 2 * n), random_state=0)
             self._index.prepare()
         else:
             from sklearn.neighbors import NearestNeighbors
 
-            self._index = NearestNeighbors(n_neighbors=self.n).fit(points)
+            self._index = NearestNeighbors().fit(points)
 
-    def __call__(self, rows: FloatArray) -> IntArray:
-        """Return the numbers of the nearest points of every row; shape (rows, n)."""
-        if not self.approximate:
-            return np.asarray(self._index.kneighbors(rows, return_distance=False))
-        near = self._index.query(rows, k=self.n)[0]
-        return np.asarray(np.where(near < 0, near[:, :1], near))  # -1 where fewer were found
+    def graph(self, rows: FloatArray) -> sparse.csr_array:
+        """Return 1 where a column is one of the points near a row, else 0; shape (rows, points)."""
+        here, there = self._pairs(rows, np.arange(len(rows)), min(self.n + 1, self.n_points))
+        return sparse.csr_array((np.ones(len(here)), (here, there)), shape=(len(rows), self.n_points))
 
-    def graph(self, points: FloatArray) -> sparse.csr_array:
-        """Return 1 where a column is one of the nearest of the row's point, for the points themselves."""
-        near = self(points)
-        starts = np.arange(0, near.size + 1, near.shape[1])
-        shape = (len(points), len(points))
-        return sparse.csr_array((np.ones(near.size), near.ravel(), starts), shape=shape)
+    def _pairs(self, rows: FloatArray, which: IntArray, k: int) -> tuple[IntArray, IntArray]:
+        """Return the rows, numbered by `which`, and their near points: of the k nearest, or of more."""
+        distance, near = self._query(rows, k)
+        mass = self.masses[near]
+        farther = np.ones(near.shape, dtype=bool)
+        farther[:, 1:] = distance[:, 1:] > (1.0 + TIE) * distance[:, :-1]
+        nearer = np.maximum.accumulate(np.where(farther, np.cumsum(mass, axis=1) - mass, 0.0), axis=1)
+        inside = (nearer < self.n) & (near >= 0)
+        unsure = inside[:, -1] & (k < self.n_points) & (not self.approximate)
+        here, place = np.nonzero(inside & ~unsure[:, None])
+        pairs = which[here], near[here, place]
+        if not unsure.any():
+            return pairs
+        others = self._pairs(rows[unsure], which[unsure], min(2 * k, self.n_points))
+        return np.concatenate([pairs[0], others[0]]), np.concatenate([pairs[1], others[1]])
+
+    def _query(self, rows: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+        """Return distances and numbers of the k nearest points of every row, -1 for one that is missing."""
+        if self.approximate:
+            near, distance = self._index.query(rows, k=k)
+        else:
+            distance, near = self._index.kneighbors(rows, k)
+        return np.asarray(distance, dtype=np.float64), np.asarray(near, dtype=np.int64)
 
 
 def _has_pynndescent(n: int) -> bool:
@@ -65,6 +85,16 @@ def _has_pynndescent(n: int) -> bool:
     return False
 
 
+def copies(points: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the number of the first point of every group of copies, and the group of every point.
+
+    Groups come in an order that does not depend on that of the points.
+    """
+    unit = SAME * np.abs(points).max(initial=0.0) or 1.0
+    _, first, group = np.unique(np.round(points / unit), axis=0, return_index=True, return_inverse=True)
+    return first, group.ravel()
+
+
 def distinct(rows: RowBlocks, frame: Frame) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return one row for every group of copies: as it is, in the frame, and the weight of the copies.
 
@@ -72,10 +102,9 @@ def distinct(rows: RowBlocks, frame: Frame) -> tuple[FloatArray, FloatArray, Flo
     """
     raw = rows.map(lambda block: block.dense())
     points = (raw - frame.mean) * frame.inverse_scale
-    unit = SAME * np.abs(points).max(initial=0.0) or 1.0
-    _, first, group = np.unique(np.round(points / unit), axis=0, return_index=True, return_inverse=True)
+    first, group = copies(points)
     weights = rows.map(lambda block: block.weights)
-    return raw[first], points[first], np.bincount(group.ravel(), weights).astype(np.float64)
+    return raw[first], points[first], np.bincount(group, weights).astype(np.float64)
 
 
 def nth_nearest(distances: FloatArray, weights: FloatArray, n: int) -> FloatArray:

@@ -79,7 +79,7 @@ class GraphConnectivity:
         return GraphValue(float(value), float(values[0]), slopes, modes[:, 0])
 
     def _modes(self, points: FloatArray, k: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the smallest eigenvalues but 0, and their vectors, as functions on the rows that are counted.
+        """Return the smallest eigenvalues but 0, and their vectors, as functions on the rows.
 
         The vector of the eigenvalue 0 is known; it is lifted above all others, so that none of them can mix
         with it where they are 0 up to rounding, too. There the graph has come apart: of the ways to put its

@@ -1,9 +1,9 @@
 """Projection pursuit in several directions at once, over micro-clusters in memory.
 
-The objective is log theta of the graph of the projected points. The directions are orthonormal, by construction
-(the paper has a penalty, Equation 26 with a positive omega, which only tends to that), or they are drawn
-together by the penalty -omega times their squared cosines (a negative omega there; with the logarithm, omega
-means the same for any data).
+The objective is log theta of the graph of the projected points. The directions are orthonormal by
+construction (the paper has a penalty, Equation 26 with a positive omega, which only tends to that), or they
+are drawn together by the penalty -omega times their squared cosines (a negative omega there; with the
+logarithm, omega means the same for any data).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _unit(free: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Objective:
-    """Log theta of the projected micro-clusters, over orthonormal directions or with a penalty that joins them.
+    """Log theta of the projected micro-clusters, for orthonormal directions or with a penalty to join them.
 
     `omega` is the strength of that penalty; None keeps the directions orthonormal.
     """
@@ -60,7 +60,7 @@ class Objective:
     omega: float | None = None
 
     def place(self, free: FloatArray) -> FloatArray:
-        """Return the directions that stand for vectors of any length: scaled, or the nearest orthonormal ones."""
+        """Return the directions that any vectors stand for: scaled, or the nearest orthonormal ones."""
         if self.omega is not None:
             return _unit(free)
         left, _, right = np.linalg.svd(free, full_matrices=False)

@@ -28,6 +28,7 @@ BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: 
 SIGMA = 0.5  # the scale, times sd n^(-1/5)
 FINE = 600  # micro-clusters in the projection that the reported figures are made of
 SPARE = 3  # principal components beyond those of one start, to make other starts from
+CLEAR = 10.0  # a gap is one if it is this many times wider than the spacing of the rows beside it
 HALVINGS = 40  # of sigma at most
 UNDERFLOW = 600.0  # widths of a gap, in units of sigma: its affinity is 1e-260, and the margin exact to 1 %
 SETTLED = 1e-3  # the change of the normal, in radians, that ends the search for a large margin
@@ -78,6 +79,8 @@ class LargeMarginSplitter:
     At every step the rows nearest to the cut count one by one, the others in groups of neighbours along the
     normal; each step costs three passes. A step that leaves less than `least_share` of the weight on one side
     is not taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges.
+    Where the gap at the end is no clear one, such rows have none, and the split of the fixed scale is kept:
+    of chance gaps, rounding would choose one.
     """
 
     univariate: ProjectionSplitter
@@ -121,7 +124,7 @@ class LargeMarginSplitter:
             if turned < SETTLED:
                 break
         direction, sign = fix_sign(direction), 1.0 if fix_sign(direction) is direction else -1.0
-        if near.smaller < least or not near.gap > 0.0:
+        if near.smaller < least or not near.gap > CLEAR * near.spacing:
             return frame, split
         weights, pivot = frame.weights(direction), (root or frame).mean
         unit = 1.0 if self.univariate.standardize else float(np.linalg.norm(weights))
@@ -170,7 +173,7 @@ class SeveralSplitter:
         frame = yield from frame_of(rows, root, self.univariate.standardize)
         if not (frame.inverse_scale > 0).any():
             return frame, None
-        found = yield from principal(frame, self.n_directions + SPARE, rng)
+        found = yield from principal(rows, frame, self.n_directions + SPARE, rng)
         useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
         clusters = yield from microclusters(rows, frame, self.n_microclusters, rng)
         if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):

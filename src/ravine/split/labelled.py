@@ -128,7 +128,7 @@ class LabelledSplitter(ProjectionSplitter):
         frame, split = yield from plain.search(rows, root, least, rng)
         if split is None:
             return frame, None
-        right = yield from group(self.family, frame, split.direction[None, :], rng)
+        right = yield from group(rows, self.family, frame, split.direction[None, :], rng)
         init = split.boundary.weights[None, :]
         decided = replace(self, family=replace(self.family, right=right), init=init)
         return (yield from decided.search(rows, root, least, rng))
@@ -217,7 +217,11 @@ def labelled_density(
 
 
 def group(
-    family: LabelledFamily, frame: Frame, directions: FloatArray, rng: np.random.Generator
+    rows: RowBlocks,
+    family: LabelledFamily,
+    frame: Frame,
+    directions: FloatArray,
+    rng: np.random.Generator,
 ) -> Asker[tuple[int, ...]]:
     """Return the classes to put on the right, of more than two: those parted at the lowest phi_SSC.
 
@@ -226,7 +230,7 @@ def group(
     """
     labels = family.labels
     classes = np.unique(labels.classes)
-    found = yield from principal(frame, 2 * len(classes), rng)
+    found = yield from principal(rows, frame, 2 * len(classes), rng)
     view = View(frame, float(found.deviations[0]), labels.rows)
     index = family.indices(view)[-1]
     assert isinstance(index, LabelledIndex)

@@ -15,6 +15,7 @@ from ravine.optimise.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels, support_machine
 from ravine.split.samples import through_samples
+from ravine.split.starts import random_starts
 
 AUTO_C = 10.0  # C, in units of one over the variance of the first principal component
 AUTO_BALANCE = 0.03  # the bound of the mean of f, where rows on the margin have f = 1
@@ -62,7 +63,7 @@ class MarginSplitter:
             least,
             rng,
             standardize=self.standardize,
-            choose=lambda some, own, enough: self._choose(own, enough, rng),
+            choose=lambda some, own, enough: self._choose(some, own, enough, rng),
             go_on=self._continue,
         )
         if found is None or not self._splits(found[1], frame, least):
@@ -70,14 +71,14 @@ class MarginSplitter:
         return frame, (yield from self._finish(*found, (root or frame).mean))
 
     def _choose(
-        self, frame: Frame, least: float, rng: np.random.Generator
+        self, rows: RowBlocks, frame: Frame, least: float, rng: np.random.Generator
     ) -> Asker[tuple[View, Found] | None]:
         """Run from all starts side by side; return the view and the best end that is a split."""
-        found = yield from principal(frame, 1, rng)
+        found = yield from principal(rows, frame, 1, rng)
         widest = float(found.deviations[0])
         C = AUTO_C / widest**2 if self.C is None else self.C
         first = found.directions[0]
-        random = rng.standard_normal((max(0, self.n_init - 2), len(first))) * (frame.inverse_scale > 0)
+        random = random_starts(rows, frame, max(0, self.n_init - 2), rng)
         starts = [Planes.one(direction, 0.0) for direction in (first, *random)][: self.n_init - 1]
         ends = yield from together(
             [

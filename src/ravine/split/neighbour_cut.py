@@ -29,8 +29,8 @@ NEIGHBOURS = 10  # of a row in the graph
 class NeighbourGraph:
     """Some rows, their points in a frame, and the weights of the edges between neighbours.
 
-    Rows are neighbours if one is among the ten nearest of the other. A row of weight k is k copies, each a
-    neighbour of the others.
+    Rows are neighbours if fewer than ten rows are nearer to one than the other is. A row of weight k is k
+    copies, each a neighbour of the others.
     """
 
     rows: FloatArray
@@ -43,12 +43,8 @@ class NeighbourGraph:
         most = min(GRAPH_ROWS, max(FEWEST, GRAPH_CELLS // rows.shape[1]))
         raw, points, weights = distinct(rows.sample(most, np.random.default_rng(0)), frame)
         m = len(points)
-        near = Nearest(points.astype(np.float32), NEIGHBOURS + 1)(points.astype(np.float32))
-        other = near != np.arange(m)[:, None]
-        mass = np.where(other, weights[near], 0.0)
-        before = weights[:, None] - 1.0 + np.cumsum(mass, axis=1) - mass
-        here, place = np.nonzero(other & (before < NEIGHBOURS))
-        there = near[here, place]
+        near = Nearest(points, NEIGHBOURS + 1, weights).graph(points).tocoo()  # + 1: a row is its own nearest
+        here, there = (index[near.row != near.col] for index in (near.row, near.col))
         one_way = sparse.csr_array((weights[here] * weights[there], (here, there)), shape=(m, m))
         copies = sparse.diags_array(weights * np.maximum(weights - 1.0, 0.0))
         return cls(raw, points, sparse.csr_array(one_way.maximum(one_way.T) + copies))

@@ -45,7 +45,7 @@ class PrincipalSplitter:
         frame = yield from frame_of(rows, root, self.standardize)
         if not (frame.inverse_scale > 0).any():
             return frame, None
-        found = yield from principal(frame, 1, rng)
+        found = yield from principal(rows, frame, 1, rng)
         direction = found.directions[0]
         bandwidth = 0.9 * self.bandwidth_factor * float(found.deviations[0]) * frame.total**-0.2
         index = MinimumDensityIndex(bandwidth, alpha=np.inf)

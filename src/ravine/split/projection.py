@@ -18,7 +18,7 @@ from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
 from ravine.split.neighbour_cut import NeighbourGraph
 from ravine.split.samples import through_samples
-from ravine.split.starts import neighbour_starts
+from ravine.split.starts import neighbour_starts, random_starts
 
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
 FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 1 %, and no label
@@ -133,14 +133,13 @@ class ProjectionSplitter:
         Those are the given ones, or principal directions, then random ones, then those of neighbours.
         """
         wanted = self.n_init if self.init is None else 1
-        found = yield from principal(frame, wanted, rng)
+        found = yield from principal(rows, frame, wanted, rng)
         view = View(frame, float(found.deviations[0]))
         if self.init is not None:
             starts = self.init / np.where(frame.inverse_scale > 0, frame.inverse_scale, np.inf)
         else:
             useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
-            extra = rng.standard_normal((self.n_init - len(useful), len(frame.mean)))
-            starts = np.concatenate([useful, extra * (frame.inverse_scale > 0)])
+            starts = np.concatenate([useful, random_starts(rows, frame, self.n_init - len(useful), rng)])
             if (frame.inverse_scale > 0).sum() == 1:
                 starts = starts[:1]
             elif self.follow_neighbours and self.n_init > 1:

@@ -212,7 +212,7 @@ class SeparationSplitter:
         else:
             least = max(least, self.min_share * frame.total)
             if self.solver == "eig":
-                found = yield from self._relaxed(frame, own, least, rng)
+                found = yield from self._relaxed(rows, frame, own, least, rng)
             else:
                 found = yield from self._alternate(rows, root, frame, own, rng)
         if found is None:
@@ -234,7 +234,7 @@ class SeparationSplitter:
             (first,) = self._given(rows).pass_over([SideSums(own, None, squares=squares)])
             (answer,) = yield [SideSums(own, None)]
             return (yield from self._rounds(own, Side.of(answer), None, Side.of(first)))
-        found = yield from principal(frame, self.n_init, rng)
+        found = yield from principal(rows, frame, self.n_init, rng)
         usual = yield from two_means(frame, found.directions)
         planes = [usual, *self._labelled_starts(frame)]
         *firsts, answer = yield [
@@ -302,7 +302,7 @@ class SeparationSplitter:
         return rows.select(np.flatnonzero(self.init == values[1]))
 
     def _relaxed(
-        self, frame: Frame, own: Frame, least: float, rng: np.random.Generator
+        self, rows: RowBlocks, frame: Frame, own: Frame, least: float, rng: np.random.Generator
     ) -> Asker[Found | None]:
         """Return the relaxed solution (Theorem 3), cut at the mean: of several eigenvectors, the surest.
 
@@ -311,7 +311,7 @@ class SeparationSplitter:
         direction of the rows with unit variances, and u is Lambda y. So no (n, n) matrix is needed, and
         above 256 features no (d, d) one either. Rows are labelled by the sign of X u, as in the paper.
         """
-        found = yield from principal(own, self.n_init, rng)
+        found = yield from principal(rows, own, self.n_init, rng)
         candidates = found.directions * (frame.deviation * frame.inverse_scale) ** 2
         answers = yield [LineMoments(Hyperplane(own.weights(u), own.mean, 0.0)) for u in candidates]
         allowed = [

@@ -10,13 +10,26 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import RowBlocks
-from ravine.data.frame import Frame
-from ravine.data.neighbours import distinct, nth_nearest, weighted_median
+from ravine.data.frame import Frame, draw_rows
+from ravine.data.neighbours import TIE, distinct, nth_nearest, weighted_median
 
 START_ROWS = 1000  # rows at most that the graph is made of
 NEIGHBOURS = 15  # of a row in the graph
 WIDTH_NEIGHBOUR = 10  # the neighbour whose median distance is the width of the similarity
 RIDGE = 1e-3  # of the total variance
+
+
+def random_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Generator) -> FloatArray:
+    """Return n random directions (rows of an array), of length 1: differences of two rows each.
+
+    Rows that are equal have none; there are fewer directions then.
+    """
+    if n <= 0:
+        return np.zeros((0, rows.shape[1]))
+    drawn = draw_rows(rows, frame, 2 * n, rng)[rng.permutation(2 * n)]
+    apart = drawn[:n] - drawn[n:]
+    lengths = np.linalg.norm(apart, axis=1, keepdims=True)
+    return np.asarray((apart / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 0])
 
 
 def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Generator) -> FloatArray:
@@ -60,7 +73,8 @@ def similarities(points: FloatArray, weights: FloatArray) -> FloatArray:
     width = weighted_median(nth_nearest(distances, weights, WIDTH_NEIGHBOUR), weights)
     if width == 0.0:  # most rows have ten copies
         width = float(np.sqrt(np.mean(distances**2)))
-    near = (distances <= nth_nearest(distances, weights, NEIGHBOURS)[:, None]).astype(np.float64)
+    reach = (1.0 + TIE) * nth_nearest(distances, weights, NEIGHBOURS)
+    near = (distances <= reach[:, None]).astype(np.float64)
     similar = (near + near.T) / 2 * np.exp(-((distances / width) ** 2)) * np.outer(weights, weights)
     np.fill_diagonal(similar, weights * np.maximum(weights - 1.0, 0.0))
     return np.asarray(similar)

@@ -125,15 +125,18 @@ class _Growth:
         priority: Priority,
         level: float | None,
         known: Known | None,
+        rng: np.random.Generator,
     ) -> None:
         self.rows, self.limits, self.priority, self.known = rows, limits, priority, known
+        self.seed = int(rng.integers(2**63))
         self.searches: list[tuple[Splitter, Trial | None]] = [(splitter, None)]
         if level is not None:
             second = [Trial(wider, SECOND_TRY * level, own_tails=True) for wider in splitter.wider()]
             self.searches = [(trial.splitter, trial) for trial in (Trial(splitter, level), *second)]
         self.nodes = _Nodes(weight=[rows.total])
         self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
-        self.waiting: list[tuple[bool, float, int, Split]] = []
+        self.path: list[tuple[int, ...]] = [()]  # of every node, see `divided`
+        self.waiting: list[tuple[bool, float, float, float, int, Split]] = []
         self.root: Frame | None = None
 
     @property
@@ -150,8 +153,11 @@ class _Growth:
         steered = splitter.steered(labels) if labels.n_classes > 1 else None
         return self.searches if steered is None else [(steered, trial), *self.searches]
 
-    def best_split(self, members: IntArray | None, rng: np.random.Generator) -> tuple[Split | None, bool]:
+    def best_split(self, members: IntArray | None, *key: int) -> tuple[Split | None, bool]:
         """Search some rows (None: all); return the best split, if any, and whether it is worth making.
+
+        All random numbers come from the seed and the `key`, so that they do not depend on what was searched
+        before.
 
         Where a search with labels finds nothing that convinces, the usual one may. With a level, where that
         finds nothing either, a wider one may, which looks for groups far from the middle; it is a second
@@ -164,9 +170,10 @@ class _Growth:
         rows = self.rows if members is None else self.rows.select(members)
         share = rows.total / self.rows.total
         first: Split | None = None
-        for splitter, trial in self.searches_for(members):
+        for attempt, (splitter, trial) in enumerate(self.searches_for(members)):
             if trial is not None and trial.own_tails and rows.total < MANY * rows.shape[1]:
                 continue  # with few rows for the dimension, chance makes deep valleys in the tails
+            rng = np.random.default_rng([self.seed, attempt, *key])
             frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
             self.root = self.root or frame
             if split is None:
@@ -179,15 +186,20 @@ class _Growth:
             first = first or split
         return first, False
 
-    def look(self, node: int, members: IntArray | None, rng: np.random.Generator) -> None:
-        """Search a leaf, and let its split wait if it is worth making."""
-        split, worth = self.best_split(members, rng)
+    def look(self, node: int, members: IntArray | None) -> None:
+        """Search a leaf, and let its split wait if it is worth making.
+
+        Among splits of one priority (0, say, where there is no valley) the larger leaf comes first, then the
+        lower value, and only then the order of the nodes, which a mirror image changes.
+        """
+        split, worth = self.best_split(members, *self.path[node])
         self.nodes.found[node] = split
         if split is not None and worth:
             assert self.root is not None
             rows = self.rows if members is None else self.rows.select(members)
             priority = 0.0 if node == 0 else self.priority(split, rows, self.root)  # the root waits alone
-            heapq.heappush(self.waiting, (not self.parts(members, split), -priority, node, split))
+            rank = not self.parts(members, split), -priority, -rows.total, split.value
+            heapq.heappush(self.waiting, (*rank, node, split))
 
     def parts(self, members: IntArray | None, split: Split) -> bool:
         """Whether a split of some rows parts at least half of their labelled pairs of different classes."""
@@ -200,16 +212,31 @@ class _Growth:
 
     def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
         """Make the most promising split; return the node, the split, and the children with their rows."""
-        _, _, node, split = heapq.heappop(self.waiting)
+        *_, node, split = heapq.heappop(self.waiting)
         members = np.flatnonzero(self.leaf_of == node)
         rows = self.rows if node == 0 else self.rows.select(members)
         right = split.boundary.signed_distance(rows) > 0
         sides = [members[~right], members[right]]
         left_weight, right_weight = (self.rows.select(side).total for side in sides)
         children = self.nodes.divide(node, split, left_weight, right_weight)
+        self.path += self.paths_below(node, sides)
         for child, side in zip(children, sides, strict=True):
             self.leaf_of[side] = child
         return node, split, list(zip(children, sides, strict=True))
+
+    def paths_below(self, node: int, sides: list[IntArray]) -> list[tuple[int, ...]]:
+        """Return the paths of both children: 1 is the side with the first row that counts, 2 the other.
+
+        Unlike left and right, that is the same in a mirror image.
+        """
+        counted = [self.rows.select(side).counted() for side in sides]
+        firsts = [side[0 if c is None else c[0]] for side, c in zip(sides, counted, strict=True)]
+        return [(*self.path[node], 1 if first == min(firsts) else 2) for first in firsts]
+
+    def comes_apart(self, leaves: list[int]) -> bool:
+        """Whether the rows of some leaves together have a split that is worth making."""
+        key = [step for path in sorted(self.path[leaf] for leaf in leaves) for step in (*path, 0)]
+        return self.best_split(np.flatnonzero(np.isin(self.leaf_of, leaves)), *key)[1]
 
     def may_split(self, node: int, members: IntArray) -> bool:
         """Whether a leaf is large and high enough to be searched."""
@@ -237,17 +264,17 @@ def grow(
     far.
     """
     began = time.perf_counter()
-    growth = _Growth(rows, splitter, limits, priority, level, known)
+    growth = _Growth(rows, splitter, limits, priority, level, known, rng)
     nodes = growth.nodes
     try:
-        growth.look(0, None, rng)
+        growth.look(0, None)
         while growth.waiting and growth.unfinished and limits.max_depth > 0:
             node, split, children = growth.split_next()
             passes, seconds = rows.reads.rows / rows.shape[0], time.perf_counter() - began
             watch(Progress(nodes.n_splits + 1, limits.max_leaves, nodes.weight[node], split, passes, seconds))
             for child, members in children:
                 if growth.unfinished and growth.may_split(child, members):
-                    growth.look(child, members, rng)
+                    growth.look(child, members)
     except KeyboardInterrupt:
         if growth.root is None:
             raise
@@ -258,5 +285,5 @@ def grow(
     assert growth.root is not None
     tree = nodes.tree()
     if level is not None:
-        tree = reunite(tree, growth.leaf_of, rows, growth.root, lambda part: growth.best_split(part, rng)[1])
+        tree = reunite(tree, rows, growth.root, growth.comes_apart)
     return Grown(tree, tree.label[growth.leaf_of], growth.root)

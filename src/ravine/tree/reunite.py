@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import RowBlocks
@@ -23,14 +22,13 @@ from ravine.tree.tree import ClusterTree
 
 def reunite(
     tree: ClusterTree,
-    leaf_of: npt.NDArray[np.int32],
     rows: RowBlocks,
     frame: Frame,
-    splits: Callable[[IntArray], bool],
+    comes_apart: Callable[[list[int]], bool],
 ) -> ClusterTree:
     """Give one label to leaves that are nearest to each other and together have no split that convinces.
 
-    `splits` says whether some rows, told by their numbers, have one. Costs a pass, and one question for each
+    `comes_apart` says whether the rows of some leaves have one. Costs a pass, and one question for each
     cluster and its nearest.
     """
     if tree.n_leaves < 3:
@@ -45,7 +43,7 @@ def reunite(
         a, b = pair
         together = groups[a] + groups[b]
         asked.add(frozenset(together))
-        if not splits(np.flatnonzero(np.isin(leaf_of, together))):
+        if not comes_apart(together):
             groups[a] = together
             del groups[b]
     label = tree.label.copy()

@@ -85,7 +85,7 @@ def see_node(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> No
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = everyone.select(members)
     frame = drive(rows, frame_of(rows, root, standardize))
-    widest = float(drive(rows, principal(frame, 1, make_rng(0))).deviations[0])
+    widest = float(drive(rows, principal(rows, frame, 1, make_rng(0))).deviations[0])
     bandwidth = 0.9 * float(parameters.get("bandwidth_factor", 1.0)) * widest * frame.total**-0.2
     alpha = float(parameters.get("alpha_max", np.inf))
     distance = split.boundary.signed_distance(rows)
@@ -175,7 +175,7 @@ def landscape(X: Any, angles: FloatArray, bandwidth_factor: float, alpha: float)
     if rows.shape[1] != 2:
         raise InvalidInputError(f"a landscape is drawn of two columns, got {rows.shape[1]}")
     frame = drive(rows, frame_of(rows, None, True))
-    view = View(frame, float(drive(rows, principal(frame, 1, make_rng(0))).deviations[0]))
+    view = View(frame, float(drive(rows, principal(rows, frame, 1, make_rng(0))).deviations[0]))
     index = MinimumDensityIndex(0.9 * bandwidth_factor * view.widest * frame.total**-0.2, alpha)
     directions: Sequence[FloatArray] = [np.array([np.cos(a), np.sin(a)]) for a in angles]
     values = [float(np.exp(drive(rows, evaluate(view, index, v)).value)) for v in directions]
