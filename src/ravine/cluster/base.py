@@ -122,6 +122,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             grown.tree,
             feature_names=None if names is None else tuple(map(str, names)),
             mapped=self.feature_map_ is not None,
+            spread=grown.frame.spread,
         )
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))

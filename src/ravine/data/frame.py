@@ -47,6 +47,11 @@ class Frame:
     `inverse_scale` is 0 for a column that is constant in these rows (or was at the root): it says
     nothing and takes no part. A direction v of this space acts on raw rows as the weights
     `v * inverse_scale`.
+
+    Where columns are not standardized, all are scaled by one power of two, so that no square overflows.
+    `unit` is the length that is 1 in this frame, in the units of the rows: whatever leaves a search (a
+    threshold, a margin, a bandwidth) is multiplied by it, so that no user sees the power of two. It is 1
+    where columns are standardized: lengths are standard deviations then.
     """
 
     mean: FloatArray
@@ -54,13 +59,22 @@ class Frame:
     inverse_scale: FloatArray
     total: float
     constant: npt.NDArray[np.bool_]
+    unit: float = 1.0
+
+    @property
+    def spread(self) -> float:
+        """The root mean square of the columns' standard deviations, in user's units: 1 if standardized."""
+        varies = self.inverse_scale > 0
+        if not varies.any():
+            return 1.0
+        return self.unit * float(np.sqrt(np.mean((self.deviation * self.inverse_scale)[varies] ** 2)))
 
     def weights(self, directions: FloatArray) -> FloatArray:
         """Return directions of the frame as weights of the raw columns."""
         return directions * self.inverse_scale
 
 
-def _power_of_two(width: FloatArray) -> FloatArray:
+def power_of_two(width: FloatArray) -> FloatArray:
     """Return the power of two that brings each width near 1 (1 where the width is 0)."""
     exponent = np.frexp(np.where(width > 0, width, 1.0))[1]
     return np.asarray(np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
@@ -73,7 +87,7 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
     and values of 1e300 lose nothing. NaN and infinity are found on the way.
     """
     pivot, width = _peek(rows)
-    scale = _power_of_two(width)
+    scale = power_of_two(width)
     (answer,) = yield [Moments(pivot, scale)]
     _check_finite(answer[2])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -83,7 +97,7 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
         doubtful = (answer[1] < answer[2]) & ~sure
     if doubtful.any():
         pivot = np.where(doubtful, answer[1] / 2 + answer[2] / 2, pivot)
-        scale = np.where(doubtful, _power_of_two(spread), scale)
+        scale = np.where(doubtful, power_of_two(spread), scale)
         (answer,) = yield [Moments(pivot, scale)]
         mean, variance = _centred(answer[0], rows.total)
     deviation = np.sqrt(np.where(answer[1] < answer[2], variance, 0.0)) / scale
@@ -129,12 +143,19 @@ def frame_of(rows: RowBlocks, root: Frame | None, standardize: bool) -> Asker[Fr
     """
     frame: Frame = yield from measure(rows)
     if root is not None:
-        return replace(frame, inverse_scale=np.where(frame.constant, 0.0, root.inverse_scale))
+        inverse_scale = np.where(frame.constant, 0.0, root.inverse_scale)
+        return replace(frame, inverse_scale=inverse_scale, unit=root.unit)
     if standardize:
         return frame
     varies = ~frame.constant
-    scale = _power_of_two(np.array([1.0 / frame.inverse_scale[varies].min()])) if varies.any() else 1.0
-    return replace(frame, inverse_scale=np.where(varies, scale, 0.0))
+    widest = float(frame.deviation[varies].max(initial=0.0))
+    scale = float(power_of_two(np.array(widest)))
+    return replace(frame, inverse_scale=np.where(varies, scale, 0.0), unit=1.0 / scale)
+
+
+def in_user_units(frame: Frame) -> Frame:
+    """Return a frame without a hidden power of two, for pictures in the user's units."""
+    return replace(frame, inverse_scale=frame.unit * frame.inverse_scale, unit=1.0)
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,12 @@ class ConnectivityIndex:
 
     def quality(self, profile: Profile, cut: float) -> float:
         """Return 1 - lambda_2, with that of the standard Laplacian in units of the mass; in [0, 1]."""
+        return max(0.0, 1.0 - self.eigenvalue(profile) / (1.0 if self.normalized else profile.total))
+
+    def eigenvalue(self, profile: Profile) -> float:
+        """Return lambda_2 itself."""
         theta = float(np.exp(self.evaluate(profile).value))
-        return 1.0 / (1.0 + theta) if self.normalized else max(0.0, 1.0 - theta / profile.total)
+        return theta / (1.0 + theta) if self.normalized else theta
 
     def error_bound(self, radius: float) -> float:
         """Bound the relative error of lambda_2 when points stand for others within `radius` of them.

@@ -66,6 +66,13 @@ class MinimumDensityIndex:
         value, cut, d_half, valid = density_kernels.minimum(*self._about(profile), slope)
         return IndexValue(value, slope, cut, d_std=self.alpha * d_half, valid=valid)
 
+    def log_density(self, profile: Profile, cut: float) -> float:
+        """Return the logarithm of the density at a cut, without the penalty."""
+        from ravine.index import density_kernels
+
+        about = profile.points, profile.mass, profile.total, self.bandwidth
+        return float(density_kernels.log_density(*about, cut)[0])
+
     def curve(self, profile: Profile, cuts: FloatArray) -> FloatArray:
         """Return log f, the penalised density, at every cut."""
         from ravine.index import density_kernels
@@ -114,7 +121,7 @@ class MinimumDensityIndex:
         from ravine.index import density_kernels
 
         about = profile.points, profile.mass, profile.total, self.bandwidth
-        here = density_kernels.log_density(*about, cut)[0]
+        here = self.log_density(profile, cut)
         step = self.bandwidth / 4
         lower = min(density_kernels.log_mode(*about, cut, s) for s in (-step, step))
         return max(0.0, -math.expm1(here - lower))

@@ -20,9 +20,10 @@ TOL = 1e-6  # of the gradient of sigma log lambda_2, which tends to minus the wi
 
 @dataclass(frozen=True)
 class Widened:
-    """Where the search ended, after how many steps, and why."""
+    """Where the search ended, with what gradient (of sigma log lambda_2), after how many steps, and why."""
 
     point: Evaluated
+    gradient_norm: float
     n_iter: int
     status: str
 
@@ -52,7 +53,7 @@ def widen(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> W
 
     options = {"maxiter": MOST_ITERATIONS, "maxcor": 20, "gtol": TOL, "ftol": 1e-12}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    status = OUT_OF_PASSES if found.status == 1 else NO_PROGRESS
+    status, norm = OUT_OF_PASSES if found.status == 1 else NO_PROGRESS, float(np.linalg.norm(found.jac))
     if float(np.abs(found.jac).max()) <= TOL:
         status = CONVERGED
-    return Widened(look(found.x), int(found.nit), status)
+    return Widened(look(found.x), norm, int(found.nit), status)

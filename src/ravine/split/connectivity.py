@@ -63,10 +63,14 @@ class ConnectivityFamily:
         """Say whether the smaller side is large enough."""
         return point.smaller_side >= self.least_share * point.profile.total
 
-    def facts(self, index: ConnectivityIndex, width: float) -> Mapping[str, float]:
+    def value(self, index: ConnectivityIndex, point: Evaluated, unit: float) -> float:
+        """Return lambda_2: that of the index is theta."""
+        return index.eigenvalue(point.profile)
+
+    def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
         """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
         return {
-            "sigma": index.sigma,
+            "sigma": unit * index.sigma,
             "beta": index.beta,
             "binning_error_bound": index.error_bound(width),
         }
@@ -103,11 +107,10 @@ class LargeMarginSplitter:
         if split is None:
             return frame, None
         assert isinstance(split.boundary, Hyperplane)
-        sigma, beta = split.facts["sigma"], split.facts["beta"]
+        sigma, beta = split.facts["sigma"] / frame.unit, split.facts["beta"]
         direction = split.direction
-        cut = split.boundary.about(frame.mean).cut
-        n_iter = split.n_iter
-        status = split.status
+        cut = split.boundary.about(frame.mean).cut / frame.unit
+        n_iter, status, norm = split.n_iter, split.status, split.gradient_norm
         near = around_cut(rows, frame, direction, cut, self.n_rows)
         balance = min(near.smaller, self.least_share * frame.total)
         for _ in range(HALVINGS):
@@ -120,21 +123,20 @@ class LargeMarginSplitter:
                 break
             turned = math.acos(min(1.0, abs(float(point.direction @ direction))))
             near, sigma, direction, cut = trial, sigma / 2.0, point.direction, point.index_value.cut
-            n_iter, status = n_iter + end.n_iter, end.status
+            n_iter, status, norm = n_iter + end.n_iter, end.status, end.gradient_norm
             if turned < SETTLED:
                 break
         direction, sign = fix_sign(direction), 1.0 if fix_sign(direction) is direction else -1.0
         if near.smaller < least or not near.gap > CLEAR * near.spacing:
             return frame, split
-        weights, pivot = frame.weights(direction), (root or frame).mean
-        unit = 1.0 if self.univariate.standardize else float(np.linalg.norm(weights))
         return frame, replace(
             split,
-            boundary=Hyperplane(weights, pivot, sign * near.middle + float(weights @ (frame.mean - pivot))),
+            boundary=Hyperplane.of(frame, direction, sign * near.middle, (root or frame).mean),
             direction=direction,
+            gradient_norm=norm,
             status=status,
             n_iter=n_iter,
-            facts={"sigma": sigma, "beta": beta, "margin": near.gap / 2.0 / unit},
+            facts={"sigma": frame.unit * sigma, "beta": beta, "margin": frame.unit * near.gap / 2.0},
         )
 
 
@@ -271,7 +273,7 @@ class SeveralSplitter:
         right = best.index.evaluate(centres - mass @ centres / mass.sum(), mass).mode > 0
         if min(mass[right].sum(), mass[~right].sum()) < max(least, 1e-300):
             return None
-        boundary = NearestCentre(weights, frame.mean, centres, right)
+        boundary = NearestCentre(frame.unit * weights, frame.mean, frame.unit * centres, right)
         direction = boundary.line[0] @ best.directions
         if fix_sign(direction) is not direction:
             boundary, direction = replace(boundary, right=~right), -direction
@@ -287,7 +289,7 @@ class SeveralSplitter:
             status=best.status,
             n_iter=max(1, best.n_iter),
             facts={
-                "sigma": best.index.sigma,
+                "sigma": frame.unit * best.index.sigma,
                 "beta": best.index.beta,
                 "microclusters": float(len(centres)),
                 "microcluster_error_bound": bound,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, Rows
-from ravine.data.frame import Frame
+from ravine.data.frame import Frame, power_of_two
 from ravine.split.labels import Labels
 
 BLOCK = 1024  # rows whose distances to all centres are held at a time
@@ -22,8 +22,8 @@ BLOCK = 1024  # rows whose distances to all centres are held at a time
 class Hyperplane:
     """The rows x with weights . (x - pivot) = cut; the right side lies above.
 
-    `weights` act on the raw columns, so the hyperplane is in the user's own units; a distance is measured
-    in the standardised space in which it was found. The pivot is kept apart because columns with means of
+    `weights` act on the raw columns. Distances are in the user's own units, or in standard deviations where
+    columns are standardized. The pivot is kept apart because columns with means of
     1e9 would otherwise lose their digits.
 
     >>> plane = Hyperplane(np.array([1.0, 0.0]), np.zeros(2), 0.5)
@@ -34,6 +34,12 @@ class Hyperplane:
     weights: FloatArray
     pivot: FloatArray
     cut: float
+
+    @classmethod
+    def of(cls, frame: Frame, direction: FloatArray, threshold: float, pivot: FloatArray) -> Hyperplane:
+        """Return the hyperplane across a direction of a frame, in the user's units and about a pivot."""
+        weights = frame.unit * frame.weights(direction)
+        return cls(weights, frame.mean, frame.unit * threshold).about(pivot)
 
     @property
     def intercept(self) -> float:
@@ -91,15 +97,17 @@ class NearestCentre:
 
     def distances(self, rows: Rows) -> FloatArray:
         """Return the signed distance of every row of a block, positive on the right."""
-        points = rows.project(self.pivot, self.directions).T
+        scale = float(power_of_two(np.abs(self.centres).max()))  # so that no square overflows
+        points = rows.project(self.pivot, scale * self.directions).T
+        sides = scale * self.centres[~self.right], scale * self.centres[self.right]
         out = np.empty(len(points))
         for a in range(0, len(points), BLOCK):
             near = [
                 np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
-                for side in (self.centres[~self.right], self.centres[self.right])
+                for side in sides
             ]
             with np.errstate(invalid="ignore"):  # a row that is not finite has no distance
-                out[a : a + BLOCK] = (near[0] - near[1]) / 2
+                out[a : a + BLOCK] = (near[0] - near[1]) / 2 / scale
         return out
 
     def signed_distance(self, rows: RowBlocks) -> FloatArray:
@@ -133,10 +141,14 @@ class Evidence:
 class Split:
     """One boundary with the evidence for it.
 
-    `direction` is the unit normal in the standardised space; `value` the index there (for minimum density,
-    the density on the hyperplane), `quality` in [0, 1] for comparing splits, `gradient_norm` the relative
-    gradient at the end, and `status` says why the search stopped. `evidence` is there where it was asked for;
-    `facts` are further numbers that the method tells of its split, by name.
+    `direction` is the unit normal in the space of the search, with standardized columns where that was asked
+    for. `value` is the method's own figure, and the smaller the better: for minimum density the density on
+    the hyperplane, for spectral connectivity lambda_2, for maximum margin the objective over C, for maximin
+    separation 1 - MSP. `quality` in [0, 1] is for comparing splits, `gradient_norm` the relative gradient at
+    the end, and `status` says why the search stopped. `evidence` is there where it was asked for; `facts` are
+    further numbers that the method gives of its split, by name. Lengths (bandwidth, sigma, margin) are in the
+    user's units, or in standard deviations where columns are standardized, and so is the density by its
+    inverse.
     """
 
     boundary: Boundary

@@ -97,9 +97,13 @@ class LabelledFamily:
         right = point.profile.labelled > point.index_value.cut
         return float(self.labels.weights @ (right != (self.sides > 0)))
 
-    def facts(self, index: LabelledIndex, width: float) -> Mapping[str, float]:
-        """Return what the family tells, and gamma."""
-        return {**self.family.facts(index.index, width), "gamma": index.gamma}
+    def value(self, index: LabelledIndex, point: Evaluated, unit: float) -> float:
+        """Return the family's own figure, without the labels' penalty."""
+        return self.family.value(index.index, point, unit)
+
+    def facts(self, index: LabelledIndex, width: float, unit: float) -> Mapping[str, float]:
+        """Return what the family does, and gamma."""
+        return {**self.family.facts(index.index, width, unit), "gamma": index.gamma}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,7 +76,7 @@ class MarginSplitter:
         """Run from all starts side by side; return the view and the best end that is a split."""
         found = yield from principal(rows, frame, 1, rng)
         widest = float(found.deviations[0])
-        C = AUTO_C / widest**2 if self.C is None else self.C
+        C = AUTO_C / widest**2 if self.C is None else self.C * frame.unit * frame.unit
         first = found.directions[0]
         random = random_starts(rows, frame, max(0, self.n_init - 2), rng)
         starts = [Planes.one(direction, 0.0) for direction in (first, *random)][: self.n_init - 1]
@@ -149,9 +149,9 @@ class MarginSplitter:
         bandwidth = 0.9 * view.widest * view.frame.total**-0.2
         index = MinimumDensityIndex(bandwidth, alpha=np.inf)
         seen = yield from project(view, index.resolution, direction)
-        weights = view.frame.weights(direction)
+        unit = view.frame.unit
         return Split(
-            boundary=Hyperplane(weights, pivot, cut + float(weights @ (view.frame.mean - pivot))),
+            boundary=Hyperplane.of(view.frame, direction, cut, pivot),
             direction=direction,
             method="maximum margin",
             value=best.objective / best.C,
@@ -160,11 +160,11 @@ class MarginSplitter:
             status=best.status,
             n_iter=best.n_steps,
             facts={
-                "margin": 1.0 / length,
+                "margin": unit / length,
                 "support": float(best.seen.weight[-1]),
                 "slack": best.seen.slack,
                 "violation": best.violation,
-                "C": best.C,
+                "C": best.C / unit / unit,
                 "rounds": float(len(best.history)),
             },
         )

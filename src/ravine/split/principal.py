@@ -7,6 +7,7 @@ Tasoulis, Tasoulis, Plagianakos: Enhancing principal direction divisive clusteri
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +40,7 @@ class PrincipalSplitter:
     ) -> Asker[tuple[Frame, Split | None]]:
         """Find the split in three passes: moments, direction (12 passes above 256 features), cut.
 
-        Its value is what the paper's order goes by, least first: minus the scatter of the rows for PDDP, the
-        density at the cut for dePDDP.
+        Its value is what the paper's order goes by, least first: minus the root of the scatter for PDDP, the density at the cut for dePDDP.
         """
         frame = yield from frame_of(rows, root, self.standardize)
         if not (frame.inverse_scale > 0).any():
@@ -55,16 +55,14 @@ class PrincipalSplitter:
         if self.cut == "mean":
             left = float(profile.mass[profile.points <= 0].sum())
             cut = 0.0 if min(left, profile.total - left) >= least else None
-            value = -found.scatter
+            value = -frame.unit * math.sqrt(found.scatter)
         else:
             cut = index.lowest_valley(profile, least)
-            value = 0.0 if cut is None else float(np.exp(index.curve(profile, np.array([cut]))[0]))
+            value = 0.0 if cut is None else math.exp(index.log_density(profile, cut)) / frame.unit
         if cut is None:
             return frame, None
-        pivot = (root or frame).mean
-        weights = frame.weights(direction)
         return frame, Split(
-            boundary=Hyperplane(weights, pivot, cut + float(weights @ (frame.mean - pivot))),
+            boundary=Hyperplane.of(frame, direction, cut, (root or frame).mean),
             direction=direction,
             method=f"principal direction, cut at the {self.cut}",
             value=value,

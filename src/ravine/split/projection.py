@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.index.base import ProjectionIndex
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
+from ravine.optimise.sphere import CONVERGED
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
 from ravine.split.neighbour_cut import NeighbourGraph
@@ -25,6 +27,10 @@ FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 
 WIDE = 2.5  # standard deviations from the mean that a wider search looks at
 PROGRESS = 1e-3  # a step that lowers log phi by less ends a descent
 EXACT = 8  # bins this much finer give the reported figures: an error of about 1e-5
+
+CONVERGED_COARSELY = (
+    "the relative gradient is within tol in the bins of the search, and above it in fine ones"
+)
 
 
 class IndexFamily(Protocol):
@@ -43,8 +49,11 @@ class IndexFamily(Protocol):
     def accepts(self, point: Evaluated) -> bool:
         """Say whether the end of one index is what is sought, so that those after it need not be followed."""
 
-    def facts(self, index: Any, width: float) -> Mapping[str, float]:
-        """Return further numbers to tell of a split found with an index, in bins of this width."""
+    def value(self, index: Any, point: Evaluated, unit: float) -> float:
+        """Return the figure to report of a split found with an index: `Split` says which, and its units."""
+
+    def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
+        """Return further numbers of a split found with an index, in bins of this width; lengths in `unit`."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +79,13 @@ class MinimumDensityFamily:
         """Follow all values of alpha: the last valid end counts."""
         return False
 
-    def facts(self, index: MinimumDensityIndex, width: float) -> Mapping[str, float]:
+    def value(self, index: MinimumDensityIndex, point: Evaluated, unit: float) -> float:
+        """Return the density on the hyperplane, without a penalty."""
+        return math.exp(index.log_density(point.profile, point.index_value.cut)) / unit
+
+    def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
         """Return the bandwidth and the width of the interval."""
-        return {"bandwidth": index.bandwidth, "alpha": index.alpha}
+        return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
 
 
 @dataclass(frozen=True)
@@ -203,18 +216,18 @@ class ProjectionSplitter:
             return None
         direction = self._signed(point.direction)
         sign = 1.0 if direction is point.direction else -1.0
-        cut = point.index_value.cut
-        weights = view.frame.weights(direction)
+        cut, unit = point.index_value.cut, view.frame.unit
+        norm = float(np.linalg.norm(point.gradient))
         return Split(
-            boundary=Hyperplane(weights, pivot, sign * cut + float(weights @ (view.frame.mean - pivot))),
+            boundary=Hyperplane.of(view.frame, direction, sign * cut, pivot),
             direction=direction,
             method=self.family.name,
-            value=float(np.exp(point.value)),
+            value=self.family.value(best.index, point, unit),
             quality=best.index.quality(point.profile, cut),
-            gradient_norm=float(np.linalg.norm(point.gradient)),
-            status=best.status,
+            gradient_norm=norm,
+            status=CONVERGED_COARSELY if best.status == CONVERGED and norm > self.tol else best.status,
             n_iter=best.n_iter,
-            facts=self.family.facts(best.index, best.index.resolution / EXACT),
+            facts=self.family.facts(best.index, best.index.resolution / EXACT, unit),
         )
 
     def _signed(self, direction: FloatArray) -> FloatArray:

@@ -160,7 +160,11 @@ class SeparationFamily:
         """Follow the one index to its end."""
         return False
 
-    def facts(self, index: SeparationIndex, width: float) -> Mapping[str, float]:
+    def value(self, index: SeparationIndex, point: Evaluated, unit: float) -> float:
+        """Return 1 - MSP, which has no unit."""
+        return math.exp(point.value)
+
+    def facts(self, index: SeparationIndex, width: float, unit: float) -> Mapping[str, float]:
         """Return nothing further."""
         return {}
 
@@ -349,7 +353,8 @@ class SeparationSplitter:
             return None
         plane = split.boundary
         cut = plane.cut - float(plane.weights @ (frame.mean - plane.pivot))
-        return Found(_divide(plane.weights, own.inverse_scale), cut, split.n_iter, split.status)
+        direction = _divide(plane.weights / frame.unit, own.inverse_scale)
+        return Found(direction, cut / frame.unit, split.n_iter, split.status)
 
     def _finish(
         self, frame: Frame, own: Frame, found: Found, least: float, pivot: FloatArray
@@ -372,7 +377,7 @@ class SeparationSplitter:
         index = MinimumDensityIndex(bandwidth, alpha=np.inf)
         seen = yield from project(View(frame, deviation), index.resolution, turned)
         return Split(
-            boundary=Hyperplane(plane.weights, pivot, cut + float(plane.weights @ (frame.mean - pivot))),
+            boundary=Hyperplane.of(frame, turned, cut, pivot),
             direction=turned,
             method=f"maximin separation, {self.solver}",
             value=1.0 / (1.0 + kappa(sides, ridge) ** 2),

@@ -229,6 +229,7 @@ def _simpler(
     top = np.sort(np.argsort(-np.abs(split.direction), kind="stable")[:max_features])
     if (split.direction != 0).sum() <= max_features or right.all() or not right.any():
         return split
+    frame = replace(frame, inverse_scale=_scale(split))
     kept = rows.map(lambda block: (block.dense()[:, top] - frame.mean[top]) * frame.inverse_scale[top])
     weight = rows.map(lambda block: block.weights)
     target = np.where(right, 1.0, -1.0)
@@ -244,9 +245,7 @@ def _simpler(
         return split
     direction = np.zeros_like(split.direction)
     direction[top] = coefficients / length
-    raw = frame.weights(direction)
-    pivot = split.boundary.pivot
-    plane = Hyperplane(raw, pivot, cut + float(raw @ (frame.mean - pivot)))
+    plane = Hyperplane.of(frame, direction, cut, split.boundary.pivot)
     status = f"simplified to {len(top)} of {len(direction)} features: {share:.1%} of the rows keep their side"
     quality = depth_of_cut(points - cut, weight)
     return replace(
@@ -259,6 +258,12 @@ def _simpler(
         evidence=None,
         facts={},
     )
+
+
+def _scale(split: Split) -> FloatArray:
+    """Return what the columns were multiplied by where a split was found; 0 where it does not tell."""
+    told = split.direction != 0
+    return np.asarray(split.boundary.weights / np.where(told, split.direction, np.inf))
 
 
 def _best_cut(points: FloatArray, right: npt.NDArray[np.bool_], weight: FloatArray) -> tuple[float, float]:

@@ -54,6 +54,9 @@ class ClusterTree:
         relabelled.
     feature_names : tuple of str, optional
         The columns, if they had names.
+    spread : float
+        The root mean square of the columns' standard deviations, which memberships are measured in: 1 where
+        columns are standardized.
     mapped : bool
         Whether the tree cuts in the feature space of a kernel; its columns are then components of the map.
 
@@ -78,6 +81,7 @@ class ClusterTree:
     label: IntArray
     feature_names: tuple[str, ...] | None = None
     mapped: bool = False
+    spread: float = 1.0
 
     @classmethod
     def of_leaves(
@@ -255,15 +259,15 @@ class ClusterTree:
     def predict_proba(self, X: Any) -> FloatArray:
         """Return a membership of every row in every cluster, whose largest is at `predict`; two passes.
 
-        The memberships are the softmax of `scores`: 1/2 each on a hyperplane between two clusters, and close
-        to 1 a few standard deviations inside.
+        The memberships are the softmax of `scores`, in units of the `spread` of the columns: 1/2 each on a
+        hyperplane between two clusters, and close to 1 a few standard deviations inside.
         """
         return self.memberships(self.rows(X))
 
     def memberships(self, rows: RowBlocks) -> FloatArray:
         """Return what `predict_proba` does, for rows in blocks."""
         own = self.route(rows)
-        scores = self.scores(self.distances(rows))
+        scores = self.scores(self.distances(rows)) / self.spread
         with np.errstate(invalid="ignore"):
             share = np.exp(np.where(np.isinf(scores), 0.0, scores - scores.max(axis=1, keepdims=True)))
         share /= share.sum(axis=1, keepdims=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, make_rng
 from ravine.data.blocks import ArrayBlocks, drive
-from ravine.data.frame import Covariance, frame_of, principal
+from ravine.data.frame import Covariance, frame_of, in_user_units, principal
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise.pursuit import View, evaluate, pursue
@@ -84,7 +84,7 @@ def see_node(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> No
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = everyone.select(members)
-    frame = drive(rows, frame_of(rows, root, standardize))
+    frame = in_user_units(drive(rows, frame_of(rows, root, standardize)))
     widest = float(drive(rows, principal(rows, frame, 1, make_rng(0))).deviations[0])
     bandwidth = 0.9 * float(parameters.get("bandwidth_factor", 1.0)) * widest * frame.total**-0.2
     alpha = float(parameters.get("alpha_max", np.inf))

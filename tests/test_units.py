@@ -1,0 +1,151 @@
+"""Whatever goes in or out is in the user's units: rows times s change every length by s, and no partition."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.svm import SVC
+
+import ravine
+
+IRIS = load_iris().data
+LENGTHS = {"bandwidth", "sigma", "margin"}
+
+WAYS = {
+    "density": ravine.MinimumDensity,
+    "principal direction": ravine.PrincipalDirection,
+    "valley": partial(ravine.PrincipalDirection, cut="density"),
+    "connectivity": ravine.SpectralConnectivity,
+    "standard Laplacian": partial(ravine.SpectralConnectivity, laplacian="standard"),
+    "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
+    "correlated": partial(ravine.SpectralConnectivity, projection="correlated"),
+    "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
+    "margin": ravine.MaximumMargin,
+    **{
+        solver: partial(ravine.MaximinSeparation, solver=solver)
+        for solver in ("mpm", "gep", "eig", "pursuit")
+    },
+}
+
+
+def fitted(make, scale, **parameters):
+    """Fit iris in another unit; C, where it is given, means the same in all of them."""
+    if "C" in parameters:
+        parameters = parameters | {"C": parameters["C"] / scale**2}
+    return make(3, standardize=False, **parameters).fit(IRIS * scale)
+
+
+def of_value(split, scale):
+    """Return what a split's own figure is multiplied by where rows are multiplied by `scale`."""
+    if "cut at the mean" in split.method:
+        return scale  # minus the root of the scatter
+    return 1.0 / scale if "density" in split.method else 1.0
+
+
+def check_units(one, other, scale):
+    """Compare two models, of rows and of rows times `scale`, in every number that they report."""
+    assert (one.labels_ == other.labels_).all()
+    rows, moved = IRIS[::7], IRIS[::7] * scale
+    near = partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-9)
+    near(other.predict_proba(moved), one.predict_proba(rows))
+    near(other.transform(moved), scale * one.transform(rows), atol=1e-9 * scale)
+    near(other.decision_function(moved), scale * one.decision_function(rows), atol=1e-9 * scale)
+    near(other.score(moved), one.score(rows))
+    for a, b in zip(one.tree_.splits, other.tree_.splits, strict=True):
+        assert (a is None) == (b is None)
+        if a is None:
+            continue
+        assert a.status == b.status
+        near(b.boundary.weights, a.boundary.weights)
+        near(b.boundary.cut, scale * a.boundary.cut, atol=1e-9 * scale)
+        near(b.direction, a.direction)
+        near(b.value, of_value(a, scale) * a.value)
+        near(b.quality, a.quality)
+        assert a.facts.keys() == b.facts.keys()
+        for name, fact in a.facts.items():
+            factor = scale if name in LENGTHS else scale**-2 if name == "C" else 1.0
+            near(b.facts[name], factor * fact, err_msg=name)
+
+
+@pytest.mark.parametrize("scale", [1.3, 2.9, 1e-3, 1e7])
+@pytest.mark.parametrize("name", WAYS)
+def test_every_reported_number_follows_the_unit_of_the_rows(name, scale):
+    check_units(fitted(WAYS[name], 1.0), fitted(WAYS[name], scale), scale)
+
+
+@pytest.mark.parametrize("scale", [1.3, 1.6, 3.0, 10.0])
+def test_a_given_C_means_the_same_in_every_unit(scale):
+    check_units(fitted(ravine.MaximumMargin, 1.0, C=1.0), fitted(ravine.MaximumMargin, scale, C=1.0), scale)
+
+
+@given(st.floats(1e-4, 1e4))
+@settings(max_examples=25, deadline=None)
+def test_memberships_do_not_depend_on_the_unit(scale):
+    near = fitted(ravine.MinimumDensity, scale).predict_proba(IRIS * scale)
+    np.testing.assert_allclose(near, fitted(ravine.MinimumDensity, 1.0).predict_proba(IRIS), atol=1e-6)
+
+
+def test_distances_and_bandwidths_are_those_of_the_rows_themselves():
+    model = ravine.MinimumDensity(2, standardize=False).fit(IRIS)
+    split = model.tree_.splits[0]
+    assert np.linalg.norm(split.boundary.weights) == pytest.approx(1.0)
+    widest = np.sqrt(np.linalg.eigvalsh(np.cov(IRIS.T, bias=True))[-1])
+    assert split.facts["bandwidth"] == pytest.approx(0.9 * widest * len(IRIS) ** -0.2)
+    points = model.transform(IRIS)[:, 0]
+    h = split.facts["bandwidth"]
+    density = np.exp(-0.5 * (points / h) ** 2).mean() / (h * np.sqrt(2 * np.pi))
+    assert split.value == pytest.approx(density, rel=1e-3)
+
+
+def test_a_linear_kernel_is_in_the_unit_of_the_rows():
+    plain = ravine.MinimumDensity(2, standardize=False).fit(IRIS).tree_.splits[0]
+    mapped = ravine.MinimumDensity(2, standardize=False, kernel="linear").fit(IRIS).tree_.splits[0]
+    assert mapped.value == pytest.approx(plain.value, rel=1e-2)
+    assert mapped.facts["bandwidth"] == pytest.approx(plain.facts["bandwidth"])
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.1])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_the_margin_is_that_of_a_hard_margin_machine(scale, standardize):
+    X, y = make_blobs(200, 3, centers=[[0, 0, 0], [6, 6, 6]], random_state=0)
+    X = X * scale
+    seen = (X - X.mean(axis=0)) / X.std(axis=0) if standardize else X
+    machine = SVC(kernel="linear", C=1e6).fit(seen, y)
+    hard = 1.0 / np.linalg.norm(machine.coef_)
+    C = 1e4 if standardize else 1e4 / scale**2
+    margin = ravine.MaximumMargin(2, standardize=standardize, C=C, balance=0.9, epsilon=1e-5).fit(X)
+    large = ravine.SpectralConnectivity(2, standardize=standardize, large_margin=True).fit(X)
+    for model in (margin, large):
+        assert model.tree_.splits[0].facts["margin"] == pytest.approx(hard, rel=0.02)
+        assert np.abs(model.decision_function(X)).min() == pytest.approx(hard, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["density", "connectivity", "margin", "mpm", "large margin"])
+def test_status_claims_no_gradient_that_is_not_there(name):
+    for standardize in (True, False):
+        model = WAYS[name](3, standardize=standardize).fit(IRIS)
+        for split in model.tree_.splits:
+            if split is not None and split.status == "the relative gradient is within tol":
+                assert not split.gradient_norm > 0.02
+
+
+def test_the_eigenvalue_is_reported_and_not_theta():
+    rows = IRIS[:, 2:]
+    for laplacian in ("normalized", "standard"):
+        model = ravine.SpectralConnectivity(2, laplacian=laplacian, standardize=False).fit(rows)
+        split = model.tree_.splits[0]
+        line = (rows - rows.mean(axis=0)) @ split.boundary.weights
+        sigma, edge = split.facts["sigma"], split.facts["beta"] * line.std()
+        excess = np.maximum(np.abs(line) - edge, 0.0) / sigma
+        delta, floor = 0.01, (0.01 * 0.99) ** 100
+        drawn = edge + sigma * delta * ((excess + floor) ** (1 - delta) - floor ** (1 - delta))
+        line = np.where(excess > 0, np.sign(line) * drawn, line)
+        K = np.exp(-np.abs(line[:, None] - line[None, :]) / sigma)
+        degree = K.sum(axis=1)
+        L = np.diag(degree) - K
+        if laplacian == "normalized":
+            L = L / np.sqrt(np.outer(degree, degree))
+        assert split.value == pytest.approx(np.linalg.eigvalsh(L)[1], rel=2e-3)
