@@ -175,7 +175,7 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
 
 def _running(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("running")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="for samples and random starts (0)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="for samples and further starts (0)")
     group.add_argument(
         "--jobs", type=int, metavar="N", help="threads (default: all cores); same result for any"
     )

@@ -43,7 +43,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         return self.kernel is not None and not (isinstance(self.kernel, str) and self.kernel == "diffusion")
 
     def _rng(self) -> np.random.Generator:
-        """Return the source of samples and random starts: a fixed one by default."""
+        """Return the source of samples and further starts: a fixed one by default."""
         return make_rng(0 if self.random_state is None else self.random_state)
 
     def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray | None]:

@@ -59,7 +59,7 @@ class MaximinSeparation(TreeClusterer):
         in a graph of ten nearest neighbours, of at most 2000 rows) times its size.
     n_init : int, default 4
         How many starts of 2-means, of which the best is taken, or of the pursuit: the strongest principal
-        directions, for the pursuit then random ones. For "eig", how many of those directions are judged by
+        directions, for the pursuit then others between them. For "eig", how many of those directions are judged by
         their MSP; with 1 it is the paper's solver, which takes the strongest. They share passes.
     init : array of shape (n_rows,), optional
         Labels with two values that the first split starts from instead.
@@ -73,7 +73,7 @@ class MaximinSeparation(TreeClusterer):
     max_iter : int, default 50
         Rounds at most; evaluations at most for "pursuit".
     random_state : int, Generator or None
-        Draws random starts, and samples for "pursuit" above 32 000 rows. None is a fixed seed: the same data
+        Draws further starts, and samples for "pursuit" above 32 000 rows. None is a fixed seed: the same data
         give the same clusters.
     n_jobs : int, optional
         Threads; the result has the same bits for any number.

@@ -51,7 +51,7 @@ class MaximumMargin(TreeClusterer):
         largest, the one with the least objective over C, or by how well its split keeps neighbours together
         (1 less the normalised cut in a graph of ten nearest neighbours, of at most 2000 rows) times its size.
     n_init : int, default 4
-        How many starts: k-means, the first principal direction, then random directions. They share passes.
+        How many starts: 2-means, the strongest principal directions, then others between them. They share passes.
     standardize : bool, default True
         Scale every column to unit variance (implicitly: nothing is copied). For text and images, whose
         columns share a unit, False is often better.
@@ -64,7 +64,7 @@ class MaximumMargin(TreeClusterer):
         Rounds of a run, at most. Where that ends it, `status` says so, and `violation` by how much the most
         violated constraint still is; 5 to 20 rounds are usual, more where C is large or the margin empty.
     random_state : int, Generator or None
-        Draws samples (above 32 000 rows) and random starts. None is a fixed seed: the same data give the
+        Draws samples (above 32 000 rows) and further starts. None is a fixed seed: the same data give the
         same clusters.
     n_jobs : int, optional
         Threads; the result has the same bits for any number.

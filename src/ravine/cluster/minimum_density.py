@@ -44,7 +44,7 @@ class MinimumDensity(TreeClusterer):
     alpha_max : float, default 0.9
         Cuts lie within this many standard deviations of the mean.
     n_init : int, default 4
-        How many starts: the strongest principal directions, then random ones. They share passes. With a
+        How many starts: the strongest principal directions, then others between them. They share passes. With a
         kernel (but "diffusion"), half as many more follow a graph of neighbours of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data.
@@ -60,7 +60,7 @@ class MinimumDensity(TreeClusterer):
     tol : float, default 0.02
         A pursuit ends when the gradient, relative to the density, is at most this.
     random_state : int, Generator or None
-        Draws samples (above 32 000 rows) and random starts. None is a fixed seed: the same data give the
+        Draws samples (above 32 000 rows) and further starts. None is a fixed seed: the same data give the
         same clusters.
     n_jobs : int, optional
         Threads; the result has the same bits for any number.

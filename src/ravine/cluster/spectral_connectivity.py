@@ -72,7 +72,7 @@ class SpectralConnectivity(TreeClusterer):
         in a graph of ten nearest neighbours, of at most 2000 rows) times its size, the largest (as in the
         paper), by 1 - lambda_2 times its size, or the one with the least lambda_2.
     n_init : int, default 4
-        How many starts: the strongest principal directions (or sets of them), then random ones. Of their
+        How many starts: the strongest principal directions (or sets of them), then others between them. Of their
         ends with large enough sides the one is kept whose cut in the graph of neighbours is smallest; with a
         kernel, which tells itself what is near, the one with the least lambda_2. With a kernel (but
         "diffusion"), half as many starts more follow a graph of at most 1000 rows.
@@ -90,7 +90,7 @@ class SpectralConnectivity(TreeClusterer):
     tol : float, default 0.02
         A pursuit ends when the gradient of log lambda_2 is at most this.
     random_state : int, Generator or None
-        Draws samples (above 32 000 rows), micro-clusters and random starts. None is a fixed seed.
+        Draws samples (above 32 000 rows), micro-clusters and further starts. None is a fixed seed.
     n_jobs : int, optional
         Threads; the result has the same bits for any number.
     verbose : int, default 0

@@ -15,7 +15,7 @@ from ravine.optimise.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels, support_machine
 from ravine.split.samples import through_samples
-from ravine.split.starts import random_starts
+from ravine.split.starts import between_directions
 
 AUTO_C = 10.0  # C, in units of one over the variance of the first principal component
 AUTO_BALANCE = 0.03  # the bound of the mean of f, where rows on the margin have f = 1
@@ -23,7 +23,7 @@ AUTO_BALANCE = 0.03  # the bound of the mean of f, where rows on the margin have
 
 @dataclass(frozen=True)
 class MarginSplitter:
-    """Solves the maximum margin problem from k-means, PC1 and random directions, in the same passes.
+    """Solves the maximum margin problem from 2-means and principal directions, in the same passes.
 
     The best objective wins among the ends with enough rows on both sides. Up to about 32 000 rows every start
     sees all rows; above, all starts run on a sample (see `through_samples`), and the winner goes on, to a
@@ -74,16 +74,18 @@ class MarginSplitter:
         self, rows: RowBlocks, frame: Frame, least: float, rng: np.random.Generator
     ) -> Asker[tuple[View, Found] | None]:
         """Run from all starts side by side; return the view and the best end that is a split."""
-        found = yield from principal(rows, frame, 1, rng)
+        found = yield from principal(rows, frame, max(1, self.n_init - 1), rng)
         widest = float(found.deviations[0])
         C = AUTO_C / widest**2 if self.C is None else self.C * frame.unit * frame.unit
         first = found.directions[0]
-        random = random_starts(rows, frame, max(0, self.n_init - 2), rng)
-        starts = [Planes.one(direction, 0.0) for direction in (first, *random)][: self.n_init - 1]
+        useful = found.directions[found.deviations > 1e-6 * widest]
+        more = between_directions(useful, self.n_init - 1 - len(useful), rng)
+        directions = [*useful, *more] if self.n_init > 1 else []
         ends = yield from together(
             [
                 self._from_two_means(frame, first, C),
-                *(self._run(frame, start, C) for start in starts + self._labelled_starts(frame)),
+                *(self._run(frame, Planes.one(direction, 0.0), C) for direction in directions),
+                *(self._run(frame, start, C) for start in self._labelled_starts(frame)),
             ]
         )
         allowed = [end for end in ends if self._splits(end, frame, least)]

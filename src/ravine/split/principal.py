@@ -40,7 +40,8 @@ class PrincipalSplitter:
     ) -> Asker[tuple[Frame, Split | None]]:
         """Find the split in three passes: moments, direction (12 passes above 256 features), cut.
 
-        Its value is what the paper's order goes by, least first: minus the root of the scatter for PDDP, the density at the cut for dePDDP.
+        Its value is what the paper's order goes by, least first: minus the root of the scatter for PDDP, the
+        density at the cut for dePDDP.
         """
         frame = yield from frame_of(rows, root, self.standardize)
         if not (frame.inverse_scale > 0).any():

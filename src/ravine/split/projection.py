@@ -20,7 +20,7 @@ from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
 from ravine.split.neighbour_cut import NeighbourGraph
 from ravine.split.samples import through_samples
-from ravine.split.starts import neighbour_starts, random_starts
+from ravine.split.starts import between_directions, neighbour_starts
 
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
 FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 1 %, and no label
@@ -143,7 +143,7 @@ class ProjectionSplitter:
     ) -> Asker[tuple[View, FloatArray]]:
         """Return the view of these rows and the starts.
 
-        Those are the given ones, or principal directions, then random ones, then those of neighbours.
+        Those are the given ones, or principal directions, then others between them, then those of neighbours.
         """
         wanted = self.n_init if self.init is None else 1
         found = yield from principal(rows, frame, wanted, rng)
@@ -152,7 +152,8 @@ class ProjectionSplitter:
             starts = self.init / np.where(frame.inverse_scale > 0, frame.inverse_scale, np.inf)
         else:
             useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
-            starts = np.concatenate([useful, random_starts(rows, frame, self.n_init - len(useful), rng)])
+            further = between_directions(useful, self.n_init - len(useful), rng)
+            starts = np.concatenate([useful, further])
             if (frame.inverse_scale > 0).sum() == 1:
                 starts = starts[:1]
             elif self.follow_neighbours and self.n_init > 1:

@@ -6,11 +6,14 @@ components a pursuit ends near where it began.
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import RowBlocks
-from ravine.data.frame import Frame, draw_rows
+from ravine.data.frame import Frame
 from ravine.data.neighbours import TIE, distinct, nth_nearest, weighted_median
 
 START_ROWS = 1000  # rows at most that the graph is made of
@@ -19,17 +22,22 @@ WIDTH_NEIGHBOUR = 10  # the neighbour whose median distance is the width of the 
 RIDGE = 1e-3  # of the total variance
 
 
-def random_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return n random directions (rows of an array), of length 1: differences of two rows each.
+def between_directions(directions: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """Return at least n further starts, if there are two directions: those between two of them, in pairs.
 
-    Rows that are equal have none; there are fewer directions then.
+    cos a v_i + sin a v_j and cos a v_i - sin a v_j, the strongest i and j first, with a = 45 degrees and then
+    random angles. Both signs come together, so that the sign of a direction, which is a matter of convention,
+    changes nothing.
     """
-    if n <= 0:
-        return np.zeros((0, rows.shape[1]))
-    drawn = draw_rows(rows, frame, 2 * n, rng)[rng.permutation(2 * n)]
-    apart = drawn[:n] - drawn[n:]
-    lengths = np.linalg.norm(apart, axis=1, keepdims=True)
-    return np.asarray((apart / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 0])
+    pairs = sorted(itertools.combinations(range(len(directions)), 2), key=lambda pair: (sum(pair), pair))
+    starts: list[FloatArray] = []
+    angle = math.pi / 4
+    while pairs and len(starts) < n:
+        for i, j in pairs[: -(-(n - len(starts)) // 2)]:
+            first, second = math.cos(angle) * directions[i], math.sin(angle) * directions[j]
+            starts += [first + second, first - second]
+        angle = math.pi / 2 * rng.random()
+    return np.array(starts).reshape(-1, directions.shape[1])
 
 
 def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Generator) -> FloatArray:
