@@ -59,8 +59,8 @@ class MaximinSeparation(TreeClusterer):
         in a graph of ten nearest neighbours, of at most 2000 rows) times its size.
     n_init : int, default 4
         How many starts of 2-means, of which the best is taken, or of the pursuit: the strongest principal
-        directions, for the pursuit then others between them. For "eig", how many of those directions are judged by
-        their MSP; with 1 it is the paper's solver, which takes the strongest. They share passes.
+        directions, for the pursuit then others between them. For "eig", how many of those directions are
+        judged by their MSP; with 1 it is the paper's solver, which takes the strongest. They share passes.
     init : array of shape (n_rows,), optional
         Labels with two values that the first split starts from instead.
     standardize : bool, default True

@@ -51,7 +51,8 @@ class MaximumMargin(TreeClusterer):
         largest, the one with the least objective over C, or by how well its split keeps neighbours together
         (1 less the normalised cut in a graph of ten nearest neighbours, of at most 2000 rows) times its size.
     n_init : int, default 4
-        How many starts: 2-means, the strongest principal directions, then others between them. They share passes.
+        How many starts: 2-means, the strongest principal directions, then others between them. They share
+        passes.
     standardize : bool, default True
         Scale every column to unit variance (implicitly: nothing is copied). For text and images, whose
         columns share a unit, False is often better.

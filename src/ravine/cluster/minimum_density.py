@@ -42,10 +42,12 @@ class MinimumDensity(TreeClusterer):
         Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first
         principal component.
     alpha_max : float, default 0.9
-        Cuts lie within this many standard deviations of the mean.
+        Cuts are sought within this many standard deviations of the mean. Where the density still falls at
+        the edge of that interval and the foot of the valley lies within one bandwidth beyond it, the cut is
+        put there.
     n_init : int, default 4
-        How many starts: the strongest principal directions, then others between them. They share passes. With a
-        kernel (but "diffusion"), half as many more follow a graph of neighbours of at most 1000 rows.
+        How many starts: the strongest principal directions, then others between them. They share passes. With
+        a kernel (but "diffusion"), half as many more follow a graph of neighbours of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data.
     standardize : bool, default True

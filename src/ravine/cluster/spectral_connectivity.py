@@ -72,9 +72,9 @@ class SpectralConnectivity(TreeClusterer):
         in a graph of ten nearest neighbours, of at most 2000 rows) times its size, the largest (as in the
         paper), by 1 - lambda_2 times its size, or the one with the least lambda_2.
     n_init : int, default 4
-        How many starts: the strongest principal directions (or sets of them), then others between them. Of their
-        ends with large enough sides the one is kept whose cut in the graph of neighbours is smallest; with a
-        kernel, which tells itself what is near, the one with the least lambda_2. With a kernel (but
+        How many starts: the strongest principal directions (or sets of them), then others between them. Of
+        their ends with large enough sides the one is kept whose cut in the graph of neighbours is smallest;
+        with a kernel, which tells itself what is near, the one with the least lambda_2. With a kernel (but
         "diffusion"), half as many starts more follow a graph of at most 1000 rows.
     init : array of shape (n_starts, n_features), optional
         Directions to start from instead, in the units of the data; for one direction only.

@@ -1,0 +1,84 @@
+"""The same clusters of a mirror image, of permuted columns and of rows with noise in their last digits.
+
+Rounding differs between processors, and a perturbation of 1e-12 is larger than any such difference: where that
+changes nothing, another processor does not either. `make test-cpus` emulates some.
+"""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.metrics import adjusted_rand_score
+
+import ravine
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+ROWS = {
+    "iris": (load_iris().data, 3),
+    "wine": (load_wine().data, 3),
+    "digits": (load_digits().data[:200, ::2], 3),
+    "whole numbers": (np.round(load_breast_cancer().data[:, :6]), 2),
+    "two columns": (np.round(load_wine().data[:, [0, 6]], 1), 3),
+    "five groups and a far row": (
+        np.concatenate(
+            [
+                np.random.default_rng(0).normal(0, 0.4, (200, 3)) + np.repeat(np.eye(5, 3) * 5, 40, axis=0),
+                [[0.0, 60.0, 0.0]],
+            ]
+        ),
+        4,
+    ),
+}
+WAYS = {
+    "MinimumDensity": ravine.MinimumDensity,
+    "auto": lambda k: ravine.MinimumDensity("auto"),
+    "principal direction": ravine.PrincipalDirection,
+    "connectivity": ravine.SpectralConnectivity,
+    "standard Laplacian": partial(ravine.SpectralConnectivity, laplacian="standard"),
+    "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
+    "correlated": partial(ravine.SpectralConnectivity, projection="correlated"),
+    "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
+    "MaximumMargin": ravine.MaximumMargin,
+    **{
+        solver: partial(ravine.MaximinSeparation, solver=solver)
+        for solver in ("mpm", "gep", "eig", "pursuit")
+    },
+    "rbf": partial(ravine.MinimumDensity, kernel="rbf"),
+    "diffusion": partial(ravine.MinimumDensity, kernel="diffusion"),
+    "connectivity, diffusion": partial(ravine.SpectralConnectivity, kernel="diffusion"),
+}
+CHANGES = {
+    "negated": lambda X: -X,
+    "mirrored": lambda X: X * np.where(np.arange(X.shape[1]) % 2, -1.0, 1.0),
+    "permuted": lambda X: X[:, ::-1],
+    "perturbed": lambda X: X * (1 + 1e-12 * np.random.default_rng(1).standard_normal(X.shape)),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("way", WAYS)
+def test_mirrored_permuted_and_perturbed_rows_have_the_same_clusters(way, rows):
+    X, k = ROWS[rows]
+    usual = WAYS[way](k).fit(X).labels_
+    for name, change in CHANGES.items():
+        labels = WAYS[way](k).fit(change(X)).labels_
+        assert adjusted_rand_score(usual, labels) >= 0.99, name
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("laplacian", ["normalized", "standard"])
+@pytest.mark.parametrize("large_margin", [False, True])
+def test_orthogonal_directions_are_orthogonal_at_every_split(rows, laplacian, large_margin):
+    X, k = ROWS[rows]
+    model = ravine.SpectralConnectivity(
+        k, projection="orthogonal", laplacian=laplacian, large_margin=large_margin
+    ).fit(X)
+    deviation = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    assert model.n_clusters_ > 1
+    for split in model.tree_.splits:
+        if split is not None:
+            directions = split.boundary.directions * deviation
+            cosines = directions @ directions.T
+            np.testing.assert_allclose(cosines, np.eye(len(directions)), atol=1e-6)
