@@ -33,7 +33,7 @@ def copy_of_the_tree(folder):
             shutil.copy2(source, folder / name)
 
 
-def run_tests(tree, tests, limit, cache=None):
+def run_tests(tree, tests, limit, *options, cache=None):
     """Run some tests in the copy; return pytest's exit code (None after `limit` seconds) and its output."""
     environment = {
         **os.environ,
@@ -42,7 +42,8 @@ def run_tests(tree, tests, limit, cache=None):
     }
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = str(cache)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+    plain = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", *plain, *options, *tests]
     process = subprocess.Popen(
         command,
         cwd=tree,
@@ -60,14 +61,19 @@ def run_tests(tree, tests, limit, cache=None):
     return process.returncode, output
 
 
-def try_one(tree, mutant, limit):
-    """Run the tests of one bug; return what became of it, and the test that saw it or what went wrong."""
+def try_one(tree, mutant, limit, failing):
+    """Run the tests of one bug, except those that fail anyway.
+
+    Returns what became of it, and the test that saw it or what went wrong.
+    """
     path = tree / mutant.path
     text, times = path.read_text("utf-8"), path.stat()
     path.write_text(mutant.applied_to(text), "utf-8")
     try:
         with tempfile.TemporaryDirectory() as cache:
-            code, output = run_tests(tree, mutant.tests, limit, Path(cache) if mutant.compiled else None)
+            options = ["-x", *(f"--deselect={test}" for test in failing)]
+            compiled = Path(cache) if mutant.compiled else None
+            code, output = run_tests(tree, mutant.tests, limit, *options, cache=compiled)
     finally:
         path.write_text(text, "utf-8")
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -76,7 +82,7 @@ def try_one(tree, mutant, limit):
     if code == pytest_code("OK"):
         return SURVIVED, ""
     if code == pytest_code("TESTS_FAILED"):
-        return CAUGHT, first_failure(output)
+        return CAUGHT, failures(output)[0]
     return BROKEN, f"pytest ended with {code}: {(output.strip().splitlines() or ['no output'])[-1]}"
 
 
@@ -87,10 +93,21 @@ def pytest_code(name):
     return int(pytest.ExitCode[name])
 
 
-def first_failure(output):
-    """Return the test that failed, from pytest's summary."""
-    failed = [line.split(" ", 1)[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return failed[0].split(" - ")[0] if failed else ""
+def failures(output):
+    """Return the tests that failed, from pytest's summary."""
+    lines = [line.split(" ", 1)[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return [line.split(" - ")[0] for line in lines]
+
+
+def failing_without_a_bug(tree, mutants, limit):
+    """Return the tests that fail in the sources as they are: their failing says nothing about a bug."""
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    code, output = run_tests(tree, tests, limit * len(mutants))
+    if code not in (pytest_code("OK"), pytest_code("TESTS_FAILED")):
+        raise SystemExit(f"{output}\nthe tests do not run in the sources as they are")
+    for test in failures(output):
+        print(f"fails without a bug, and is left out: {test}", flush=True)
+    return failures(output)
 
 
 def chosen(mutants, arguments):
@@ -146,16 +163,11 @@ def main(argv=None):
     with tempfile.TemporaryDirectory(prefix="ravine-mutants-") as folder:
         tree = Path(folder)
         copy_of_the_tree(tree)
-        tests = sorted({test for mutant in mutants for test in mutant.tests})
-        code, output = run_tests(tree, tests, arguments.limit * len(mutants))
-        if code != pytest_code("OK"):
-            print(output)
-            print("tests fail without any bug put in: nothing can be learned from their failing with one")
-            return 1
+        failing = failing_without_a_bug(tree, mutants, arguments.limit)
         results = []
         for mutant in mutants:
             began = time.perf_counter()
-            fate, why = try_one(tree, mutant, arguments.limit)
+            fate, why = try_one(tree, mutant, arguments.limit, failing)
             results.append((mutant, fate))
             seconds = time.perf_counter() - began
             print(f"{fate:8} {mutant.origin:6} {seconds:6.1f} s  {mutant.id:40} {why}", flush=True)
