@@ -154,6 +154,17 @@ def test_a_sample_is_spread_over_the_rows(monkeypatch, limit):
     assert sample.total == (1 + values).sum()
 
 
+def test_a_sample_is_drawn_by_the_generator_and_reaches_every_place_of_a_stretch():
+    rows = ArrayBlocks(np.arange(1000.0)[:, None])
+    first, again, other = (
+        rows.sample(100, np.random.default_rng(seed)).map(lambda block: block.dense())[:, 0]
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).mean() > 0.5
+    assert set(first % 10) == set(range(10))
+
+
 def test_a_sample_has_only_rows_that_count():
     weights = np.zeros(1000)
     weights[[3, 700, 701]] = 1.0

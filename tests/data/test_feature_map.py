@@ -73,6 +73,20 @@ def test_nystroem_with_many_landmarks_is_close_and_with_all_is_exact():
     np.testing.assert_allclose(np.abs(matrix @ coefficients - shift), np.abs(exact), atol=1e-7)
 
 
+def test_nystroem_components_of_weighted_rows_are_those_of_copies():
+    counts = np.random.default_rng(0).integers(1, 6, len(Z[1::2]))
+    matrix, across = rbf_kernel(Z[::4], gamma=0.05), rbf_kernel(Z[1::2], Z[::4], gamma=0.05)
+    copied = np.repeat(across, counts, axis=0)
+    weighted, plain = (
+        across @ coefficients - shift
+        for coefficients, shift in (
+            maps.nystroem_components(matrix, across, counts.astype(float), 3),
+            maps.nystroem_components(matrix, copied, np.ones(len(copied)), 3),
+        )
+    )
+    np.testing.assert_allclose(weighted @ weighted.T, plain @ plain.T, atol=1e-7)
+
+
 def test_the_width_is_twice_the_median_distance_to_the_tenth_neighbour():
     slow = 2 * np.median(np.sort(euclidean_distances(Z[:177]), axis=1)[:, 10])
     assert rbf_width(Z[:177], np.ones(177)) == pytest.approx(slow)
