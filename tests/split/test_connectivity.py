@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
@@ -106,8 +107,13 @@ def test_several_directions_have_no_sql_and_say_so(curved):
 
 def test_several_directions_can_be_grafted_and_simplified(moons, curved):
     X = moons[0]
-    tree = SpectralConnectivity(2).fit(X).tree_.resplit(1, curved, X)
-    assert tree.predict(X).max() == 2
+    base = SpectralConnectivity(2).fit(X)
+    part = base.labels_ == 0
+    alone = clone(curved).fit(X[part])
+    assert alone.n_clusters_ == 2
+    grafted = base.tree_.resplit(1, curved, X).predict(X)
+    np.testing.assert_array_equal(grafted[part], alone.labels_)
+    np.testing.assert_array_equal(grafted[~part], 2)
     plain = SpectralConnectivity(2, projection="orthogonal").fit(load_iris().data).tree_
     simpler = plain.simplify(load_iris().data, max_features=2)
     assert isinstance(simpler.splits[0].boundary, Hyperplane)
