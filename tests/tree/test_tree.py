@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits, load_wine
 
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.tree.edit import _best_cut
 from ravine.tree.tree import as_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -204,7 +205,10 @@ def test_resplit_grows_a_node_anew_with_another_method(where):
     assert tree.to_json() == before
     assert not hasattr(other, "tree_")
     assert ClusterTree.from_json(new.to_json()) == new
-    assert new.cut(2).n_leaves == 2
+    kept = tree.prune(node) if where != "leaf" else tree
+    assert len(set(new.order[new.inner])) == len(new.inner)
+    np.testing.assert_array_equal(new.inner[: len(kept.inner)], kept.inner)  # new splits come last
+    assert [new.cut(k).n_leaves for k in range(1, new.n_leaves + 1)] == list(range(1, new.n_leaves + 1))
 
 
 def test_resplit_needs_rows():
@@ -231,6 +235,25 @@ def test_the_share_that_simplify_reports_is_true():
     simple = model.tree_.simplify(WINE, max_features=3, agreement=0.5)
     share = float(simple.splits[0].status.split(":")[1].split("%")[0]) / 100
     assert (simple.predict(WINE) == model.labels_).mean() == pytest.approx(share, abs=6e-4)
+
+
+def test_the_best_threshold_lies_between_rows_at_different_places():
+    right = np.array([False, True, True])
+    cut, share = _best_cut(np.array([0.0, 0.0, 1.0]), right, np.ones(3))
+    assert share == pytest.approx(2 / 3)
+    assert cut in (-1.0, 0.5)
+    assert _best_cut(np.array([0.0, 0.5, 1.0]), right, np.ones(3)) == (0.25, 1.0)
+
+
+def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place():
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 4, 400) + 6.0 * (np.arange(400) % 2)
+    X = np.column_stack([coarse, coarse + rng.standard_normal(400), rng.standard_normal(400)])
+    model = MinimumDensity(2, init=[[1.0, 3.0, 1.0]], max_iter=0).fit(X)
+    assert model.n_clusters_ == 2
+    simple = model.tree_.simplify(X, max_features=1, agreement=0.5)
+    share = float(simple.splits[0].status.split(":")[1].split("%")[0]) / 100
+    assert (simple.predict(X) == model.labels_).mean() == pytest.approx(share, abs=6e-4)
 
 
 # --- growth bounds, the number of clusters by itself ---
