@@ -34,6 +34,17 @@ class FirstRows(ClusterMixin, BaseEstimator):
         return self
 
 
+class Sizes(ClusterMixin, BaseEstimator):
+    """Makes clusters of given sizes, in the order of the rows."""
+
+    def __init__(self, sizes=(1, 1)):
+        self.sizes = sizes
+
+    def fit(self, X, y=None):
+        self.labels_ = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return self
+
+
 def test_the_highest_separation_probability_wins():
     found = select(WINE, PrincipalDirection(), {"cut": ["mean", "density"], "standardize": [True, False]})
     assert len(found.candidates) == 4
@@ -85,9 +96,16 @@ def test_compare_runs_every_method():
 
 def test_peers_may_take_part_and_share_is_relative_to_the_number_of_clusters():
     found = select(WINE, [KMeans(random_state=0, n_init=1)], {"n_clusters": [2, 8]})
-    shares = {c.n_clusters: c.smallest_share for c in found.candidates}
-    for c in found.candidates:
-        assert c.allowed == (shares[c.n_clusters] >= 0.05 * 2 / c.n_clusters)
+    assert sorted(c.n_clusters for c in found.candidates) == [2, 8]
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    allowed = {
+        c.estimator.sizes: c.allowed
+        for c in select(
+            X, [Sizes(s) for s in ((10, 190), (9, 191), (5, 60, 60, 75), (4, 60, 60, 76))]
+        ).candidates
+    }
+    # 5 % of 200 rows for two clusters, half of that for four
+    assert allowed == {(10, 190): True, (9, 191): False, (5, 60, 60, 75): True, (4, 60, 60, 76): False}
 
 
 def test_weights_reach_the_fit_and_the_judge():
