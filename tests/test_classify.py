@@ -187,6 +187,35 @@ def test_in_a_tree_of_classes_labelled_rows_stay_with_their_class(monkeypatch):
     assert set(known[members[1]]) == {*classes, -1}
 
 
+def test_a_labelled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
+    """Whatever a machine takes it for: a few labels are at the wrong place."""
+    X, y = three_heaps()
+    known = few_labels(y, 30)
+    known[[5, 85, 165]] = 1, 2, 0
+    members = {}
+    between = classify._Fitting._between
+
+    def spy(fitting, left, right, rows):
+        members[left + right] = rows
+        return between(fitting, left, right, rows)
+
+    monkeypatch.setattr(classify._Fitting, "_between", spy)
+    MinimumDensityClassifier().fit(X, known)
+    for pair, rows in members.items():
+        assert set(np.flatnonzero(np.isin(known, pair))) <= set(rows)
+        assert set(known[rows]) == {*pair, -1}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_boundary_is_found_in_the_scale_of_all_rows(scheme):
+    X, y = load_iris(return_X_y=True)
+    rows = ArrayBlocks(X)
+    scale = drive(rows, frame_of(rows, None, True)).inverse_scale
+    for between in MinimumDensityClassifier(multi_class=scheme).fit(X, few_labels(y, 15)).boundaries_:
+        split = between.split
+        np.testing.assert_allclose(split.boundary.weights, split.direction * scale, rtol=1e-9)
+
+
 def test_five_digits_beat_the_supervised_machine_at_three_labels_each():
     from sklearn.svm import LinearSVC
 

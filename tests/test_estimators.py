@@ -204,6 +204,18 @@ def test_read_only_input_is_never_written_to(make):
     np.testing.assert_array_equal(X, before)
 
 
+def test_a_sparse_matrix_with_repeated_entries_is_read_right_and_left_as_it_was(make):
+    plain = sparse.csr_array(WINE)
+    halves = sparse.csr_array(
+        (np.repeat(plain.data, 2) / 2, np.repeat(plain.indices, 2), 2 * plain.indptr), shape=plain.shape
+    )
+    model = quiet_fit(make(), halves)
+    assert halves.nnz == 2 * plain.nnz
+    np.testing.assert_array_equal(model.predict(halves), model.labels_)
+    assert halves.nnz == 2 * plain.nnz
+    np.testing.assert_array_equal(model.labels_, quiet_fit(make(), WINE).labels_)
+
+
 # --- the contract beyond scikit-learn's own checks -------------------------------------------------------
 
 

@@ -79,6 +79,13 @@ def test_compare_ranks_no_far_row_first():
     assert found.candidates[0].smallest_share >= 0.05
 
 
+def test_compare_takes_the_least_share_that_it_is_given():
+    X, _ = with_a_far_row()
+    methods = [FirstRows(1), FirstRows(500)]
+    assert compare(X, methods=methods).best.n_rows == 500
+    assert compare(X, methods=methods, min_share=0.0).best.n_rows == 1
+
+
 def test_where_no_cluster_is_large_enough_the_largest_is_taken_and_that_is_said():
     X, _ = with_a_far_row()
     with pytest.warns(UserWarning, match="no candidate has 0.05 of the rows in its smallest cluster"):

@@ -75,11 +75,14 @@ def test_moments_are_the_plain_moments(small_blocks, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_covariance_times_directions(small_blocks, kind):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_covariance_times_directions(small_blocks, kind, weighted):
     directions = RNG.standard_normal((3, 7))
-    ((product,),) = ArrayBlocks(KINDS[kind](ROWS)).pass_over([CovarianceTimes(FRAME, directions)])
+    weights = RNG.uniform(0, 2, 700) if weighted else np.ones(700)
+    rows = ArrayBlocks(KINDS[kind](ROWS), weights if weighted else None)
+    ((product,),) = rows.pass_over([CovarianceTimes(FRAME, directions)])
     Z = (ROWS - FRAME.mean) * FRAME.inverse_scale
-    np.testing.assert_allclose(product * FRAME.inverse_scale, directions @ Z.T @ Z, atol=1e-8)
+    np.testing.assert_allclose(product * FRAME.inverse_scale, directions @ (Z.T * weights) @ Z, atol=1e-8)
 
 
 @pytest.mark.parametrize("n_others", [0, 1, 2, 7, 9])
@@ -134,6 +137,9 @@ def test_a_selection_is_its_rows(small_blocks, kind):
     assert part.shape == (len(picked), 7)
     assert part.total == pytest.approx(weights[picked].sum())
     np.testing.assert_array_equal(part.map(lambda block: block.dense()), ROWS[picked])
+    whole = ArrayBlocks(ROWS)
+    whole.select(picked).map(lambda block: block.weights)
+    assert whole.reads.rows == len(picked)  # what a selection reads is read
     within = np.arange(0, len(picked), 3)
     np.testing.assert_array_equal(part.select(within).map(lambda block: block.dense()), ROWS[picked[within]])
     mass, _, sums = dense_profile(ROWS[picked], weights[picked])

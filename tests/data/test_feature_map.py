@@ -110,6 +110,18 @@ def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
     assert isinstance(lazy, ArrayBlocks)
 
 
+def test_a_sample_of_mapped_rows_is_held_with_its_weights(monkeypatch):
+    monkeypatch.setattr("ravine.data.blocks.COPY_BYTES", 0)
+    found, weights = fit(WINE, gamma=0.1), 1.0 + np.arange(len(WINE))
+    lazy = maps.MappedBlocks(maps.MappedRows(WINE, found), weights)
+    sample = lazy.sample(89, np.random.default_rng(0))
+    assert isinstance(sample.array, np.ndarray)
+    drawn = sample.map(lambda block: block.weights)
+    assert len(set(drawn)) == 89
+    assert sample.total == drawn.sum()
+    np.testing.assert_allclose(sample.array, found(WINE[drawn.astype(int) - 1]), atol=1e-9)
+
+
 def test_sparse_rows_are_mapped_like_dense_ones():
     X = np.where(np.median(WINE, axis=0) < WINE, WINE, 0.0)
     thin = sparse.csr_array(X)

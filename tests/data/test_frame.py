@@ -107,6 +107,7 @@ def test_principal_directions_are_those_of_the_covariance(store, d):
         np.abs(np.sum(found.directions * vectors[:, ::-1].T[:3], axis=1)), 1.0, rtol=1e-6
     )
     assert all(v[np.argmax(np.abs(v))] > 0 for v in found.directions)
+    assert found.scatter == pytest.approx(((X - X.mean(axis=0)) ** 2).sum() * scale**2)
 
 
 def test_fix_sign_makes_the_largest_component_positive():

@@ -12,6 +12,7 @@ from ravine.index.base import IndexValue
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise import pursuit
 from ravine.optimise.pursuit import View, evaluate, pursue
+from ravine.optimise.sphere import Curvature
 from tests import oracles
 
 H, ALPHA = 0.35, 0.6
@@ -114,6 +115,21 @@ def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, rank):
     assert end.rank == rank
     assert end.index is indices[rank]
     assert end.quality() == (1.0 if any(valid) else 0.0)
+
+
+def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given():
+    rows, view, _ = look(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
+    indices = [MinimumDensityIndex(H, alpha) for alpha in (0.2, 0.9)]
+    options = {"tol": 1e-3, "max_iter": 40, "progress": 0.0}
+    whole = drive(rows, pursue(view, unit(3, 5), indices, **options))
+    curvature = Curvature()
+    first = drive(rows, pursue(view, unit(3, 5), indices[:1], curvature=curvature, **options))
+    assert first.curvature is curvature
+    assert curvature.steps
+    second = drive(rows, pursue(view, first.point.direction, indices[1:], curvature=curvature, **options))
+    assert min(first.n_iter, second.n_iter) > 0
+    assert whole.n_iter == first.n_iter + second.n_iter
+    np.testing.assert_allclose(whole.point.direction, second.point.direction, atol=1e-9)
 
 
 def test_continuation_from_a_random_start_ends_in_the_valley():

@@ -264,6 +264,23 @@ def test_the_far_row_alone_has_the_higher_separation_probability():
     assert metrics.separation_probability(X, alone) > metrics.separation_probability(X, truth)
 
 
+def test_sums_of_rows_that_switch_sides_are_those_of_all_rows_also_over_chunks(monkeypatch):
+    monkeypatch.setattr("ravine.data.blocks.CHUNK_ROWS", 100)
+    X = np.random.default_rng(0).standard_normal((1000, 3))
+    rows = ArrayBlocks(X, np.random.default_rng(1).uniform(0.5, 2, 1000))
+    frame = drive(rows, frame_of(rows, None, True))
+    pivot = frame.mean
+    old, new = (Hyperplane(np.array(w), pivot, 0.1) for w in ([1.0, 0.2, 0.0], [1.0, 0.0, 0.3]))
+    change, before, after = (
+        Side.of(answer)
+        for answer in rows.pass_over([SideSums(frame, new, old), SideSums(frame, old), SideSums(frame, new)])
+    )
+    found = before + change
+    assert found.weight == pytest.approx(after.weight)
+    np.testing.assert_allclose(found.total, after.total, atol=1e-9)
+    np.testing.assert_allclose(np.tril(found.square), np.tril(after.square), atol=1e-9)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_one_far_row_is_no_cluster(solver):
     X, truth = with_a_far_row()

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits, load_wine
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.tree.edit import _best_cut
+from ravine.tree.score import depth_of_cut
 from ravine.tree.tree import as_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -261,9 +262,32 @@ def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place()
 
 def test_max_leaves_and_max_depth_bound_growth():
     assert PrincipalDirection(8, max_leaves=3).fit(DIGITS).n_clusters_ == 3
+    assert PrincipalDirection(3, max_leaves=8).fit(DIGITS).n_clusters_ == 3
     model = PrincipalDirection(8, max_depth=2).fit(DIGITS)
     assert model.n_clusters_ == 4
     assert model.tree_.depth.max() == 2
+
+
+def test_a_leaf_is_large_enough_to_be_searched_by_its_weight():
+    place = np.repeat([[0.0, 0.0], [9.0, 0.0], [40.0, 0.0]], 20, axis=0)
+    X = place + np.random.default_rng(0).standard_normal((60, 2))
+    model = MinimumDensity(3, min_cluster_size=50).fit(X, sample_weight=np.full(60, 5.0))
+    assert model.n_clusters_ == 3
+    assert (model.labels_[40:] == 2).all()
+
+
+def test_the_score_is_the_mean_depth_by_the_weight_that_reaches_each_split():
+    model = MinimumDensity(3).fit(WINE)
+    tree, rows = model.tree_, as_rows(WINE)
+    reach = tree.decision_path(WINE).toarray().astype(bool)
+    depths, weights = [], []
+    for node in tree.inner:
+        members = np.flatnonzero(reach[:, node])
+        distance = tree.splits[node].boundary.signed_distance(rows.select(members))
+        depths.append(depth_of_cut(distance, np.ones(len(members))))
+        weights.append(len(members))
+    assert abs(depths[0] - depths[1]) > 0.01
+    assert model.score(WINE) == pytest.approx(np.average(depths, weights=weights))
 
 
 def test_ten_thousand_leaves_hit_no_recursion_limit():
