@@ -68,7 +68,7 @@ def svm(Z, sides, C, balance):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_what_cuts_say_is_the_plain_sum_over_rows(kind):
     rng = np.random.default_rng(0)
-    X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 3, 50).astype(float)
+    X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 4, 50) / 2
     cuts, plane = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal(4)
     rows = ArrayBlocks(kind(X), weights)
     frame = drive(rows, measure(rows))
@@ -81,7 +81,7 @@ def test_what_cuts_say_is_the_plain_sum_over_rows(kind):
         assert seen.sign[k] == pytest.approx(inside @ np.sign(f) / weights.sum())
         np.testing.assert_allclose(seen.vector[k], (inside * np.sign(f)) @ Z / weights.sum(), atol=1e-12)
         assert seen.violations[k] == pytest.approx(inside @ (1 - np.abs(f)) / weights.sum(), abs=1e-12)
-    assert seen.right == weights[f > 0].sum()
+    assert seen.right == weights[f > 0].sum() != (f > 0).sum()
 
 
 @pytest.mark.parametrize("balance", [0.0, 0.1, 0.9])
