@@ -165,7 +165,7 @@ def test_distances_never_outvote_votes():
     np.testing.assert_array_equal(model.predict(everywhere)[clear], votes.argmax(axis=1)[clear])
 
 
-def test_in_a_tree_of_classes_labelled_rows_stay_with_their_class(monkeypatch):
+def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
     X, y = three_heaps()
     known = few_labels(y, 30)
     known[[5, 85, 165]] = 1, 2, 0  # each among rows of another class
@@ -187,7 +187,7 @@ def test_in_a_tree_of_classes_labelled_rows_stay_with_their_class(monkeypatch):
     assert set(known[members[1]]) == {*classes, -1}
 
 
-def test_a_labelled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
+def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
     """Whatever a machine takes it for: a few labels are at the wrong place."""
     X, y = three_heaps()
     known = few_labels(y, 30)

@@ -165,7 +165,7 @@ def test_odd_rows_work_and_predict_gives_the_labels(make, case):
     model = quiet_fit(make(n_clusters=2), X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     if case in ("booleans", "two rows") and model.kernel == "diffusion":
-        assert model.n_clusters_ == 1  # a graph of two points holds together
+        assert model.n_clusters_ == 1  # a graph of two points is connected
         return
     truth = HALVES[len(model.labels_)]
     assert max((model.labels_ == truth).mean(), (model.labels_ != truth).mean()) > 0.97
@@ -344,7 +344,7 @@ def test_a_score_with_weights_is_that_of_copies(make):
     assert abs(weighted - model.score(WINE)) > 1e-3
 
 
-def test_with_auto_the_least_size_grows_with_the_weight_not_with_the_number_of_rows():
+def test_with_auto_the_minimum_weight_grows_with_the_weight_not_with_the_number_of_rows():
     X = np.concatenate([BLOBS, two_blobs(10, 4, gap=0.0)[0] + 40])
     weights = np.full(310, 4.0)
     least = STRAYS * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, 40 of them, are strays

@@ -79,7 +79,7 @@ def test_compare_ranks_no_far_row_first():
     assert found.candidates[0].smallest_share >= 0.05
 
 
-def test_compare_takes_the_least_share_that_it_is_given():
+def test_compare_takes_the_minimum_share_that_it_is_given():
     X, _ = with_a_far_row()
     methods = [FirstRows(1), FirstRows(500)]
     assert compare(X, methods=methods).best.n_rows == 500

@@ -58,6 +58,9 @@ def run_tests(tree, tests, limit, *options, cache=None):
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return None, process.communicate()[0]
+    except BaseException:  # an interrupt ends the tests, too
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     return process.returncode, output
 
 

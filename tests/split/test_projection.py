@@ -84,7 +84,7 @@ def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, mo
     assert 3 <= model.n_passes_ <= 12
 
 
-def test_the_least_size_of_a_side_is_scaled_to_the_samples(small_samples):
+def test_the_minimum_weight_of_a_side_is_scaled_to_the_samples(small_samples):
     X, _ = oracles.two_blobs(20_000, 3, gap=8.0, share=0.4)
     rows, _, split = search(X, least=7500)
     sides = np.bincount(split.boundary.signed_distance(rows) > 0)

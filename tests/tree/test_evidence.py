@@ -123,11 +123,11 @@ def test_a_node_is_tested_at_its_share_of_the_users_level(monkeypatch, user):
         assert level == pytest.approx(user * weight / total * (0.1 if second_try else 1.0))
     assert {weight < total for weight, _, _ in asked} == {True, False}
     assert {second_try for _, _, second_try in asked} == {True, False}
-    assert tree.n_leaves == 3  # half the level convinces for two thirds of the rows, and not for one
+    assert tree.n_leaves == 3  # half the level is significant for two thirds of the rows, and not for one
 
 
 @pytest.mark.parametrize(("level", "n_clusters"), [(0.1, 1), (0.2, 2)])
-def test_a_p_value_convinces_at_the_users_level_and_not_below(monkeypatch, level, n_clusters):
+def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, level, n_clusters):
     found = evidence.Evidence(0.15, 1.0, 0.0, 1.0, 3)
     monkeypatch.setattr(evidence, "compare", lambda observed, depths, n: found)
     X, _ = blobs(2, 2, 1, n=60, apart=6.0)
@@ -184,7 +184,7 @@ def test_weights_are_copies_in_the_reference_of_wide_rows():
 
 
 class Recording:
-    """A splitter that finds nothing and keeps the least size of a side that it is asked for."""
+    """A splitter that finds nothing and records the minimum weight of a side that it is given."""
 
     def __init__(self):
         self.least = []

