@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types browser clean
+.PHONY: demo test test-slow test-mutants lint types browser clean
 
 demo: .venv/demo
 	@mkdir -p build
@@ -13,6 +13,10 @@ test: lint types browser
 
 test-slow: .venv/dev
 	$(BIN)/python -m pytest -m slow
+
+# Deliberate bugs, one at a time: reports those that no test sees. MUTANTS="--folder data" or "--only s11 t7" runs some.
+test-mutants: .venv/dev
+	$(BIN)/python -m tests.mutants.run $(MUTANTS)
 
 # The report is tested in chromium: Debian's is installed where that is possible, and otherwise it is said plainly.
 browser:

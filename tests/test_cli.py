@@ -1,5 +1,6 @@
 """The command line, as a user runs it: in a process of its own."""
 
+import io
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from sklearn.datasets import load_wine, make_moons
 
 import ravine
 from ravine import cli
+from ravine.voice import Voice
 from tests.processes import COMMAND, run, started
 
 WINE = load_wine(as_frame=True)
@@ -481,6 +483,13 @@ def test_a_terminal_gets_a_bar(tmp_path):
     assert process.returncode == 0
     assert re.search(r"\r\[#+\] 3 of 3 clusters", shown)
     assert b"cluster 2" in out
+
+
+@pytest.mark.parametrize(("bound", "text"), [(5, "3 of 5 clusters, 1.2 s"), (2**31 - 1, "3 clusters, 1.2 s")])
+def test_progress_shows_how_many_are_wanted_if_that_is_known(bound, text):
+    stream = io.StringIO()
+    Voice(False, stream).progress(ravine.Progress(3, bound, 10.0, None, 4.0, 1.23))
+    assert stream.getvalue() == f"{text}\n"
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,14 @@ def test_relative_depth_and_margin():
     )
 
 
+def test_relative_depth_in_any_order_of_the_rows_takes_the_weights_along():
+    rng = np.random.default_rng(0)
+    points = rng.permutation(np.concatenate([rng.normal(-2, 0.6, 30), rng.normal(2, 0.6, 30)]))
+    counts = rng.integers(0, 6, 60)
+    expected = metrics.relative_depth(np.sort(np.repeat(points, counts)), 0.0, 0.5)
+    assert metrics.relative_depth(points, 0.0, 0.5, sample_weight=counts) == pytest.approx(expected, rel=1e-9)
+
+
 def test_bad_input_is_said_clearly():
     with pytest.raises(InvalidInputError, match="same length"):
         metrics.purity([0, 1], [0])

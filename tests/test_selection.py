@@ -34,6 +34,17 @@ class FirstRows(ClusterMixin, BaseEstimator):
         return self
 
 
+class Sizes(ClusterMixin, BaseEstimator):
+    """Makes clusters of given sizes, in the order of the rows."""
+
+    def __init__(self, sizes=(1, 1)):
+        self.sizes = sizes
+
+    def fit(self, X, y=None):
+        self.labels_ = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return self
+
+
 def test_the_highest_separation_probability_wins():
     found = select(WINE, PrincipalDirection(), {"cut": ["mean", "density"], "standardize": [True, False]})
     assert len(found.candidates) == 4
@@ -68,6 +79,13 @@ def test_compare_ranks_no_far_row_first():
     assert found.candidates[0].smallest_share >= 0.05
 
 
+def test_compare_takes_the_minimum_share_that_it_is_given():
+    X, _ = with_a_far_row()
+    methods = [FirstRows(1), FirstRows(500)]
+    assert compare(X, methods=methods).best.n_rows == 500
+    assert compare(X, methods=methods, min_share=0.0).best.n_rows == 1
+
+
 def test_where_no_cluster_is_large_enough_the_largest_is_taken_and_that_is_said():
     X, _ = with_a_far_row()
     with pytest.warns(UserWarning, match="no candidate has 0.05 of the rows in its smallest cluster"):
@@ -85,9 +103,16 @@ def test_compare_runs_every_method():
 
 def test_peers_may_take_part_and_share_is_relative_to_the_number_of_clusters():
     found = select(WINE, [KMeans(random_state=0, n_init=1)], {"n_clusters": [2, 8]})
-    shares = {c.n_clusters: c.smallest_share for c in found.candidates}
-    for c in found.candidates:
-        assert c.allowed == (shares[c.n_clusters] >= 0.05 * 2 / c.n_clusters)
+    assert sorted(c.n_clusters for c in found.candidates) == [2, 8]
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    allowed = {
+        c.estimator.sizes: c.allowed
+        for c in select(
+            X, [Sizes(s) for s in ((10, 190), (9, 191), (5, 60, 60, 75), (4, 60, 60, 76))]
+        ).candidates
+    }
+    # 5 % of 200 rows for two clusters, half of that for four
+    assert allowed == {(10, 190): True, (9, 191): False, (5, 60, 60, 75): True, (4, 60, 60, 76): False}
 
 
 def test_weights_reach_the_fit_and_the_judge():

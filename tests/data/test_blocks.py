@@ -75,11 +75,14 @@ def test_moments_are_the_plain_moments(small_blocks, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_covariance_times_directions(small_blocks, kind):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_covariance_times_directions(small_blocks, kind, weighted):
     directions = RNG.standard_normal((3, 7))
-    ((product,),) = ArrayBlocks(KINDS[kind](ROWS)).pass_over([CovarianceTimes(FRAME, directions)])
+    weights = RNG.uniform(0, 2, 700) if weighted else np.ones(700)
+    rows = ArrayBlocks(KINDS[kind](ROWS), weights if weighted else None)
+    ((product,),) = rows.pass_over([CovarianceTimes(FRAME, directions)])
     Z = (ROWS - FRAME.mean) * FRAME.inverse_scale
-    np.testing.assert_allclose(product * FRAME.inverse_scale, directions @ Z.T @ Z, atol=1e-8)
+    np.testing.assert_allclose(product * FRAME.inverse_scale, directions @ (Z.T * weights) @ Z, atol=1e-8)
 
 
 @pytest.mark.parametrize("n_others", [0, 1, 2, 7, 9])
@@ -134,6 +137,9 @@ def test_a_selection_is_its_rows(small_blocks, kind):
     assert part.shape == (len(picked), 7)
     assert part.total == pytest.approx(weights[picked].sum())
     np.testing.assert_array_equal(part.map(lambda block: block.dense()), ROWS[picked])
+    whole = ArrayBlocks(ROWS)
+    whole.select(picked).map(lambda block: block.weights)
+    assert whole.reads.rows == len(picked)  # what a selection reads is read
     within = np.arange(0, len(picked), 3)
     np.testing.assert_array_equal(part.select(within).map(lambda block: block.dense()), ROWS[picked[within]])
     mass, _, sums = dense_profile(ROWS[picked], weights[picked])
@@ -152,6 +158,17 @@ def test_a_sample_is_spread_over_the_rows(monkeypatch, limit):
     assert (np.diff(values) > 0).all()
     assert (values // 10 == np.arange(100)).all()
     assert sample.total == (1 + values).sum()
+
+
+def test_a_sample_is_drawn_by_the_generator_and_reaches_every_place_of_a_stretch():
+    rows = ArrayBlocks(np.arange(1000.0)[:, None])
+    first, again, other = (
+        rows.sample(100, np.random.default_rng(seed)).map(lambda block: block.dense())[:, 0]
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).mean() > 0.5
+    assert set(first % 10) == set(range(10))
 
 
 def test_a_sample_has_only_rows_that_count():

@@ -73,6 +73,20 @@ def test_nystroem_with_many_landmarks_is_close_and_with_all_is_exact():
     np.testing.assert_allclose(np.abs(matrix @ coefficients - shift), np.abs(exact), atol=1e-7)
 
 
+def test_nystroem_components_of_weighted_rows_are_those_of_copies():
+    counts = np.random.default_rng(0).integers(1, 6, len(Z[1::2]))
+    matrix, across = rbf_kernel(Z[::4], gamma=0.05), rbf_kernel(Z[1::2], Z[::4], gamma=0.05)
+    copied = np.repeat(across, counts, axis=0)
+    weighted, plain = (
+        across @ coefficients - shift
+        for coefficients, shift in (
+            maps.nystroem_components(matrix, across, counts.astype(float), 3),
+            maps.nystroem_components(matrix, copied, np.ones(len(copied)), 3),
+        )
+    )
+    np.testing.assert_allclose(weighted @ weighted.T, plain @ plain.T, atol=1e-7)
+
+
 def test_the_width_is_twice_the_median_distance_to_the_tenth_neighbour():
     slow = 2 * np.median(np.sort(euclidean_distances(Z[:177]), axis=1)[:, 10])
     assert rbf_width(Z[:177], np.ones(177)) == pytest.approx(slow)
@@ -94,6 +108,18 @@ def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
     some = np.array([3, 50, 177])
     np.testing.assert_allclose(total(lazy.select(some)), total(held)[some], atol=1e-9)
     assert isinstance(lazy, ArrayBlocks)
+
+
+def test_a_sample_of_mapped_rows_is_held_with_its_weights(monkeypatch):
+    monkeypatch.setattr("ravine.data.blocks.COPY_BYTES", 0)
+    found, weights = fit(WINE, gamma=0.1), 1.0 + np.arange(len(WINE))
+    lazy = maps.MappedBlocks(maps.MappedRows(WINE, found), weights)
+    sample = lazy.sample(89, np.random.default_rng(0))
+    assert isinstance(sample.array, np.ndarray)
+    drawn = sample.map(lambda block: block.weights)
+    assert len(set(drawn)) == 89
+    assert sample.total == drawn.sum()
+    np.testing.assert_allclose(sample.array, found(WINE[drawn.astype(int) - 1]), atol=1e-9)
 
 
 def test_sparse_rows_are_mapped_like_dense_ones():

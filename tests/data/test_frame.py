@@ -58,6 +58,17 @@ def test_constant_columns_are_found_exactly():
     assert frame(X).inverse_scale[0] == 0.0
 
 
+def test_a_sparse_column_whose_stored_values_are_equal_varies_by_its_zeros():
+    X = np.zeros((60, 4))
+    X[::4, 0] = 1.0  # an indicator
+    X[1::3, 1] = -2.0
+    X[:, 2] = 5.0  # stored in every row: this one is constant
+    stored, dense = frame(sparse.csr_array(X)), frame(X)
+    assert stored.constant.tolist() == dense.constant.tolist() == [False, False, True, True]
+    np.testing.assert_allclose(stored.mean, X.mean(axis=0), atol=1e-15)
+    np.testing.assert_allclose(stored.deviation, X.std(axis=0), atol=1e-15)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_nan_and_infinity_are_named_by_column(store, bad):
@@ -96,6 +107,7 @@ def test_principal_directions_are_those_of_the_covariance(store, d):
         np.abs(np.sum(found.directions * vectors[:, ::-1].T[:3], axis=1)), 1.0, rtol=1e-6
     )
     assert all(v[np.argmax(np.abs(v))] > 0 for v in found.directions)
+    assert found.scatter == pytest.approx(((X - X.mean(axis=0)) ** 2).sum() * scale**2)
 
 
 def test_fix_sign_makes_the_largest_component_positive():

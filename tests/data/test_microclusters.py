@@ -68,6 +68,15 @@ def test_points_in_memory_keep_their_weight_mean_and_lie_within_the_radii():
     assert not none.any()
 
 
+def test_the_seeds_lie_where_the_weight_is():
+    points = np.linspace(0.0, 1.0, 300)[:, None]
+    heavy = np.where(points[:, 0] < 0.1, 1e6, 1.0)
+    found, _ = of_points(points, heavy, 6, np.random.default_rng(0))
+    assert (found.centres < 0.1).sum() >= 5
+    even, _ = of_points(points, np.ones(300), 6, np.random.default_rng(0))
+    assert (even.centres < 0.1).sum() <= 2
+
+
 def test_around_a_cut_the_nearest_rows_are_there_one_by_one():
     rows, frame, X, weights = blocks()
     direction = np.array([0.6, 0.8, 0.0])

@@ -257,6 +257,15 @@ def test_a_model_finds_its_columns_in_any_order(tmp_path):
         read_for_model(open_source(train), train, None, 3, Choice(), None)
 
 
+@pytest.mark.parametrize("id_name", [None, "name"])
+def test_ids_of_a_few_rows_are_found_in_every_block(tmp_path, id_name):
+    path = tmp_path / "long.csv"
+    pd.DataFrame({"name": [f"n{i}" for i in range(9000)], "x": np.arange(9000.0)}).to_csv(path, index=False)
+    rows = [8999, 0, 4095, 4096, 8192]
+    found = read(path, id=id_name, columns=["x"]).ids_of(rows)
+    assert found == {i: f"n{i}" if id_name else str(i) for i in rows}
+
+
 @pytest.mark.parametrize("piece", [1 << 22, 1000])
 def test_rows_on_disk_are_those_in_memory(tmp_path, monkeypatch, piece):
     monkeypatch.setattr("ravine.data.on_disk.PIECE_BYTES", piece)

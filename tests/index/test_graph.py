@@ -83,6 +83,19 @@ def test_an_equilateral_triangle_has_a_repeated_eigenvalue():
 
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_the_error_bound_is_the_largest_ratio_of_affinities(similarity, normalized):
+    """Corollary 7: points within a radius move distances by twice that, worst at one of the ends."""
+    sigma, radius, diameter = 0.8, 0.05, 3.0
+    kernel = KERNELS[similarity]
+    ends = {"laplace": [0.0], "near-laplace": [diameter], "gaussian": [diameter]}[similarity]
+    ratio = max(kernel(x / sigma) / kernel((x + 2 * radius) / sigma) for x in ends)
+    factor = ratio**2 if normalized else ratio  # the degrees are off by as much
+    index = GraphConnectivity(sigma, 1.0, normalized, similarity)
+    assert index.error_bound(radius, diameter) == pytest.approx(factor - 1, rel=1e-12)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_the_error_of_micro_clusters_is_within_its_bound(similarity, normalized):
     rng = np.random.default_rng(4)
     centres, _ = two_groups(5, 20)

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from ravine.data.blocks import ArrayBlocks, drive, one_blas_thread
 from ravine.data.frame import Frame, measure
-from ravine.optimise.cutting_plane import Planes, best_offset, cutting_planes, look, solve, two_means
+from ravine.optimise.cutting_plane import STEADY, Planes, best_offset, cutting_planes, look, solve, two_means
 from tests.oracles import two_blobs
 
 
@@ -68,7 +68,7 @@ def svm(Z, sides, C, balance):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_what_cuts_say_is_the_plain_sum_over_rows(kind):
     rng = np.random.default_rng(0)
-    X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 3, 50).astype(float)
+    X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 4, 50) / 2
     cuts, plane = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal(4)
     rows = ArrayBlocks(kind(X), weights)
     frame = drive(rows, measure(rows))
@@ -81,7 +81,7 @@ def test_what_cuts_say_is_the_plain_sum_over_rows(kind):
         assert seen.sign[k] == pytest.approx(inside @ np.sign(f) / weights.sum())
         np.testing.assert_allclose(seen.vector[k], (inside * np.sign(f)) @ Z / weights.sum(), atol=1e-12)
         assert seen.violations[k] == pytest.approx(inside @ (1 - np.abs(f)) / weights.sum(), abs=1e-12)
-    assert seen.right == weights[f > 0].sum()
+    assert seen.right == weights[f > 0].sum() != (f > 0).sum()
 
 
 @pytest.mark.parametrize("balance", [0.0, 0.1, 0.9])
@@ -178,6 +178,7 @@ def test_on_real_data_the_objective_never_rises_and_all_constraints_hold(name):
         for steps in found.history:
             assert len(steps) >= 2
             assert all(b <= a * (1 + 1e-6) for a, b in itertools.pairwise(steps))
+            assert steps[-1] >= (1 - STEADY) * steps[-2]  # a round goes on while it gains
         f = X @ found.seen.plane.w[0] + found.seen.plane.b[0]
         assert np.maximum(0, 1 - np.abs(f)).mean() <= found.seen.slack_of_cuts + 0.01
         assert found.violation <= 0.01

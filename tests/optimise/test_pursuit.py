@@ -1,14 +1,18 @@
 """Value and gradient of a direction against the plain sums over all rows."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import frame_of
+from ravine.index.base import IndexValue
 from ravine.index.density import MinimumDensityIndex
 from ravine.optimise import pursuit
 from ravine.optimise.pursuit import View, evaluate, pursue
+from ravine.optimise.sphere import Curvature
 from tests import oracles
 
 H, ALPHA = 0.35, 0.6
@@ -86,7 +90,49 @@ def test_rotation_of_the_rows_rotates_the_gradient():
     np.testing.assert_allclose(found[1].gradient, found[0].gradient @ rotation, atol=1e-6)
 
 
-def test_continuation_keeps_the_last_valid_point():
+@dataclass(frozen=True)
+class Flat:
+    """An index that is the same in all directions, so that every descent ends where it began."""
+
+    valid: bool
+    resolution: float = 0.1
+
+    def evaluate(self, profile):
+        return IndexValue(0.0, np.zeros(len(profile.points)), 0.0, valid=self.valid)
+
+    def quality(self, profile, cut):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("valid", "rank"),
+    [((True, True, False), 1), ((True, False, False), 0), ((False, True, True), 2), ((False, False), 1)],
+)
+def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, rank):
+    rows, view, _ = look(oracles.two_blobs(100, 3)[0])
+    indices = [Flat(each) for each in valid]
+    end = drive(rows, pursue(view, unit(0, 3), indices, tol=0.02, max_iter=5))
+    assert end.rank == rank
+    assert end.index is indices[rank]
+    assert end.quality() == (1.0 if any(valid) else 0.0)
+
+
+def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given():
+    rows, view, _ = look(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
+    indices = [MinimumDensityIndex(H, alpha) for alpha in (0.2, 0.9)]
+    options = {"tol": 1e-3, "max_iter": 40, "progress": 0.0}
+    whole = drive(rows, pursue(view, unit(3, 5), indices, **options))
+    curvature = Curvature()
+    first = drive(rows, pursue(view, unit(3, 5), indices[:1], curvature=curvature, **options))
+    assert first.curvature is curvature
+    assert curvature.steps
+    second = drive(rows, pursue(view, first.point.direction, indices[1:], curvature=curvature, **options))
+    assert min(first.n_iter, second.n_iter) > 0
+    assert whole.n_iter == first.n_iter + second.n_iter
+    np.testing.assert_allclose(whole.point.direction, second.point.direction, atol=1e-9)
+
+
+def test_continuation_from_a_random_start_ends_in_the_valley():
     X, labels = oracles.two_blobs(500, 5, gap=7.0, seed=2)
     rows, view, Z = look(X)
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.01, 0.3, 0.9)]

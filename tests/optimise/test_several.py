@@ -75,6 +75,21 @@ def test_a_repeated_eigenvalue_that_nothing_lowers_is_an_end():
     assert leave_coalescence(objective, plane, 0.0, np.zeros((2, 2, 2, 3))) is None
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_repeated_eigenvalue_is_left_in_the_direction_in_which_it_falls(sign):
+    class Slope:
+        """Falls along one coordinate and rises against it."""
+
+        def look(self, directions):
+            return None, -sign * float(directions[0, 1]), None
+
+    gradients = np.zeros((2, 2, 1, 2))
+    gradients[0, 0, 0, 1], gradients[1, 1, 0, 1] = -1.0 * sign, -0.5 * sign
+    off = leave_coalescence(Slope(), np.array([[1.0, 0.0]]), 0.0, gradients)
+    assert off is not None
+    assert sign * off[0, 1] > 0.1
+
+
 def test_beta_is_lowered_until_the_sides_are_balanced():
     rng = np.random.default_rng(0)
     centres = np.concatenate([rng.normal(0, 0.3, (40, 3)), rng.normal(0, 0.3, (40, 3)) + [2.0, 0, 0]])

@@ -123,6 +123,26 @@ def test_no_progress_ends_it():
     assert end.status == sphere.NO_PROGRESS
 
 
+def test_the_curvature_is_learned_from_the_step_that_was_taken():
+    class Bold(Curvature):
+        """Proposes steps that are too long, and keeps every pair."""
+
+        def apply(self, gradient):
+            return gradient * (2.0 / np.linalg.norm(gradient))
+
+        def remember(self, step, change):
+            self.steps.append(step)
+            self.changes.append(change)
+
+    evaluate, curvature = rayleigh(np.diag([1.0, 2.0, 4.0])), Bold()
+    start = start_at(evaluate, np.ones(3))
+    end = run(descend(start, evaluate, curvature, tol=0, progress=np.inf, max_iter=50))
+    assert end.n_iter == 1
+    assert np.linalg.norm(curvature.steps[0]) <= sphere.LARGEST_ANGLE + 1e-12
+    np.testing.assert_allclose(move(start.direction, curvature.steps[0]), end.point.direction, atol=1e-12)
+    np.testing.assert_allclose(curvature.changes[0], end.point.gradient - start.gradient, atol=1e-12)
+
+
 def test_a_move_follows_the_great_circle():
     v, tangent = np.array([1.0, 0.0, 0.0]), np.array([0.0, np.pi / 2, 0.0])
     np.testing.assert_allclose(move(v, tangent), [0.0, 1.0, 0.0], atol=1e-15)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
@@ -10,9 +11,14 @@ from sklearn.svm import SVC
 
 import ravine
 from ravine import RavineError, SpectralConnectivity
+from ravine.index.connectivity import BINS_PER_SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
+from ravine.split import samples
+from ravine.split.connectivity import BETAS
 from ravine.split.hyperplane import Hyperplane, NearestCentre
+from ravine.split.projection import EXACT
 from tests.index.test_connectivity import dense
+from tests.oracles import two_blobs
 
 
 @pytest.mark.parametrize("laplacian", ["normalized", "standard"])
@@ -45,6 +51,26 @@ def test_beta_is_lowered_until_the_sides_are_balanced(projection):
     balanced = SpectralConnectivity(2, projection=projection).fit(X)
     assert np.bincount(balanced.labels_).min() >= 300 / 4
     assert adjusted_rand_score(truth, balanced.labels_) > 0.9
+
+
+@pytest.mark.parametrize(("n_clusters", "share"), [(2, 0.25), (5, 0.1), ("auto", 0.25)])
+def test_the_balance_that_beta_is_lowered_for_is_half_a_fair_share(n_clusters, share):
+    for options in ({"large_margin": True}, {"projection": "orthogonal"}):
+        splitter = SpectralConnectivity(n_clusters, **options)._splitter(3)
+        assert splitter.least_share == splitter.univariate.family.least_share == pytest.approx(share)
+
+
+def test_the_reported_error_bound_is_that_of_the_fine_bins_which_gave_the_figures():
+    split = SpectralConnectivity(2).fit(load_iris().data).tree_.splits[0]
+    radius = split.facts["sigma"] / BINS_PER_SIGMA / EXACT
+    index = ConnectivityIndex(split.facts["sigma"], split.facts["beta"])
+    assert split.facts["binning_error_bound"] == pytest.approx(index.error_bound(radius))
+
+
+def test_after_samples_all_rows_follow_the_beta_that_won(monkeypatch):
+    monkeypatch.setattr(samples, "LEAST_SAMPLE", 200)
+    split = SpectralConnectivity(2).fit(two_blobs(4000, 3, gap=8.0)[0]).tree_.splits[0]
+    assert split.facts["beta"] == BETAS[0]
 
 
 @pytest.mark.parametrize(("n", "d"), [(150, 2), (150, 8), (2000, 4)])
@@ -106,8 +132,13 @@ def test_several_directions_have_no_sql_and_say_so(curved):
 
 def test_several_directions_can_be_grafted_and_simplified(moons, curved):
     X = moons[0]
-    tree = SpectralConnectivity(2).fit(X).tree_.resplit(1, curved, X)
-    assert tree.predict(X).max() == 2
+    base = SpectralConnectivity(2).fit(X)
+    part = base.labels_ == 0
+    alone = clone(curved).fit(X[part])
+    assert alone.n_clusters_ == 2
+    grafted = base.tree_.resplit(1, curved, X).predict(X)
+    np.testing.assert_array_equal(grafted[part], alone.labels_)
+    np.testing.assert_array_equal(grafted[~part], 2)
     plain = SpectralConnectivity(2, projection="orthogonal").fit(load_iris().data).tree_
     simpler = plain.simplify(load_iris().data, max_features=2)
     assert isinstance(simpler.splits[0].boundary, Hyperplane)

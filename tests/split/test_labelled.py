@@ -1,9 +1,12 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from ravine.data.frame import Frame
+from ravine.data.blocks import ArrayBlocks, drive
+from ravine.data.frame import Frame, frame_of
 from ravine.optimise.pursuit import View
-from ravine.split.labelled import MISTAKES, LabelledFamily
+from ravine.split.labelled import MISTAKES, LabelledFamily, LabelledSplitter, group
 from ravine.split.labels import Labels, support_machine
 from ravine.split.projection import MinimumDensityFamily
 
@@ -43,3 +46,39 @@ def test_a_family_without_an_early_end_follows_all_gammas_and_the_last_index():
     assert [index.gamma for index in indices] == [0.1, 0.1, 0.1, 1.0, 10.0]
     assert [round(index.index.alpha, 3) for index in indices] == [0.01, 0.455, 0.9, 0.9, 0.9]
     assert indices[0].sides.tolist() == [-1.0, 1.0]
+
+
+def test_classes_are_grouped_by_the_weighted_means_of_their_rows():
+    """Most weight of class 1 lies in a heap of its own; most of its rows lie among the other classes."""
+    rng = np.random.default_rng(0)
+    rows = ArrayBlocks(np.concatenate([rng.standard_normal(200), 8 + rng.standard_normal(100)])[:, None])
+    frame = drive(rows, frame_of(rows, None, True))
+    places = np.array([-1.5, 1.0, -1.0, 2.0, 8.0, *[-0.5] * 8])[:, None]
+    classes, counts = np.array([0, 0, 2, 2, *[1] * 9]), np.array([100] * 5 + [1] * 8)
+
+    def right_of(labels):
+        family = LabelledFamily(MinimumDensityFamily(), labels, (0.1, 1.0))
+        return drive(rows, group(family, frame, np.ones((1, 1)), np.random.default_rng(0)))
+
+    copies = np.repeat(places, counts, axis=0), np.repeat(classes, counts)
+    assert right_of(Labels(*copies, np.ones(counts.sum()))) == (1,)
+    assert right_of(Labels(places, classes, counts.astype(float))) == (1,)
+    assert right_of(Labels(places, classes, np.ones(13))) != (1,)
+
+
+@pytest.mark.parametrize(("values", "best"), [((0.3, 0.0005, 0.0), 1), ((0.0009, 0.0, 0.5), 0)])
+def test_of_ends_that_tie_the_first_is_kept_whatever_the_rounding(monkeypatch, values, best):
+    rng = np.random.default_rng(0)
+    rows = ArrayBlocks(rng.standard_normal((60, 3)))
+    frame = drive(rows, frame_of(rows, None, True))
+    few = rng.standard_normal((4, 3))
+    ends = iter([SimpleNamespace(point=SimpleNamespace(value=value)) for value in values])
+
+    def pursue(splitter, view, start, indices):
+        return next(ends)
+        yield
+
+    monkeypatch.setattr(LabelledSplitter, "_pursue", pursue)
+    splitter = LabelledSplitter(family=family(few, np.array([0, 0, 1, 1])), named=True)
+    found = drive(rows, splitter._best(rows, View(frame, 1.0, few), np.eye(3), 0.0))
+    assert found.point.value == values[best]

@@ -1,5 +1,7 @@
 """One split: what it finds, what it costs, and the paper's Theorem 5."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -7,8 +9,8 @@ from sklearn.svm import SVC
 
 from ravine import MinimumDensity, metrics
 from ravine.data.blocks import ArrayBlocks, drive
-from ravine.optimise import sphere
-from ravine.split import samples
+from ravine.optimise.pursuit import evaluate
+from ravine.split import projection, samples
 from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
 from tests import oracles
 
@@ -72,17 +74,22 @@ def small_samples(monkeypatch):
     monkeypatch.setattr(samples, "LEAST_SAMPLE", 200)
 
 
-def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples):
+def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, monkeypatch):
+    sizes, draw = [], ArrayBlocks.sample
+    monkeypatch.setattr(ArrayBlocks, "sample", lambda rows, n, rng: sizes.append(n) or draw(rows, n, rng))
     X, labels = oracles.two_blobs(20_000, 8, gap=6.0)
     model = MinimumDensity(2, random_state=0).fit(X)
     assert metrics.success_ratio(labels, model.labels_) > 0.99
-    assert model.n_passes_ <= 12
-    assert model.tree_.splits[0].status in (
-        sphere.CONVERGED,
-        sphere.NO_PROGRESS,
-        sphere.NO_LOWER,
-        sphere.OUT_OF_PASSES,
-    )
+    assert sizes == [20_000 // 64, 20_000 // 16]
+    assert 3 <= model.n_passes_ <= 12
+
+
+def test_the_minimum_weight_of_a_side_is_scaled_to_the_samples(small_samples):
+    X, _ = oracles.two_blobs(20_000, 3, gap=8.0, share=0.4)
+    rows, _, split = search(X, least=7500)
+    sides = np.bincount(split.boundary.signed_distance(rows) > 0)
+    assert sides.min() == pytest.approx(8000, abs=50)
+    assert search(X, least=8500)[2] is None
 
 
 def test_samples_and_all_rows_find_the_same_valley(small_samples, monkeypatch):
@@ -111,6 +118,17 @@ def test_a_side_that_would_be_too_small_is_no_split():
     X, _ = oracles.two_blobs(500, 4, gap=9.0, share=0.8)
     assert search(X, least=90)[2] is not None
     assert search(X, least=200)[2] is None
+
+
+def test_the_exact_end_has_to_leave_enough_on_both_sides_too(monkeypatch):
+    def near_the_edge(*args, **options):
+        point = yield from evaluate(*args, **options)
+        return replace(point, index_value=replace(point.index_value, cut=point.profile.points[9]))
+
+    X, _ = oracles.two_blobs(500, 4, gap=9.0)
+    monkeypatch.setattr(projection, "evaluate", near_the_edge)
+    assert search(X, least=2)[2] is not None
+    assert search(X, least=100)[2] is None
 
 
 def test_weights_are_repeats_bandwidth_included():

@@ -108,27 +108,30 @@ def test_the_evidence_is_on_the_tree_made_or_refused():
     assert "may be chance" in tree.export_text()
 
 
-def test_a_node_is_tested_at_its_share_of_the_level(monkeypatch):
+@pytest.mark.parametrize("user", [0.01, 0.2])
+def test_a_node_is_tested_at_its_share_of_the_users_level(monkeypatch, user):
     asked = []
 
     def weigh(trial, rows, frame, split, least, rng):
         asked.append((rows.total, trial.level, trial.own_tails))
-        return replace(split, evidence=evidence.Evidence(0.005, 1.0, 0.0, 1.0, 3))
+        return replace(split, evidence=evidence.Evidence(user / 2, 1.0, 0.0, 1.0, 3))
 
     monkeypatch.setattr(evidence.Trial, "weigh", weigh)
-    tree = MinimumDensity("auto", level=0.01).fit(blobs(3, 2, 0)[0]).tree_
+    tree = MinimumDensity("auto", level=user).fit(blobs(3, 2, 0)[0]).tree_
     total = tree.weight[0]
     for weight, level, second_try in asked:
-        assert level == pytest.approx(0.01 * weight / total * (0.1 if second_try else 1.0))
-    assert tree.n_leaves == 3  # p = 0.005 convinces for two thirds of the rows, and not for one
+        assert level == pytest.approx(user * weight / total * (0.1 if second_try else 1.0))
+    assert {weight < total for weight, _, _ in asked} == {True, False}
+    assert {second_try for _, _, second_try in asked} == {True, False}
+    assert tree.n_leaves == 3  # half the level is significant for two thirds of the rows, and not for one
 
 
-def test_the_level_is_in_the_users_hands():
-    heap = np.random.default_rng(3).standard_normal((300, 10))
-    strict = MinimumDensity("auto", level=1e-9).fit(blobs(2, 3, 1)[0])
-    assert strict.tree_.n_leaves <= 2
-    lenient = MinimumDensity("auto", level=0.5, min_cluster_size=5).fit(heap)
-    assert lenient.n_clusters_ >= MinimumDensity("auto", min_cluster_size=5).fit(heap).n_clusters_
+@pytest.mark.parametrize(("level", "n_clusters"), [(0.1, 1), (0.2, 2)])
+def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, level, n_clusters):
+    found = evidence.Evidence(0.15, 1.0, 0.0, 1.0, 3)
+    monkeypatch.setattr(evidence, "compare", lambda observed, depths, n: found)
+    X, _ = blobs(2, 2, 1, n=60, apart=6.0)
+    assert MinimumDensity("auto", level=level).fit(X).n_clusters_ == n_clusters
 
 
 def test_auto_with_bounds_and_other_methods():
@@ -167,14 +170,46 @@ def test_weights_count_in_the_reference():
         drawn = shape.draw(20_000, shape.radii(rows, frame), np.random.default_rng(1))
         means.append((drawn**2).sum(axis=1).mean())
     assert means[0] == pytest.approx(means[1], rel=0.03)
-    wide = np.random.default_rng(0).standard_normal((600, 300))
-    wide[:300] *= 5
-    some = ArrayBlocks(wide, np.repeat([0.0, 1.0], 300))
-    frame = drive(some, frame_of(some, None, False))
-    alone = ArrayBlocks(wide[300:])
-    expected = spectrum(alone, frame, np.random.default_rng(0)).deviations
-    found = spectrum(some, frame, np.random.default_rng(0)).deviations
-    assert (found**2).sum() == pytest.approx((expected**2).sum(), rel=1e-6)
+
+
+def test_weights_are_copies_in_the_reference_of_wide_rows():
+    wide = np.random.default_rng(0).standard_normal((400, 300))
+    wide[:150] *= 5
+    counts = np.repeat([3, 0, 1], [150, 50, 200])
+    weighted, copied = ArrayBlocks(wide, counts.astype(float)), ArrayBlocks(np.repeat(wide, counts, axis=0))
+    frame = drive(copied, frame_of(copied, None, True))
+    found, expected = (spectrum(rows, frame, np.random.default_rng(0)) for rows in (weighted, copied))
+    assert copied.shape[0] <= evidence.SPECTRUM_ROWS  # all of them are drawn
+    np.testing.assert_allclose(found.deviations, expected.deviations, rtol=1e-6)
+
+
+class Recording:
+    """A splitter that finds nothing and records the minimum weight of a side that it is given."""
+
+    def __init__(self):
+        self.least = []
+
+    def search(self, rows, root, least, rng):
+        self.least.append(least)
+        return root, None
+        yield
+
+
+@pytest.mark.parametrize(("own_tails", "part"), [(False, 1.0), (True, 0.5)])
+@pytest.mark.parametrize("weight", [1.0, 100.0])
+def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_tails, part, weight):
+    """Half as large with the rows' own tails; of fewer rows, where the rows are many."""
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    rows = ArrayBlocks(X, np.full(300, weight))
+    frame = drive(rows, frame_of(rows, None, True))
+    usual = MinimumDensity(2)._splitter(2)
+    _, split = drive(rows, usual.search(rows, None, 1.0, np.random.default_rng(0)))
+    splitter = Recording()
+    trial = evidence.Trial(splitter, 0.01, own_tails)
+    trial.weigh(rows, frame, replace(split, quality=0.5), 0.1 * rows.total, np.random.default_rng(0))
+    n = min(rows.total, evidence.NULL_ROWS)
+    assert len(splitter.least) >= evidence.FIRST_DRAWS
+    np.testing.assert_allclose(splitter.least, part * 0.1 * n)
 
 
 def test_parts_of_one_cluster_are_put_together_again():
@@ -208,6 +243,31 @@ def test_parts_of_one_cluster_are_put_together_again():
     assert merged.n_clusters == 2
     assert merged.label[1] == merged.label[3] != merged.label[4]
     assert asked == [600]
+
+
+def test_the_nearest_leaves_are_found_in_standard_deviations():
+    """A and B are near in units of the wide first column, A and C in raw units."""
+    rng = np.random.default_rng(0)
+    groups = {"A": (0, 0), "B": (1e3, 0), "C": (0, 30), "E": (2e4, 0), "F": (-2e4, 0)}
+    X = np.concatenate([np.add(place, 0.1 * rng.standard_normal((20, 2))) for place in groups.values()])
+    plane = PrincipalDirection(2).fit(X).tree_.splits[0]
+    cuts = [([0.0, 1.0], 15.0), ([1.0, 0.0], 1e4), ([1.0, 0.0], 500.0), ([1.0, 0.0], -1e4)]
+    tree = ClusterTree.of_leaves(
+        np.array([-1, 0, 0, 1, 1, 3, 3, 5, 5]),
+        np.array([1, 3, -1, 5, -1, 7, -1, -1, -1]),
+        np.array([2, 4, -1, 6, -1, 8, -1, -1, -1]),
+        np.ones(9),
+        tuple(cut(plane, *cuts[(node + 1) // 2]) if node in (0, 1, 3, 5) else None for node in range(9)),
+        np.array([0, 1, -1, 2, -1, 3, -1, -1, -1]),
+        (None,) * 9,
+    )
+    leaf_of = np.repeat([8, 6, 2, 4, 7], 20)
+    rows = ArrayBlocks(X)
+    np.testing.assert_array_equal(tree.leaf_of(rows), leaf_of)
+    asked = []
+    frame = drive(rows, frame_of(rows, None, True))
+    reunite(tree, leaf_of.astype(np.int32), rows, frame, lambda part: asked.append(part.tolist()) or True)
+    assert asked[0] == list(range(40))
 
 
 def cut(split, weights, at):

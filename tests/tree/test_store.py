@@ -189,6 +189,21 @@ def test_an_edited_file_is_said_to_be_broken(saved, tmp_path, change, message):
         ravine.load(edited(saved, tmp_path, change))
 
 
+def test_a_node_that_is_its_own_parent_is_refused():
+    parts = json.loads(MinimumDensity(2).fit(WINE).tree_.to_json())
+    assert parts["arrays"]["parent"] == [-1, 0, 0]
+    circle = {
+        "parent": [-1, 1, 1],
+        "left": [-1, 1, -1],
+        "right": [-1, 2, -1],
+        "order": [-1, 0, -1],
+        "label": [0, -1, 1],
+        "split_node": [1],
+    }
+    with pytest.raises(InvalidModelError, match="parents before children"):
+        ClusterTree.from_json(json.dumps({**parts, "arrays": {**parts["arrays"], **circle}}))
+
+
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
 def test_a_truncated_file_is_said_to_be_broken(saved, tmp_path, share):
     content = saved.read_bytes()
@@ -202,17 +217,61 @@ def test_a_missing_file_is_the_usual_error(tmp_path):
         ravine.load(tmp_path / "none")
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def usable_or_refused(path):
+    """Load a damaged file: refused with the one error, or else a model that predicts. Return which."""
+    try:
+        model = ravine.load(path)
+    except InvalidModelError:
+        return "refused"
+    labels = model.predict(WINE.to_numpy() if model.tree_.feature_names is None else WINE)
+    assert set(labels) <= set(range(model.tree_.n_nodes))
+    return "usable"
+
+
+FUZZ = settings(
+    deadline=None,
+    max_examples=100,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@FUZZ
 @given(data=st.data())
-def test_mutated_files_load_whole_or_say_why_not(saved, tmp_path, data):
+def test_files_with_damaged_bytes_load_whole_or_are_refused(saved, tmp_path, data):
     content = bytearray(saved.read_bytes())
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(content) - 1))
         content[at] = data.draw(st.integers(0, 255))
-    (tmp_path / "mutated").write_bytes(bytes(content))
-    try:
-        model = ravine.load(tmp_path / "mutated")
-    except InvalidModelError:
-        return
-    labels = model.predict(WINE.to_numpy() if model.tree_.feature_names is None else WINE)
-    assert set(labels) <= set(range(model.tree_.n_nodes))
+    (tmp_path / "damaged").write_bytes(bytes(content))
+    usable_or_refused(tmp_path / "damaged")
+
+
+def test_arrays_with_damaged_entries_load_whole_or_are_refused(saved, tmp_path):
+    """Past the checks of the archive, at ravine's own: entries, lengths and shapes of every array."""
+    fates = []
+
+    @FUZZ
+    @given(data=st.data())
+    def damage(data):
+        def change(meta, arrays):
+            name = data.draw(st.sampled_from(sorted(arrays)))
+            array = arrays[name].copy()
+            for _ in range(data.draw(st.integers(0, 3))):
+                at = data.draw(st.integers(0, max(0, array.size - 1)))
+                whole = st.sampled_from([-2, -1, 0, 1, 2, 5, 10**9])
+                real = st.sampled_from([np.nan, np.inf, -np.inf, 1e300, 0.0, -1.0])
+                if array.size:
+                    array.flat[at] = data.draw(whole if array.dtype.kind == "i" else real)
+            shape = data.draw(st.sampled_from(["as it is"] * 4 + ["shorter", "longer", "flat"]))
+            arrays[name] = {
+                "as it is": lambda: array,
+                "shorter": lambda: array[:-1],
+                "longer": lambda: np.concatenate([array, array[-1:]]),
+                "flat": array.ravel,
+            }[shape]()
+
+        fates.append(usable_or_refused(edited(saved, tmp_path, change)))
+
+    damage()
+    assert min(fates.count("refused"), fates.count("usable")) > 5  # both ways are taken

@@ -10,6 +10,8 @@ from sklearn.datasets import load_digits, load_wine
 
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
 from ravine.split.hyperplane import Hyperplane, Split
+from ravine.tree.edit import _best_cut
+from ravine.tree.score import depth_of_cut
 from ravine.tree.tree import as_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -204,7 +206,10 @@ def test_resplit_grows_a_node_anew_with_another_method(where):
     assert tree.to_json() == before
     assert not hasattr(other, "tree_")
     assert ClusterTree.from_json(new.to_json()) == new
-    assert new.cut(2).n_leaves == 2
+    kept = tree.prune(node) if where != "leaf" else tree
+    assert len(set(new.order[new.inner])) == len(new.inner)
+    np.testing.assert_array_equal(new.inner[: len(kept.inner)], kept.inner)  # new splits come last
+    assert [new.cut(k).n_leaves for k in range(1, new.n_leaves + 1)] == list(range(1, new.n_leaves + 1))
 
 
 def test_resplit_needs_rows():
@@ -233,14 +238,56 @@ def test_the_share_that_simplify_reports_is_true():
     assert (simple.predict(WINE) == model.labels_).mean() == pytest.approx(share, abs=6e-4)
 
 
+def test_the_best_threshold_lies_between_rows_at_different_places():
+    right = np.array([False, True, True])
+    cut, share = _best_cut(np.array([0.0, 0.0, 1.0]), right, np.ones(3))
+    assert share == pytest.approx(2 / 3)
+    assert cut in (-1.0, 0.5)
+    assert _best_cut(np.array([0.0, 0.5, 1.0]), right, np.ones(3)) == (0.25, 1.0)
+
+
+def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place():
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 4, 400) + 6.0 * (np.arange(400) % 2)
+    X = np.column_stack([coarse, coarse + rng.standard_normal(400), rng.standard_normal(400)])
+    model = MinimumDensity(2, init=[[1.0, 3.0, 1.0]], max_iter=0).fit(X)
+    assert model.n_clusters_ == 2
+    simple = model.tree_.simplify(X, max_features=1, agreement=0.5)
+    share = float(simple.splits[0].status.split(":")[1].split("%")[0]) / 100
+    assert (simple.predict(X) == model.labels_).mean() == pytest.approx(share, abs=6e-4)
+
+
 # --- growth bounds, the number of clusters by itself ---
 
 
 def test_max_leaves_and_max_depth_bound_growth():
     assert PrincipalDirection(8, max_leaves=3).fit(DIGITS).n_clusters_ == 3
+    assert PrincipalDirection(3, max_leaves=8).fit(DIGITS).n_clusters_ == 3
     model = PrincipalDirection(8, max_depth=2).fit(DIGITS)
     assert model.n_clusters_ == 4
     assert model.tree_.depth.max() == 2
+
+
+def test_a_leaf_is_large_enough_to_be_searched_by_its_weight():
+    place = np.repeat([[0.0, 0.0], [9.0, 0.0], [40.0, 0.0]], 20, axis=0)
+    X = place + np.random.default_rng(0).standard_normal((60, 2))
+    model = MinimumDensity(3, min_cluster_size=50).fit(X, sample_weight=np.full(60, 5.0))
+    assert model.n_clusters_ == 3
+    assert (model.labels_[40:] == 2).all()
+
+
+def test_the_score_is_the_mean_depth_by_the_weight_that_reaches_each_split():
+    model = MinimumDensity(3).fit(WINE)
+    tree, rows = model.tree_, as_rows(WINE)
+    reach = tree.decision_path(WINE).toarray().astype(bool)
+    depths, weights = [], []
+    for node in tree.inner:
+        members = np.flatnonzero(reach[:, node])
+        distance = tree.splits[node].boundary.signed_distance(rows.select(members))
+        depths.append(depth_of_cut(distance, np.ones(len(members))))
+        weights.append(len(members))
+    assert abs(depths[0] - depths[1]) > 0.01
+    assert model.score(WINE) == pytest.approx(np.average(depths, weights=weights))
 
 
 def test_ten_thousand_leaves_hit_no_recursion_limit():

@@ -40,9 +40,14 @@ def test_weights_are_repeats():
 def test_one_far_row_does_not_flatten_the_picture():
     far = WINE.to_numpy(copy=True)
     far[0] *= 1e4
-    seen = density_of(MODEL.tree_.cut(2), far)[0]
+    tree = MODEL.tree_.cut(2)
+    seen = density_of(tree, far)[0]
     assert np.isfinite(seen.density).all()
-    assert seen.points[-1] - seen.points[0] < 2 * 4.5 * 1e4 * WINE.to_numpy()[0].max()
+    distance = tree.splits[0].boundary.signed_distance(tree.rows(far))
+    h = 0.9 * distance.std() * len(far) ** -0.2
+    low, high = distance.mean() - 4 * distance.std() - 3 * h, distance.mean() + 4 * distance.std() + 3 * h
+    assert low <= seen.points[0] < 0 < seen.points[-1] <= high
+    assert np.ptp(distance) > 1.2 * (seen.points[-1] - seen.points[0])
 
 
 def test_rows_that_do_not_reach_a_split_leave_it_out():

@@ -47,6 +47,16 @@ def test_rules_say_high_and_low():
     assert "driven by size (0 against 10" in found.splits[0].words()
 
 
+def test_a_rule_is_read_from_the_root_down():
+    place = np.repeat([[0.0, 0.0], [0.0, 9.0], [40.0, 0.0]], 60, axis=0)
+    X = place + np.random.default_rng(0).normal(0, 0.5, place.shape)
+    model = MinimumDensity(3).fit(X)
+    leaves = model.tree_.depth[model.tree_.leaves]
+    rules = [rule for cluster in explain(model, X, ["far", "near"], 1).clusters for rule in cluster.rules]
+    assert leaves.tolist() == [2, 2, 1]
+    assert rules == ["low far, then low near", "low far, then high near", "high far"]
+
+
 def test_words_of_everything_and_of_merged_clusters():
     text = explain(MODEL, WINE).words()
     assert text.count("cluster ") == 3
@@ -54,7 +64,7 @@ def test_words_of_everything_and_of_merged_clusters():
     merged = MODEL.tree_.merge(0, 2)
     found = explain(merged, WINE)
     assert sum(cluster.weight for cluster in found.clusters) == 178
-    assert sorted(len(cluster.rules) for cluster in found.clusters)[-1] >= 1
+    assert sorted(len(cluster.rules) for cluster in found.clusters) == [1, 2]
 
 
 def test_one_cluster_and_sparse_rows():

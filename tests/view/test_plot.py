@@ -186,6 +186,24 @@ def test_sparse_rows_and_weights():
         )
 
 
+def test_the_bandwidth_of_a_picture_is_that_of_the_model():
+    model = MinimumDensity(2, bandwidth_factor=0.5).fit(WINE.data)
+    assert numbers.see_node(model, WINE.data).bandwidth == pytest.approx(
+        model.tree_.splits[0].facts["bandwidth"], rel=1e-9
+    )
+
+
+def test_a_path_with_weights_is_that_of_copies():
+    counts = np.random.default_rng(0).integers(1, 4, len(WINE.data))
+    weighted = numbers.pursuit_path(MODEL, WINE.data, sample_weight=counts)
+    copied = numbers.pursuit_path(MODEL, np.repeat(WINE.data, counts, axis=0))
+    for a, b in zip(weighted, copied, strict=True):
+        assert a.value == pytest.approx(b.value, rel=1e-5)
+        np.testing.assert_allclose(a.direction, b.direction, atol=1e-4)
+    plain = numbers.pursuit_path(MODEL, WINE.data)
+    assert abs(weighted[0].value / plain[0].value - 1) > 0.01
+
+
 def test_leaves_have_no_split_to_show():
     with pytest.raises(InvalidInputError, match="node 2 has no split to show; those that have are 0, 1"):
         plot.density(MODEL, WINE.data, node=2)

@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 
 import ravine
 from ravine import InvalidInputError, MinimumDensity, explain, report
-from ravine.view.facts import agreement
+from ravine.view.facts import agreement, gather
 
 WINE = load_wine(as_frame=True)
 MODEL = MinimumDensity("auto").fit(WINE.data)
@@ -171,6 +171,9 @@ def test_weights_count_as_rows():
     page = report(MODEL.tree_, WINE.data.to_numpy(), sample_weight=weights)
     leaf = MODEL.tree_.leaves[0]
     assert f"{2 * (MODEL.labels_ == 0).sum()} rows" in node(page, leaf)
+    facts = gather(MODEL.tree_, WINE.data.to_numpy(), None, weights, None, None)
+    explained = explain(MODEL.tree_, WINE.data.to_numpy(), sample_weight=weights)
+    assert facts.explained.splits == explained.splits
 
 
 def test_notebooks_show_estimators_and_trees():
