@@ -1,7 +1,7 @@
 """The same clusters of a mirror image, of permuted columns and of rows with noise in their last digits.
 
-Rounding differs between processors, and a perturbation of 1e-12 is larger than any such difference: where that
-changes nothing, another processor does not either. `make test-cpus` emulates some.
+Rounding differs between processors, and a perturbation of 1e-12 is larger than any such difference: where
+that changes nothing, another processor does not either. `make test-cpus` emulates some.
 """
 
 from functools import partial

@@ -80,6 +80,9 @@ def test_a_repeated_eigenvalue_is_left_in_the_direction_in_which_it_falls(sign):
     class Slope:
         """Falls along one coordinate and rises against it."""
 
+        def place(self, free):
+            return free / np.linalg.norm(free)
+
         def look(self, directions):
             return None, -sign * float(directions[0, 1]), None
 

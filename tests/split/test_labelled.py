@@ -58,7 +58,7 @@ def test_classes_are_grouped_by_the_weighted_means_of_their_rows():
 
     def right_of(labels):
         family = LabelledFamily(MinimumDensityFamily(), labels, (0.1, 1.0))
-        return drive(rows, group(family, frame, np.ones((1, 1)), np.random.default_rng(0)))
+        return drive(rows, group(rows, family, frame, np.ones((1, 1)), np.random.default_rng(0)))
 
     copies = np.repeat(places, counts, axis=0), np.repeat(classes, counts)
     assert right_of(Labels(*copies, np.ones(counts.sum()))) == (1,)

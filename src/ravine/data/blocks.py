@@ -311,8 +311,8 @@ class ArrayBlocks:
         """
         counted = self.counted()
         n = self.shape[0] if counted is None else len(counted)
-        spread = (np.arange(min(n, n_rows)) + rng.random(min(n, n_rows))) * (n / min(n, n_rows))
-        drawn = np.minimum(spread.astype(np.int64), n - 1)
+        bounds = np.arange(min(n, n_rows) + 1) * n // min(n, n_rows)
+        drawn = bounds[:-1] + (rng.random(len(bounds) - 1) * np.diff(bounds)).astype(np.int64)
         chosen = self.select(drawn if counted is None else counted[drawn])
         if sparse.issparse(self.array) or n_rows * self.shape[1] * 8 > COPY_BYTES:
             return chosen
