@@ -179,7 +179,7 @@ def damage_arrays(rng, meta, arrays):
     name = pick(rng, sorted(arrays))
     array = arrays[name]
     way = rng.integers(12)
-    if way < 6 and array.size and array.dtype.kind in "if":
+    if way < 6 and array.size and array.dtype in (np.int64, np.float64):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             array.flat[rng.integers(array.size)] = pick(rng, NUMBERS if array.dtype.kind == "i" else REALS)
@@ -190,7 +190,7 @@ def damage_arrays(rng, meta, arrays):
     elif way == 8:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            arrays[name] = array.astype(pick(rng, TYPES))
+            arrays[name] = array.astype(pick(rng, TYPES) if array.dtype.kind in "if" else "U3")
     elif way == 9:
         arrays[name] = pick(
             rng, [array.ravel(), array[None], array.T, array.reshape(-1, 1), array[..., None]]
@@ -204,7 +204,7 @@ def damage_arrays(rng, meta, arrays):
         raw = bytearray(np.ascontiguousarray(array).tobytes())
         if raw:
             raw[rng.integers(len(raw))] = rng.integers(256)
-            arrays[name] = np.frombuffer(bytes(raw), array.dtype).reshape(array.shape)
+            arrays[name] = np.frombuffer(raw, array.dtype).reshape(array.shape)
 
 
 def damage_json(rng, meta, arrays):
@@ -351,6 +351,33 @@ def _late(meta, arrays):
     arrays["split_node"] = new[arrays["split_node"]]
 
 
+def _first_boundary_only(meta, arrays):
+    """A classifier of three classes with the first of its two boundaries."""
+    for name in arrays:
+        if name.startswith(("split", "evidence", "class_sides")):
+            arrays[name] = arrays[name][:1]
+    del meta["facts"][1:]
+
+
+def _curved(meta, arrays):
+    """A classifier with a boundary that is not a hyperplane."""
+    arrays |= {"several_split": np.array([0]), "several_directions": arrays["split_direction"][:1]}
+    arrays |= {
+        "centre_split": np.array([0, 0]),
+        "centre_right": np.array([0, 1]),
+        "centre_points": np.eye(2)[0],
+    }
+
+
+def _refused_twice(meta, arrays):
+    """A tree in which a split is told twice: made, and refused by the same node."""
+    for name in arrays:
+        if name.startswith(("split", "evidence")):
+            arrays[name] = np.concatenate([arrays[name], arrays[name][:1]])
+    arrays["split_made"][-1] = 0
+    meta["facts"].append({})
+
+
 # (base, change of its JSON and arrays, what the message says)
 CHANGES = {
     "an inner label of 1e9": ("merged", _set("label", 0, 10**9), "label has to be at most"),
@@ -392,6 +419,7 @@ CHANGES = {
     "one child": ("merged", _set("right", 0, -1), "left has to be -1 where right is"),
     "a child beyond the nodes": ("merged", _set("left", 0, 2**40), "left has to be at most"),
     "a child below -1": ("merged", _set("left", 0, -5), "left has to be at least -1"),
+    "a root without weight": ("merged", _set("weight", 0, 0.0), "weight has to be above 0 for the root"),
     "a negative weight": ("merged", _set("weight", 1, -1.0), "weight has to be at least 0"),
     "splits of one node": ("merged", _fill("split_node", 0), "a split made for every"),
     "a split of a node that is not there": (
@@ -404,6 +432,12 @@ CHANGES = {
         _fill("split_made", 0),
         "a split made for every",
     ),
+    "a split refused by a node that was split": (
+        "merged",
+        _refused_twice,
+        "each node once, and leaves where",
+    ),
+    "no nodes": ("merged", _replace(parent=np.zeros(0, np.int64)), "parent has to be an array of one node"),
     "made twice": ("merged", _set("split_made", 0, 2), "split_made has to be at most 1"),
     "a quality of 7": ("merged", _set("split_quality", 0, 7.0), "split_quality has to be at most 1"),
     "fewer than no iterations": ("merged", _set("split_iterations", 0, -1), "at least 0, got -1"),
@@ -500,6 +534,11 @@ CHANGES = {
     "an unknown kernel": ("rbf", _map(kind="os.system"), "map.kind has to be one of additive_chi2"),
     "a kernel of two kinds": ("rbf", _map(kind=["rbf"]), "map.kind has to be one of"),
     "a kernel that is a list": ("rbf", _parameter(kernel=["rbf"]), "map.kind has to be the kernel"),
+    "a map that is a list": (
+        "rbf",
+        _replace(map=["rbf"]),
+        "map has to be an object of JSON, got \\['rbf'\\]",
+    ),
     "no gamma": ("rbf", _map(parameters={}), "map.parameters has to be with gamma"),
     "gamma 0": ("rbf", _map_parameter(gamma=0), "gamma has to be a number above 0"),
     "gamma of text": ("rbf", _map_parameter(gamma="wide"), "gamma has to be a number above 0"),
@@ -566,7 +605,7 @@ CHANGES = {
     "a boundary of nothing": (
         "classes",
         _fill("class_sides", 0),
-        "class_sides has to be -1 and 1 for",
+        "class_sides has to be .*, got \\(\\) and \\(\\)",
     ),
     "a class on no side": (
         "classes",
@@ -578,6 +617,8 @@ CHANGES = {
         lambda m, a: a["class_sides"].__setitem__(1, a["class_sides"][0]),
         "class_sides has",
     ),
+    "one boundary of two": ("classes", _first_boundary_only, "no boundary for \\[\\("),
+    "a boundary that is curved": ("classes", _curved, "several_split has to be absent from a classifier"),
     "a side of 2": ("pairs", _set("class_sides", (0, 0), 2), "class_sides has to be at most 1"),
 }
 
@@ -596,8 +637,15 @@ def change_files(bases):
             odd = _replace(**{name: {"odd": [0.5]}})
             yield f"{base}: {name} odd", edited(bases[base], odd), name.removesuffix("s")
         for name in meta["parameters"]:
-            odd = _parameter(**{name: ["odd"] if name == "kernel_params" else {"odd": [0.5]}})
-            yield f"{base}: parameter {name} odd", edited(bases[base], odd), name
+            odd = edited(bases[base], _parameter(**{name: {"odd": [0.5]}}))
+            if name != "kernel_params":
+                yield f"{base}: parameter {name} of an object", odd, f"parameters.{name} has to be a value"
+            odd = edited(bases[base], _parameter(**{name: ["odd"]}))
+            yield (
+                f"{base}: parameter {name} of a list",
+                odd,
+                {"init": "'odd'", "kernel": "map"}.get(name, name),
+            )
 
 
 FIGURES = ("split_value", "split_gradient_norm")  # NaN and infinity have a meaning there
@@ -652,6 +700,12 @@ def container_files(bases):
         "a long number",
         packed(text.replace("false", "1" * 5000).encode(), arrays),
         NOT_WHOLE,
+    )
+    yield "no meta", zipped([m for m in members_of(whole) if m[0] != "meta.npy"]), "meta has to be an array"
+    yield (
+        "meta of numbers",
+        with_member(whole, "meta.npy", io_array(np.zeros(3))),
+        "meta has to be an array of",
     )
     yield "JSON in UTF-16", packed(text.encode("utf-16"), arrays), NOT_WHOLE
     yield "compressed", zipped(members_of(whole), zipfile.ZIP_DEFLATED), "stored without compression"

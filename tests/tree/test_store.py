@@ -68,6 +68,24 @@ def test_json_and_back():
         ClusterTree.from_json('{"format": "ravine model", "version": 1}')
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda whole: ["a list"], "a tree has to be an object of JSON"),
+        (lambda whole: {**whole, "shape": [-1, 13]}, "shape has to be the numbers of splits and features"),
+        (lambda whole: {**whole, "shape": None}, "shape has to be the numbers of splits and features"),
+        (lambda whole: whole["arrays"].update(pivot="x" * 13), "pivot has to be a list of numbers"),
+        (lambda whole: whole["arrays"].update(pivot=["x"] * 13), "pivot has to be a number or one of nan"),
+        (lambda whole: whole["arrays"]["left"].__setitem__(0, 1.5), "left has to be a list of whole numbers"),
+        (lambda whole: whole["arrays"].update(further=[]), "without further members, got \\['further'\\]"),
+    ],
+)
+def test_json_that_was_changed_is_refused_in_one_sentence(change, message):
+    whole = json.loads(MinimumDensity(2).fit(WINE).tree_.to_json())
+    with pytest.raises(InvalidModelError, match=message):
+        ClusterTree.from_json(json.dumps(change(whole) or whole))
+
+
 def test_further_facts_of_a_split_come_back(tmp_path):
     model = MinimumDensity(3).fit(WINE)
     tree = replace(
