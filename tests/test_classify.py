@@ -422,7 +422,11 @@ def test_a_kernel_of_strings():
     assert model.predict(["abba", "dccd"]).tolist() == [0, 1]
 
 
-def test_saving_says_that_there_is_no_tree(tmp_path):
+def test_the_command_line_says_that_a_classifier_has_no_clusters(tmp_path, capsys):
+    from ravine.cli import main
+
     X, y = ridge_and_noise()
-    with pytest.raises(InvalidInputError, match=r"MinimumDensityClassifier has none: .* pickle"):
-        ravine.save(MinimumDensityClassifier().fit(X, few_labels(y, 4)), tmp_path / "model")
+    ravine.save(MinimumDensityClassifier().fit(X, few_labels(y, 4)), tmp_path / "model")
+    np.savetxt(tmp_path / "rows.csv", X, delimiter=",")
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")]) == 2
+    assert "holds a MinimumDensityClassifier, and this command needs a clusterer" in capsys.readouterr().err

@@ -196,7 +196,7 @@ def test_a_model_file_with_a_broken_map_is_refused(tmp_path):
         parts = dict(stored)
     parts["map_landmarks"] = parts["map_landmarks"][:-1]
     np.savez(tmp_path / "broken.npz", **parts)
-    with pytest.raises(InvalidModelError, match="do not fit together"):
+    with pytest.raises(InvalidModelError, match="map_landmarks has to be"):
         ravine.load(tmp_path / "broken.npz")
 
 

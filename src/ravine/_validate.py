@@ -94,6 +94,13 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
+def check_bool(name: str, value: Any) -> bool:
+    """Return `value` if it is True or False; a text such as "no" would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f"{name} has to be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_directions(name: str, value: Any, n_features: int) -> FloatArray:
     """Return `value` as an array of directions, one a row, none of them zero."""
     directions = np.atleast_2d(np.asarray(value, dtype=np.float64))

@@ -22,16 +22,22 @@ from ravine._validate import (
     check_int,
     check_real,
 )
+from ravine.data.archive import Stored, require
 from ravine.data.blocks import ArrayBlocks, drive, one_blas_thread
 from ravine.data.feature_map import length
 from ravine.data.frame import Frame, frame_of
-from ravine.partial_labels import UNLABELLED, check_classes, check_labels
+from ravine.partial_labels import UNLABELLED, check_classes, check_labels, classes_from
 from ravine.rows_estimator import RowsEstimator
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labelled import LabelledSplitter, group, labelled_density
 from ravine.split.labels import Known, Labels, support_machine
+from ravine.tree.parts import Parts, splits_from, splits_to_parts
 from ravine.tree.tree import NOT_FINITE
 
+SCHEMES = ("tree", "one-vs-one")
+SIDES = (
+    "-1 and 1 for both classes of every pair in order, or for two groups at a time until each class is alone"
+)
 ALL_THE_SAME = "all rows of X are the same: nothing tells the classes apart"
 
 
@@ -190,10 +196,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         fitting = _Fitting(self, rows, ranks, self._rng())
         with one_blas_thread():
             self.boundaries_ = list(fitting.boundaries())
-        splits = [between.split for between in self.boundaries_]
-        self.coef_ = np.array([split.boundary.weights for split in splits])
-        self.intercept_ = np.array([_plane(split).intercept for split in splits])
-        self.n_iter_ = max(1, sum(split.n_iter for split in splits))
+        self._set_planes()
+        self.n_iter_ = max(1, sum(between.split.n_iter for between in self.boundaries_))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
         self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
         self.transduction_[counted] = self.classes_[ranks[counted]]
@@ -206,6 +210,12 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
                 stacklevel=2,
             )
         return self
+
+    def _set_planes(self) -> None:
+        """Tell the boundaries in the units of the data."""
+        planes = [_plane(between.split) for between in self.boundaries_]
+        self.coef_ = np.array([plane.weights for plane in planes])
+        self.intercept_ = np.array([plane.intercept for plane in planes])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of every row; one pass a boundary."""
@@ -252,6 +262,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _votes(self, distances: FloatArray) -> FloatArray:
         votes = np.zeros((distances.shape[1], len(self.classes_)))
+        farthest = np.finfo(np.float64).max / (4 * len(distances))  # so that three times a sum is finite
+        distances = np.clip(distances, -farthest, farthest)
         sums = np.zeros_like(votes)
         for between, distance in zip(self.boundaries_, distances, strict=True):
             (a,), (b,) = between.left, between.right
@@ -261,22 +273,51 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             sums[:, b] += distance
         return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
+    def _to_parts(self) -> Parts:
+        """Return what a model file holds of the boundaries: not the classes of the training rows."""
+        facts, arrays = splits_to_parts([between.split for between in self.boundaries_])
+        sides = np.zeros((len(self.boundaries_), len(self.classes_)), dtype=np.int64)
+        for row, between in zip(sides, self.boundaries_, strict=True):
+            row[list(between.left)], row[list(between.right)] = -1, 1
+        return facts, {**arrays, "classes": self.classes_, "class_sides": sides}
+
+    def _from_parts(self, stored: Stored, n_columns: int) -> None:
+        """Take the boundaries out of a model file, as if fitted to rows or a map of so many columns."""
+        self.classes_ = classes_from(stored)
+        splits = splits_from(stored, n_columns)
+        planes = all(isinstance(split.boundary, Hyperplane) for split in splits)
+        require(planes, "several_split", "absent from a classifier", "boundaries that are not hyperplanes")
+        sides = stored.integers("class_sides", len(splits), len(self.classes_), low=-1, high=1)
+        self.boundaries_ = [
+            Between(tuple(np.flatnonzero(row < 0).tolist()), tuple(np.flatnonzero(row > 0).tolist()), split)
+            for row, split in zip(sides, splits, strict=True)
+        ]
+        _check_scheme(self.boundaries_, len(self.classes_))
+        self._set_planes()
+
+    def _check_parameters(self, n_columns: int) -> None:
+        """Check every parameter as `fit` does, without rows."""
+        super()._check_parameters(n_columns)
+        check_choice("multi_class", self.multi_class, SCHEMES)
+        self._search_parameters()
+
     def _splitter(self, labels: Labels, right: tuple[int, ...] | None) -> LabelledSplitter:
         """Check the parameters and return the search for one boundary, with these classes on the right."""
+        return labelled_density(labels, right, standardize=self._standardize, **self._search_parameters())
+
+    def _search_parameters(self) -> dict[str, Any]:
+        """Check the parameters of the search for one boundary and return them."""
         gammas = [check_real("gammas", gamma, 0) for gamma in np.atleast_1d(self.gammas).tolist()]
         if not gammas:
             raise InvalidInputError("gammas is empty; give at least one weight for the labels")
-        return labelled_density(
-            labels,
-            right,
-            gammas=gammas,
-            bandwidth_factor=check_real("bandwidth_factor", self.bandwidth_factor, 0),
-            alpha_max=check_real("alpha_max", self.alpha_max, 0),
-            n_init=check_int("n_init", self.n_init, 1),
-            standardize=self._standardize,
-            tol=check_real("tol", self.tol, 0, open_low=False),
-            max_iter=check_int("max_iter", self.max_iter, 0),
-        )
+        return {
+            "gammas": gammas,
+            "bandwidth_factor": check_real("bandwidth_factor", self.bandwidth_factor, 0),
+            "alpha_max": check_real("alpha_max", self.alpha_max, 0),
+            "n_init": check_int("n_init", self.n_init, 1),
+            "tol": check_real("tol", self.tol, 0, open_low=False),
+            "max_iter": check_int("max_iter", self.max_iter, 0),
+        }
 
 
 class _Fitting:
@@ -297,7 +338,7 @@ class _Fitting:
     def boundaries(self) -> Iterator[Between]:
         """Yield the boundaries of the scheme that was asked for."""
         classes = range(len(self.model.classes_))
-        scheme = check_choice("multi_class", self.model.multi_class, ("tree", "one-vs-one"))
+        scheme = check_choice("multi_class", self.model.multi_class, SCHEMES)
         if len(classes) == 2:
             yield self._between((0,), (1,), None)
             return
@@ -376,3 +417,16 @@ class _Fitting:
 def _plane(split: Split) -> Hyperplane:
     assert isinstance(split.boundary, Hyperplane)
     return split.boundary
+
+
+def _check_scheme(boundaries: Sequence[Between], n_classes: int) -> None:
+    """Check that stored boundaries are between all pairs of classes, or make a tree of all classes."""
+    sides = [(between.left, between.right) for between in boundaries]
+    if sides == [((a,), (b,)) for a, b in itertools.combinations(range(n_classes), 2)]:
+        return
+    together = {tuple(range(n_classes))}  # sets of classes that a boundary has yet to part
+    for left, right in sides:
+        parted = tuple(sorted(left + right))
+        require(left and right and parted in together, "class_sides", SIDES, f"{left} and {right}")
+        together = together - {parted} | {side for side in (left, right) if len(side) > 1}
+    require(not together, "class_sides", SIDES, f"no boundary for {sorted(together)}")

@@ -281,6 +281,17 @@ def _tell(model: Any, scores: dict[str, float], written: dict[str, str], stream:
 # --- with a model ---
 
 
+def _load_clusterer(path: str) -> Any:
+    """Read a model that has clusters; a classifier has none to write or to show."""
+    model = ravine.load(path)
+    if not hasattr(model, "tree_"):
+        raise UsageError(
+            f"{path} holds a {type(model).__name__}, and this command needs a clusterer: "
+            "read it in Python with ravine.load"
+        )
+    return model
+
+
 def _read_with(model: Any, arguments: Namespace, source: Source, path: Path) -> Table:
     fill = getattr(model, "fill_", None)
     if arguments.impute and fill is None:
@@ -288,7 +299,7 @@ def _read_with(model: Any, arguments: Namespace, source: Source, path: Path) -> 
             "--impute: the model was fitted without it, so it knows no medians; fit it again with it"
         )
     names = getattr(model, "feature_names_in_", None)
-    names = model.tree_.feature_names if names is None else tuple(map(str, names))
+    names = None if names is None else tuple(map(str, names))
     fill = fill if arguments.impute else None
     return read_for_model(source, path, names, model.n_features_in_, _choice(arguments), fill)
 
@@ -297,7 +308,7 @@ def run_predict(arguments: Namespace) -> None:
     """Give the rows of a file the clusters of a model."""
     _check_outputs(arguments, "out")
     check_labels_name(arguments.out)
-    model = ravine.load(arguments.model)
+    model = _load_clusterer(arguments.model)
     voice = Voice(arguments.quiet, sys.stderr)
     with _source(arguments) as (source, path):
         table = _read_with(model, arguments, source, path)
@@ -318,7 +329,7 @@ def run_report(arguments: Namespace) -> None:
     from ravine.tree.store import write_atomically
 
     _check_outputs(arguments, "out")
-    model = ravine.load(arguments.model)
+    model = _load_clusterer(arguments.model)
     voice = Voice(arguments.quiet, sys.stderr)
     with _source(arguments) as (source, path):
         table = _read_with(model, arguments, source, path)

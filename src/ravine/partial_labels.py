@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from ravine._validate import InvalidInputError
+from ravine.data.archive import Stored, require
 from ravine.data.blocks import ArrayBlocks
 from ravine.split.labels import Known
 
@@ -55,6 +56,16 @@ def check_classes(
             f"y has {there}: a boundary needs rows of two classes at least; label some, or find clusters "
             "without labels with MinimumDensity"
         )
+    return classes
+
+
+def classes_from(stored: Stored) -> npt.NDArray[Any]:
+    """Take the classes of a classifier out of a file: two at least, in order, as `check_classes` has them."""
+    classes = stored.array("classes")
+    require(classes.ndim == 1 and len(classes) > 1, "classes", "two or more", f"shape {classes.shape}")
+    names = classes.tolist()
+    whole = classes.dtype.kind != "f" or bool(np.isfinite(classes).all())
+    require(whole and sorted(set(names)) == names, "classes", "finite, different and sorted", names)
     return classes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ravine._validate import FloatArray, InvalidInputError, check_weights, make_rng
+from ravine._validate import FloatArray, InvalidInputError, check_bool, check_weights, make_rng
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.data.on_disk import FileMatrix
@@ -45,6 +46,21 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _rng(self) -> np.random.Generator:
         """Return the source of samples and further starts: a fixed one by default."""
         return make_rng(0 if self.random_state is None else self.random_state)
+
+    def _check_parameters(self, n_columns: int) -> None:
+        """Check every parameter as `fit` does, without rows, for so many columns of these or of their map.
+
+        A model file is not trusted. Each estimator adds its own parameters.
+        """
+        check_bool("standardize", self.standardize)
+        if self.kernel is not None:
+            check_kernel(self.kernel, self.kernel_params)
+        elif self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
+            raise InvalidInputError(f"kernel_params has to be a dict, got {self.kernel_params!r}")
+        self._rng()
+        jobs: Any = self.n_jobs
+        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0):
+            raise InvalidInputError(f"n_jobs has to be a whole number other than 0 or None, got {jobs!r}")
 
     def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray | None]:
         """Check rows and weights without reading all rows: NaN and infinity are found in the first pass."""

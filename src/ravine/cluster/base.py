@@ -23,13 +23,14 @@ from ravine._validate import (
     check_int,
     check_real,
 )
-from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread
-from ravine.data.feature_map import FeatureMap
+from ravine.data.archive import Stored, require
+from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.partial_labels import steering_labels
 from ravine.rows_estimator import RowsEstimator
 from ravine.split.hyperplane import Splitter
 from ravine.split.labels import Known
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
+from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
 
@@ -96,7 +97,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         splitter = self._splitter(rows.shape[1])
         known = self._steering(y, rows, splitter)
         auto = self.n_clusters == "auto"
-        limits = self._limits(rows)
+        limits = self._limits(rows.shape[0], rows.total)
         if rows.total < 2 * limits.least and rows.shape[0] >= 2 * limits.least:
             warnings.warn(
                 f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
@@ -187,15 +188,26 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         rows = self._rows(X, sample_weight)
         return depth_of_splits(self.tree_, rows)
 
-    def _restore(
-        self, tree: ClusterTree, n_features: int, n_iter: int, n_passes: float, feature_map: FeatureMap | None
-    ) -> Self:
-        """Take a stored tree as if fitted; the labels of the training rows are not stored."""
-        self.tree_, self.n_iter_, self.n_passes_ = tree, n_iter, n_passes
-        self.n_features_in_, self.feature_map_ = n_features, feature_map
-        if tree.feature_names is not None and feature_map is None:
-            self.feature_names_in_ = np.array(tree.feature_names, dtype=object)
-        return self
+    def _to_parts(self) -> Parts:
+        """Return what a model file holds of the clusters: the tree, not the labels of the training rows."""
+        return tree_to_parts(self.tree_)
+
+    def _from_parts(self, stored: Stored, n_columns: int) -> None:
+        """Take the tree out of a model file, as if fitted to rows or a map of so many columns."""
+        self.tree_ = tree_from(stored, n_columns)
+        mapped = self.feature_map_ is not None
+        require(self.tree_.mapped == mapped, "mapped", "true with a kernel, and false without", not mapped)
+
+    def _check_parameters(self, n_columns: int) -> None:
+        """Check every parameter as `fit` does, without rows."""
+        super()._check_parameters(n_columns)
+        self._splitter(n_columns)
+        self._limits(EVERYTHING, EVERYTHING)
+        check_choice("split_order", self.split_order, tuple(PRIORITIES))
+        check_real("level", self.level, 0, 0.5)
+        check_int("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
 
     def _steering(self, y: Any, rows: ArrayBlocks, splitter: Splitter) -> Known | None:
         """Return the labels in y that steer the splits, or None; say so where the method takes none."""
@@ -221,14 +233,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.callback is not None:
             self.callback(progress)
 
-    def _limits(self, rows: RowBlocks) -> Limits:
-        """Check and gather what bounds the growth."""
-        wanted, least = EVERYTHING, STRAYS * math.sqrt(rows.total)
+    def _limits(self, n_rows: int, total: float) -> Limits:
+        """Check and gather what bounds the growth over rows of this total weight."""
+        wanted, least = EVERYTHING, STRAYS * math.sqrt(total)
         if self.n_clusters != "auto":
             wanted, least = check_int("n_clusters", self.n_clusters, 1, or_else='"auto"'), 1.0
-            if wanted > rows.shape[0]:
+            if wanted > n_rows:
                 raise InvalidInputError(
-                    f"n_clusters={wanted} is more than n_samples={rows.shape[0]}: "
+                    f"n_clusters={wanted} is more than n_samples={n_rows}: "
                     "ask for fewer clusters or bring more rows"
                 )
         if self.max_leaves is not None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ravine._validate import InvalidInputError, check_choice, check_directions, check_int, check_real
+from ravine._validate import (
+    InvalidInputError,
+    check_bool,
+    check_choice,
+    check_directions,
+    check_int,
+    check_real,
+)
 from ravine.cluster.base import TreeClusterer
 from ravine.index.graph import SIMILARITIES
 from ravine.split.connectivity import BETAS, ConnectivityFamily, LargeMarginSplitter, SeveralSplitter
@@ -175,6 +182,11 @@ class SpectralConnectivity(TreeClusterer):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+
+    def _check_parameters(self, n_columns: int) -> None:
+        """Check every parameter as `fit` does, without rows."""
+        check_bool("large_margin", self.large_margin)
+        super()._check_parameters(n_columns)
 
     def _splitter(self, n_features: int) -> Splitter:
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
+from ravine.data.archive import Stored, require, shown
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import measure
 from ravine.data.neighbours import nth_nearest, weighted_median
@@ -29,6 +30,7 @@ NEIGHBOURS = 10  # the neighbour whose distance gives the width
 
 KernelFunction = Callable[..., Any]
 COMMON = ("n_components", "landmarks")
+NOT_NEGATIVE = ("chi2", "additive_chi2")  # kernels of rows without negative values
 
 
 class FeatureMap(Protocol):
@@ -183,37 +185,58 @@ class KernelMap:
         return {"kind": self.kernel.kind, "parameters": dict(self.kernel.parameters)}, arrays
 
 
-def map_from_parts(facts: Mapping[str, Any], arrays: Mapping[str, Any], n_features: int) -> FeatureMap:
-    """Return a stored map, after checking that its parts fit together."""
+def map_from(stored: Stored, n_features: int, kernel: Any) -> FeatureMap | None:
+    """Take the map of a kernel out of a file, or None where there is no kernel."""
+    if kernel is None:
+        require(stored.fact("map") is None, "map", "null for a model without a kernel", "an object")
+        return None
+    facts = stored.inner("map")
+    kind = facts.text("kind", kernel_names())
+    require(kind == kernel, "map.kind", f"the kernel of the parameters, {shown(kernel)}", kind)
+    found = (_diffusion_from if kind == "diffusion" else _kernel_from)(stored, facts, kind, n_features)
+    facts.finish()
+    return found
+
+
+def _coefficients_from(stored: Stored) -> FloatArray:
+    found = stored.floats("map_coefficients", None, None)
+    require(found.size, "map_coefficients", "of a landmark and a component at least", f"shape {found.shape}")
+    return found
+
+
+def _scaling_from(stored: Stored, n_features: int) -> Scaling:
+    mean = stored.floats("map_mean", n_features)
+    return Scaling(mean, stored.floats("map_inverse_scale", n_features, low=0))
+
+
+def _kernel_from(stored: Stored, facts: Stored, kind: str, n_features: int) -> FeatureMap:
+    coefficients = _coefficients_from(stored)
+    n, n_components = coefficients.shape
+    given, known = facts.inner("parameters").facts, kernel_parameters(kind)
+    require(set(given) <= set(known), "map.parameters", f"those of kernel={kind!r}", sorted(given))
+    require("gamma" in given or "gamma" not in known, "map.parameters", "with gamma", sorted(given))
+    parameters = {name: check_kernel_parameter(name, value) for name, value in given.items()}
+    if kind == "precomputed":
+        scaling: Scaling | None = None
+        landmarks: Any = stored.integers("map_landmarks", n, low=0, high=n_features - 1)
+    else:
+        scaling = _scaling_from(stored, n_features)
+        low = 0.0 if kind in NOT_NEGATIVE else -np.inf
+        landmarks = stored.floats("map_landmarks", n, n_features, low=low)
+    shift = stored.floats("map_shift", n_components)
+    return KernelMap(Kernel(kind, parameters, scaling), landmarks, coefficients, shift)
+
+
+def _diffusion_from(stored: Stored, facts: Stored, kind: str, n_features: int) -> FeatureMap:
     from ravine.data.diffusion import DiffusionMap
 
-    def numbers(name: str) -> FloatArray:
-        array = np.ascontiguousarray(arrays[f"map_{name}"], dtype=np.float64)
-        if not np.isfinite(array).all():
-            raise InvalidInputError("the map of the kernel has numbers that are not finite")
-        return array
-
-    scaling = None
-    if "map_mean" in arrays:
-        scaling = Scaling(numbers("mean"), numbers("inverse_scale"))
-    kind = str(facts["kind"])
-    coefficients = numbers("coefficients")
-    landmarks: Any = numbers("landmarks")
-    fits = coefficients.ndim == 2 and len(landmarks) == len(coefficients)
-    if kind == "precomputed":
-        landmarks = landmarks.astype(np.int64)
-        fits = fits and landmarks.min() >= 0 and landmarks.max() < n_features
-    else:
-        fits = fits and scaling is not None and landmarks.ndim == 2
-        fits = fits and landmarks.shape[1] == n_features
-    if not fits:
-        raise InvalidInputError("the parts of the kernel's map do not fit together")
-    if kind == "diffusion":
-        assert scaling is not None
-        return DiffusionMap(scaling, landmarks, numbers("masses"), coefficients, int(facts["n_neighbors"]))
-    return KernelMap(
-        Kernel(kind, dict(facts["parameters"]), scaling), landmarks, coefficients, numbers("shift")
-    )
+    coefficients = _coefficients_from(stored)
+    n = len(coefficients)
+    masses = stored.floats("map_masses", n, low=0, high=np.finfo(np.float64).max / n)
+    require((masses > 0).all(), "map_masses", "above 0", "0")
+    landmarks = stored.floats("map_landmarks", n, n_features)
+    scaling = _scaling_from(stored, n_features)
+    return DiffusionMap(scaling, landmarks, masses, coefficients, facts.integer("n_neighbors", low=2))
 
 
 def length(rows: Any) -> int:
@@ -277,10 +300,17 @@ def kernel_names() -> list[str]:
     return sorted([*PAIRWISE_KERNEL_FUNCTIONS, "diffusion", "precomputed"])
 
 
-def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the parameters of a kernel, after checking that it takes them."""
+def kernel_parameters(kernel: str) -> tuple[str, ...]:
+    """Return the names of the parameters that a named kernel takes, without those of its map."""
     from sklearn.metrics.pairwise import KERNEL_PARAMS
 
+    if kernel == "diffusion":
+        return "n_neighbors", "diffusion_time"
+    return tuple(sorted(KERNEL_PARAMS.get(kernel, ())))
+
+
+def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of a kernel, after checking that it takes them."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInputError(f"kernel_params has to be a dict, got {given!r}")
     given = dict(given or {})
@@ -291,16 +321,33 @@ def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]
             f"kernel has to be None, a function or one of {', '.join(map(repr, kernel_names()))}, "
             f"got {kernel!r}"
         )
-    if kernel == "diffusion":
-        known: tuple[str, ...] = ("n_neighbors", "diffusion_time", *COMMON)
-    else:
-        known = (*sorted(KERNEL_PARAMS.get(kernel, ())), *COMMON)
+    known = (*kernel_parameters(kernel), *COMMON)
     unknown = [name for name in given if name not in known]
     if unknown:
         raise InvalidInputError(
             f"kernel_params for kernel={kernel!r} may hold {', '.join(map(repr, known))}, got {unknown[0]!r}"
         )
+    for name, value in given.items():
+        if not (name in ("gamma", "landmarks") and isinstance(value, str) and value == "auto"):
+            check_kernel_parameter(name, value)
     return given
+
+
+def check_kernel_parameter(name: str, value: Any) -> Any:
+    """Return a parameter of a named kernel or of its map; "auto" is not one here."""
+    if name == "gamma":
+        return check_real(name, value, 0, or_else='"auto"')
+    if name == "degree":
+        return check_real(name, value, 1, open_low=False)
+    if name == "coef0":
+        return check_real(name, value, -np.inf)
+    if name == "n_neighbors":
+        return check_int(name, value, 2)
+    if name == "diffusion_time":
+        return check_real(name, value, 0, open_low=False)
+    if name == "n_components":
+        return check_components(value)
+    return None if value is None else check_int(name, value, 2, or_else='"auto" or None (all rows)')
 
 
 def check_components(value: Any) -> int | float | None:

@@ -23,7 +23,7 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
     """Return the tree with only these splits; a node whose split goes remembers it as refused.
 
     Leaves that stay keep their label as far as it goes: labels are numbered afresh from left to right, and
-    leaves that shared one still do.
+    leaves that shared one still do. Splits keep their order, without gaps.
     """
     alive = np.zeros(tree.n_nodes, dtype=bool)
     alive[0] = True
@@ -34,6 +34,8 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
     new = np.full(tree.n_nodes + 1, -1, dtype=np.int64)
     new[nodes] = np.arange(len(nodes))
     label = np.where(tree.label >= 0, tree.label, tree.n_nodes + np.arange(tree.n_nodes))
+    order = np.full(tree.n_nodes, -1, dtype=np.int64)
+    order[tree.inner[inner[tree.inner]]] = np.arange(inner.sum())
     cut = replace(
         tree,
         parent=new[tree.parent[nodes]],
@@ -41,7 +43,7 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
         right=np.where(inner[nodes], new[tree.right[nodes]], -1),
         weight=tree.weight[nodes],
         splits=tuple(tree.splits[i] if inner[i] else None for i in nodes),
-        order=np.where(inner[nodes], tree.order[nodes], -1),
+        order=order[nodes],
         refused=tuple(tree.refused[i] if inner[i] else tree.splits[i] or tree.refused[i] for i in nodes),
         label=np.where(inner[nodes], -1, label[nodes]),
     )

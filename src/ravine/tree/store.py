@@ -1,294 +1,154 @@
 """Keeping trees and models: JSON, and a file of JSON and arrays that never runs code.
 
-A model file is a zip archive as numpy writes it (npz): `meta` holds UTF-8 JSON with the format's version, the
-class, its parameters and what is not an array; the other members are arrays without pickled objects.
-docs/format.md describes it.
+docs/format.md describes both. What is read is checked once, here: a model that loads is whole.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from ravine._validate import FloatArray, InvalidInputError, InvalidModelError, RavineError
-from ravine.data.feature_map import map_from_parts
-from ravine.split.hyperplane import Boundary, Evidence, Hyperplane, NearestCentre, Split
+from ravine._validate import InvalidInputError, InvalidModelError, RavineError
+from ravine.data.archive import Stored, read_archive, require, shown, write_archive
+from ravine.data.feature_map import map_from
+from ravine.tree.parts import jsonable, number, tree_from, tree_to_parts
 
 if TYPE_CHECKING:
     from ravine.tree.tree import ClusterTree
 
 FORMAT = "ravine model"
-VERSION = 1
-NODE_ARRAYS = ("parent", "left", "right", "weight", "order", "label")
-SPLIT_NUMBERS = ("value", "quality", "gradient_norm", "cut")
-EVIDENCE_NUMBERS = ("p_value", "log_depth", "null_mean", "null_deviation", "n_draws")
-
-
-def to_parts(tree: ClusterTree) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a tree as JSON-able facts and as arrays; splits made and refused are stacked."""
-    arrays: dict[str, Any] = {name: getattr(tree, name) for name in NODE_ARRAYS}
-    known = [(node, split, 1) for node, split in enumerate(tree.splits) if split is not None]
-    known += [(node, split, 0) for node, split in enumerate(tree.refused) if split is not None]
-    splits = [split for _, split, _ in known]
-    d = len(splits[0].direction) if splits else 0
-    arrays["split_node"] = np.array([node for node, _, _ in known], dtype=np.int64)
-    arrays["split_made"] = np.array([made for _, _, made in known], dtype=np.int64)
-    arrays["split_weights"] = np.array([s.boundary.weights for s in splits]).reshape(len(splits), d)
-    arrays["split_direction"] = np.array([s.direction for s in splits]).reshape(len(splits), d)
-    arrays.update(_centres_to_arrays([s.boundary for s in splits], d))
-    arrays["split_iterations"] = np.array([s.n_iter for s in splits], dtype=np.int64)
-    arrays["pivot"] = splits[0].boundary.pivot if splits else np.zeros(0)
-    for name in SPLIT_NUMBERS:
-        arrays[f"split_{name}"] = np.array(
-            [s.boundary.cut if name == "cut" else getattr(s, name) for s in splits]
-        )
-    for name in EVIDENCE_NUMBERS:
-        arrays[f"evidence_{name}"] = np.array(
-            [np.nan if s.evidence is None else getattr(s.evidence, name) for s in splits], dtype=np.float64
-        )
-    facts = {
-        "methods": [s.method for s in splits],
-        "statuses": [s.status for s in splits],
-        "facts": [dict(zip(s.facts, _jsonable(list(s.facts.values())), strict=True)) for s in splits],
-        "feature_names": None if tree.feature_names is None else list(tree.feature_names),
-        "mapped": tree.mapped,
-    }
-    return facts, arrays
-
-
-def _centres_to_arrays(boundaries: Sequence[Boundary], d: int) -> dict[str, Any]:
-    """Return the boundaries that are not hyperplanes: directions, centres and sides, with their split.
-
-    The centres' coordinates follow each other, because boundaries may differ in their number of directions.
-    """
-    several = [(i, b) for i, b in enumerate(boundaries) if isinstance(b, NearestCentre)]
-    if not several:
-        return {}
-    return {
-        "several_split": np.repeat([i for i, _ in several], [len(b.directions) for _, b in several]),
-        "several_directions": np.concatenate([b.directions for _, b in several]).reshape(-1, d),
-        "centre_split": np.repeat([i for i, _ in several], [len(b.centres) for _, b in several]),
-        "centre_right": np.concatenate([b.right for _, b in several]).astype(np.int64),
-        "centre_points": np.concatenate([b.centres.ravel() for _, b in several]),
-    }
-
-
-def _centres_from_arrays(arrays: Mapping[str, Any], pivot: FloatArray) -> dict[int, NearestCentre]:
-    """Return the boundaries that are not hyperplanes, by their split."""
-    if "several_split" not in arrays:
-        return {}
-    directions = np.ascontiguousarray(arrays["several_directions"], dtype=np.float64)
-    points = np.ascontiguousarray(arrays["centre_points"], dtype=np.float64)
-    of_direction = np.asarray(arrays["several_split"], dtype=np.int64)
-    of_centre = np.asarray(arrays["centre_split"], dtype=np.int64)
-    right = np.asarray(arrays["centre_right"]) != 0
-    _check(directions.shape == (len(of_direction), len(pivot)), "directions of as many features")
-    _check(right.shape == of_centre.shape and right.ndim == 1, "a side for every centre")
-    _check(bool(np.isfinite(directions).all() and np.isfinite(points).all()), "finite centres")
-    found, at = {}, 0
-    for i in dict.fromkeys(of_direction.tolist()):
-        mine, size = directions[of_direction == i], int((of_direction == i).sum())
-        sides = right[of_centre == i]
-        stop = at + size * len(sides)
-        _check(stop <= len(points) and sides.any() and not sides.all(), "centres on both sides")
-        found[i] = NearestCentre(mine, pivot, points[at:stop].reshape(-1, size), sides)
-        at = stop
-    _check(at == len(points), "a place for every centre")
-    return found
-
-
-def from_parts(facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> ClusterTree:
-    """Return the tree, after checking that the parts fit together."""
-    from ravine.tree.tree import ClusterTree
-
-    whole: dict[str, Any] = {
-        name: np.ascontiguousarray(arrays[name], dtype=np.float64 if name == "weight" else np.int64)
-        for name in NODE_ARRAYS
-    }
-    n = len(whole["parent"])
-    _check(n > 0 and all(array.shape == (n,) for array in whole.values()), "node arrays of one length")
-    _check_links(whole["parent"], whole["left"], whole["right"])
-    made: list[Split | None] = [None] * n
-    refused: list[Split | None] = [None] * n
-    for i, split in enumerate(_splits(facts, arrays)):
-        node = int(arrays["split_node"][i])
-        _check(0 <= node < n, "splits of nodes that are there")
-        (made if arrays["split_made"][i] else refused)[node] = split
-    leaf = whole["left"] < 0
-    _check(
-        all((split is None) == bool(leaf[i]) for i, split in enumerate(made)), "a split for every inner node"
-    )
-    labels = whole["label"]
-    _check(bool((labels[leaf] >= 0).all() and (labels[leaf] < n).all()), "a label for every leaf")
-    _check(bool((whole["order"][~leaf] >= 0).all()), "an order for every split")
-    names = facts["feature_names"]
-    d = len(np.asarray(arrays["pivot"]))
-    _check(
-        names is None or (isinstance(names, list) and (d == 0 or len(names) == d)), "a name for every feature"
-    )
-    return ClusterTree(
-        splits=tuple(made),
-        refused=tuple(refused),
-        feature_names=None if names is None else tuple(map(str, names)),
-        mapped=bool(facts.get("mapped", False)),
-        **whole,
-    )
-
-
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise InvalidModelError(f"not a whole ravine model: {what} expected")
-
-
-def _check_links(parent: Any, left: Any, right: Any) -> None:
-    """Check that every node but the root is the child of an earlier node, once."""
-    n = len(parent)
-    inner = np.flatnonzero(left >= 0)
-    _check(bool(((left >= 0) == (right >= 0)).all()), "two children or none")
-    children = np.concatenate([left[inner], right[inner]])
-    _check(sorted(children.tolist()) == list(range(1, n)), "every node as a child once")
-    _check(
-        bool((parent[children] == np.concatenate([inner, inner])).all()), "children that know their parent"
-    )
-    _check(bool(parent[0] == -1 and (parent[1:] < np.arange(1, n)).all()), "parents before children")
-
-
-def _splits(facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[Split]:
-    weights = np.ascontiguousarray(arrays["split_weights"], dtype=np.float64)
-    direction = np.ascontiguousarray(arrays["split_direction"], dtype=np.float64)
-    pivot = np.ascontiguousarray(arrays["pivot"], dtype=np.float64)
-    m = len(weights)
-    _check(weights.ndim == 2 and weights.shape == direction.shape, "weights of one shape")
-    _check(m == 0 or pivot.shape == (weights.shape[1],), "a pivot of as many features")
-    _check(bool(np.isfinite(weights).all() and np.isfinite(pivot).all()), "finite weights")
-    numbers: dict[str, FloatArray] = {}
-    for name in [f"split_{x}" for x in SPLIT_NUMBERS] + [f"evidence_{x}" for x in EVIDENCE_NUMBERS]:
-        numbers[name] = np.asarray(arrays[name], dtype=np.float64)
-    counted = [*numbers.values(), *(np.asarray(arrays[f"split_{x}"]) for x in ("node", "made", "iterations"))]
-    _check(all(array.shape == (m,) for array in counted), "figures of every split")
-    methods, statuses = facts["methods"], facts["statuses"]
-    further = facts.get("facts") or [{}] * m  # files of the first versions have none
-    _check(len(methods) == len(statuses) == len(further) == m, "a method, a status and facts of every split")
-    _check(bool(np.isfinite(numbers["split_cut"]).all()), "finite cuts")
-    evidence = [numbers[f"evidence_{name}"] for name in EVIDENCE_NUMBERS]
-    several = _centres_from_arrays(arrays, pivot)
-    return [
-        Split(
-            boundary=several.get(i) or Hyperplane(weights[i], pivot, float(numbers["split_cut"][i])),
-            direction=direction[i],
-            method=str(methods[i]),
-            value=float(numbers["split_value"][i]),
-            quality=float(numbers["split_quality"][i]),
-            gradient_norm=float(numbers["split_gradient_norm"][i]),
-            status=str(statuses[i]),
-            n_iter=int(arrays["split_iterations"][i]),
-            evidence=None if np.isnan(evidence[0][i]) else _evidence([float(x[i]) for x in evidence]),
-            facts={str(name): float(x) for name, x in further[i].items()},
-        )
-        for i in range(m)
-    ]
-
-
-def _evidence(numbers: list[float]) -> Evidence:
-    p_value, log_depth, null_mean, null_deviation, n_draws = numbers
-    return Evidence(p_value, log_depth, null_mean, null_deviation, int(n_draws))
+VERSION = 2
+ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
+REASON = 300  # letters of a reason at most; an error may repeat what is in the file
+NOT_A_MODEL = "is not a whole ravine model"
+# the arrays of a tree that hold whole numbers; all others hold float64
+INTEGERS = (
+    *("parent", "left", "right", "order", "label", "split_node", "split_made", "split_iterations"),
+    *("split_method", "split_status", "several_split", "centre_split", "centre_right"),
+)
 
 
 def to_json(tree: ClusterTree) -> str:
     """Return the whole tree as JSON; numbers that are not finite become strings."""
-    facts, arrays = to_parts(tree)
-    lists = {name: _jsonable(array) for name, array in arrays.items()}
+    facts, arrays = tree_to_parts(tree)
+    lists = {name: jsonable(array) for name, array in arrays.items()}
     shape = list(np.shape(arrays["split_weights"]))
     return json.dumps({"format": FORMAT, "version": VERSION, **facts, "shape": shape, "arrays": lists})
 
 
-def _jsonable(array: Any) -> list[Any]:
-    return [x if isinstance(x, int) or np.isfinite(x) else str(x) for x in np.asarray(array).ravel().tolist()]
-
-
 def from_json(text: str) -> ClusterTree:
     """Read a tree from JSON."""
-    try:
+    what, advice = "the text is not a whole ravine tree", "write it again with to_json"
+    with _refusing(what, advice):
         facts = json.loads(text)
-        _check_format(facts)
-        arrays = {name: np.array([float(x) for x in values]) for name, values in facts["arrays"].items()}
-        for name in ("split_weights", "split_direction"):
-            arrays[name] = arrays[name].reshape(facts["shape"])
-        if "several_directions" in arrays:
-            arrays["several_directions"] = arrays["several_directions"].reshape(-1, facts["shape"][1])
-        return from_parts(facts, arrays)
-    except RavineError:
-        raise
+        require(isinstance(facts, dict), "a tree", "an object of JSON", shown(facts))
+        stored = Stored(facts, {})
+        version = _version(stored)
+    _check_version("the text", version)
+    with _refusing(what, advice):
+        stored.arrays = _arrays_from(stored)
+        tree = tree_from(stored)
+        stored.finish()
+    return tree
+
+
+def _arrays_from(stored: Stored) -> dict[str, Any]:
+    """Take the arrays out of JSON, where they are flat lists."""
+    shape = stored.fact("shape")
+    whole = isinstance(shape, list) and len(shape) == 2 and all(type(x) is int and x >= 0 for x in shape)
+    require(whole, "shape", "the numbers of splits and features", shown(shape))
+    lists = stored.inner("arrays").facts
+    arrays = {name: _array(name, values) for name, values in lists.items()}
+    two_dimensional = {"split_weights": shape, "split_direction": shape, "several_directions": (-1, shape[1])}
+    return {name: array.reshape(two_dimensional.get(name, -1)) for name, array in arrays.items()}
+
+
+def _array(name: str, values: Any) -> Any:
+    require(isinstance(values, list), name, "a list of numbers", shown(values))
+    if name not in INTEGERS:
+        return np.array([number(name, x) for x in values], dtype=np.float64)
+    require(all(type(x) is int for x in values), name, "a list of whole numbers", shown(values))
+    return np.array(values, dtype=np.int64)
+
+
+@contextmanager
+def _refusing(what: str, advice: str = "save the model again") -> Iterator[None]:
+    """Make one sentence of whatever goes wrong with a file or a text."""
+    try:
+        yield
     except Exception as error:
-        raise InvalidModelError(f"not a ravine tree in JSON: {error}") from error
+        reason = textwrap.shorten(str(error) or type(error).__name__, REASON)
+        raise InvalidModelError(f"{what}: {reason}; {advice}") from error
 
 
-def _check_format(facts: Any) -> None:
-    _check(isinstance(facts, dict) and facts.get("format") == FORMAT, "a file written by ravine.save")
-    version = facts.get("version")
-    _check(isinstance(version, int) and version >= 1, "a version")
-    if version > VERSION:
+def _version(stored: Stored) -> int:
+    stored.text("format", [FORMAT])
+    return stored.integer("version", low=1)
+
+
+def _check_version(what: str, version: int) -> None:
+    if version != VERSION:
+        advice = "upgrade ravine" if version > VERSION else "fit and save the model again"
         raise InvalidModelError(
-            f"this model is of format {version}, and this ravine reads up to {VERSION}: upgrade ravine"
+            f"{what} has version {version} of the format, and this ravine reads version {VERSION}: {advice}"
         )
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted clusterer to a file, without the training rows, at once or not at all.
+    """Write a fitted estimator to a file, without the training rows, at once or not at all.
 
     Only the landmarks of a kernel's map are training rows that are kept (all rows, where there are few).
 
-    The file holds JSON and arrays, no code; `ravine.load` reads it in this version and later ones.
+    The file holds JSON and arrays, no code. A model that `ravine.load` would refuse is not written.
     """
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    if not hasattr(model, "tree_"):
-        raise InvalidInputError(
-            f"ravine.save keeps models that have a tree, and {type(model).__name__} has none: "
-            "keep it with pickle or joblib"
-        )
-    facts, arrays = to_parts(model.tree_)
-    map_facts = None
-    if model.feature_map_ is not None:
-        map_facts, map_arrays = model.feature_map_.parts()
-        arrays |= map_arrays
-        columns = getattr(model, "feature_names_in_", None)
-        map_facts["columns"] = None if columns is None else list(map(str, columns))
+    if not hasattr(model, "_to_parts"):
+        raise InvalidInputError(f"ravine.save takes estimators of ravine, got {type(model).__name__}")
+    facts, arrays = model._to_parts()
+    map_facts, map_arrays = (None, {}) if model.feature_map_ is None else model.feature_map_.parts()
+    columns, fill = getattr(model, "feature_names_in_", None), getattr(model, "fill_", None)
     meta = {
         "format": FORMAT,
         "version": VERSION,
         "class": type(model).__name__,
-        "parameters": {name: _parameter(value) for name, value in model.get_params(deep=False).items()},
+        "parameters": _parameter(model.get_params(deep=False)),
         "n_features": int(model.n_features_in_),
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
-        "fill": _parameter(getattr(model, "fill_", None)),
-        "map": map_facts,
+        "columns": None if columns is None else list(map(str, columns)),
+        "map": _parameter(map_facts),
         **facts,
     }
-    buffer = io.BytesIO()
-    np.savez(buffer, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
-    write_atomically(Path(path), buffer.getvalue())
+    filled = {} if fill is None else {"fill": np.asarray(fill, dtype=np.float64)}
+    try:
+        content = write_archive(meta, {**arrays, **map_arrays, **filled})
+        stored = read_archive(content)
+        _version(stored)
+        _rebuild(stored)
+    except (RavineError, ValueError) as error:
+        raise InvalidInputError(f"the model could not be loaded again: {error}; it is not saved") from error
+    write_atomically(Path(path), content)
 
 
 def _parameter(value: Any) -> Any:
-    """Return a parameter as JSON has it; functions and random generators are not kept."""
-    if isinstance(value, np.ndarray | list | tuple):
-        return np.asarray(value).tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
+    """Return a parameter as JSON has it; functions and random generators become null."""
+    if isinstance(value, Mapping):
+        return {str(name): _parameter(x) for name, x in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_parameter(x) for x in value]
+    if not isinstance(value, bool | int | float | str):
         return None
     return value
 
@@ -318,45 +178,63 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a clusterer that `ravine.save` wrote; never runs anything from the file."""
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            meta = json.loads(bytes(stored["meta"]).decode())
-            _check_format(meta)
-            arrays = {name: stored[name] for name in stored.files if name != "meta"}
-        return _rebuild(meta, arrays)
-    except RavineError as error:
-        raise InvalidModelError(f"{os.fspath(path)}: {error}") from error
-    except Exception as error:
-        raise InvalidModelError(f"{os.fspath(path)} is not a whole ravine model: {error}") from error
+    """Read an estimator that `ravine.save` wrote; never runs anything from the file.
+
+    Every part is checked: what is not a whole model is refused with an `InvalidModelError`. Reading takes
+    about twice the size of the file in memory, whatever it declares.
+    """
+    name = os.fspath(path)
+    content = _content(name)
+    with _refusing(f"{name} {NOT_A_MODEL}"):
+        stored = read_archive(content)
+        version = _version(stored)
+    _check_version(name, version)
+    with _refusing(f"{name} {NOT_A_MODEL}"):
+        return _rebuild(stored)
 
 
-def _rebuild(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+def _content(name: str) -> bytes:
+    """Return what is in a file, if it may be a model: a large file of another kind is not read."""
+    with open(name, "rb") as file:
+        first = file.read(len(ZIP)) if os.path.isfile(name) else b""
+        if first != ZIP:
+            raise InvalidModelError(f"{name} {NOT_A_MODEL}: give a file that ravine.save wrote")
+        return first + file.read()
+
+
+def _rebuild(stored: Stored) -> Any:
+    """Return the estimator of a file, after checking everything in it."""
     import ravine
 
-    known = {
-        name: getattr(ravine, name) for name in ravine.__all__ if hasattr(getattr(ravine, name), "get_params")
-    }
-    _check(meta["class"] in known, f"one of {', '.join(sorted(known))}")
-    make = known[meta["class"]]
-    parameters = dict(meta["parameters"])
-    _check(set(parameters) <= set(make().get_params(deep=False)), "parameters of that class")
-    model = make(**parameters)
-    tree = from_parts(meta, arrays)
-    n_features = int(meta["n_features"])
-    feature_map = None
-    if meta.get("map") is not None:
-        feature_map = map_from_parts(meta["map"], arrays, n_features)
-    _check((feature_map is not None) == tree.mapped, "a map for a tree that needs one")
-    known_features = n_features if feature_map is None else feature_map.n_components
-    _check(len(arrays["pivot"]) in (0, known_features), f"{known_features} features")
-    model._restore(tree, n_features, int(meta["n_iter"]), float(meta["n_passes"]), feature_map)
-    if feature_map is not None and meta["map"]["columns"] is not None:
-        model.feature_names_in_ = np.array(list(map(str, meta["map"]["columns"])), dtype=object)
-        _check(len(model.feature_names_in_) == n_features, "a name for every column")
-    if meta.get("fill") is not None:
-        model.fill_ = np.asarray(meta["fill"], dtype=np.float64)
-        _check(model.fill_.shape == (n_features,), "a value to fill in for every feature")
+    public = {name: getattr(ravine, name) for name in ravine.__all__}
+    known = {name: make for name, make in public.items() if hasattr(make, "get_params")}
+    make = known[stored.text("class", sorted(known))]
+    model = make(**_parameters_from(stored, make().get_params(deep=False)))
+    n_features = model.n_features_in_ = stored.integer("n_features", low=1)
+    model.n_iter_ = stored.integer("n_iter", low=0)
+    model.n_passes_ = stored.number("n_passes", low=0)
+    columns = stored.texts_or_none("columns", n_features)
+    if columns is not None:
+        model.feature_names_in_ = np.array(columns, dtype=object)
+    if "fill" in stored.arrays:
+        model.fill_ = stored.floats("fill", n_features)
+    model.feature_map_ = map_from(stored, n_features, model.kernel)
+    n_columns = n_features if model.feature_map_ is None else model.feature_map_.n_components
+    model._check_parameters(n_columns)
+    model._from_parts(stored, n_columns)
+    stored.finish()
     return model
+
+
+def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Take the parameters of an estimator; one that is not there has its default."""
+    given = stored.inner("parameters").facts
+    unknown = sorted(set(given) - set(defaults))
+    require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)
+    for name, value in given.items():
+        flat = name == "kernel_params" or not isinstance(value, dict)
+        require(flat, f"parameters.{name}", "a value or a list", shown(value))
+    return {
+        name: tuple(value) if isinstance(defaults[name], tuple) and isinstance(value, list) else value
+        for name, value in given.items()
+    }
