@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-mutants lint types browser clean
+.PHONY: demo test test-slow test-cpus test-mutants lint types browser clean
 
 demo: .venv/demo
 	@mkdir -p build
@@ -13,6 +13,14 @@ test: lint types browser
 
 test-slow: .venv/dev
 	$(BIN)/python -m pytest -m slow
+
+# The numerical tests under emulated processors; `make test` has a short form of it (tests/test_processors.py).
+NUMERICAL := tests/data/test_frame.py tests/data/test_microclusters.py tests/data/test_neighbours.py tests/index \
+	tests/optimise tests/split tests/tree/test_evidence.py tests/test_kernels.py tests/test_steering.py \
+	tests/test_same_answer.py tests/test_units.py
+
+test-cpus: .venv/dev
+	$(BIN)/python -m benchmarks.processors --numprocesses auto --dist worksteal -q $(NUMERICAL)
 
 # Deliberate bugs, one at a time: reports those that no test sees. MUTANTS="--folder data" or "--only s11 t7" runs some.
 test-mutants: .venv/dev

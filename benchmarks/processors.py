@@ -1,4 +1,4 @@
-"""Other processors, emulated: the kernels of BLAS, the code of numba and numpy's vector instructions of older ones.
+"""Other processors, emulated: their kernels of BLAS, their code by numba, their vector instructions in numpy.
 
 python -m benchmarks.processors tests/index tests/split    runs these tests under every one of them
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,18 +35,21 @@ def environment(name: str) -> dict[str, str]:
     if compiled == "generic":
         found["NUMBA_CPU_FEATURES"] = ""
     if not vectors:
-        from numpy._core._multiarray_umath import __cpu_dispatch__
-
-        found["NPY_DISABLE_CPU_FEATURES"] = " ".join(__cpu_dispatch__)
+        found["NPY_DISABLE_CPU_FEATURES"] = " ".join(_numpy("__cpu_dispatch__"))
     return found
 
 
 def can_run(name: str) -> bool:
     """Say whether this machine has the instructions of a processor."""
-    from numpy._core._multiarray_umath import __cpu_features__
+    needed = {"nehalem": (), "haswell": ("AVX2", "X86_V3"), "skylake": ("AVX512_SKX", "X86_V4")}[name]
+    here = _numpy("__cpu_features__")
+    return any(here.get(feature, False) for feature in needed) or not needed
 
-    needed = {"nehalem": (), "haswell": ("AVX2", "FMA3"), "skylake": ("AVX512F", "AVX512_SKX")}[name]
-    return all(__cpu_features__.get(feature, False) for feature in needed)
+
+def _numpy(name: str) -> Any:
+    """Return what numpy knows of the processor; the module's name changed with version 2."""
+    core = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else "numpy.core"
+    return getattr(import_module(f"{core}._multiarray_umath"), name)
 
 
 def main(arguments: list[str]) -> int:

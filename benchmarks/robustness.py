@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -32,22 +31,11 @@ if not __package__:  # run as a script, from anywhere
 
 import ravine
 from benchmarks.datasets import load
+from benchmarks.processors import PROCESSORS, can_run, environment
 
 BAR = 0.99
 MOST_ROWS = 2500  # rows per set at most (every k-th), so that a run ends within the hour
 MOST_CLUSTERS = 10
-
-# What stands for another processor: BLAS kernels, code of numba, numpy's own vector instructions.
-CPUS = {
-    "nehalem": {
-        "OPENBLAS_CORETYPE": "Nehalem",
-        "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CPU_FEATURES": "",
-        "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
-    },
-    "haswell": {"OPENBLAS_CORETYPE": "Haswell", "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": ""},
-    "skylakex": {"OPENBLAS_CORETYPE": "SkylakeX", "NUMBA_CPU_NAME": "skylake-avx512"},
-}
 
 ESTIMATORS: dict[str, Callable[[int], Any]] = {
     "MinimumDensity": ravine.MinimumDensity,
@@ -132,14 +120,12 @@ def label_all(names: list[str], estimators: list[str], directory: str | None, ch
     return found
 
 
-def on_cpu(cpu: str, arguments: list[str]) -> dict[str, Any]:
+def on_processor(name: str, arguments: list[str]) -> dict[str, Any]:
     """Return the labels that a process on an emulated processor finds."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "labels.json"
-        environment = os.environ | CPUS[cpu] | {"NUMBA_CACHE_DIR": str(Path(folder) / "numba")}
-        subprocess.run(
-            [sys.executable, __file__, *arguments, "--labels", str(out)], env=environment, check=True
-        )
+        command = [sys.executable, __file__, *arguments, "--labels", str(out)]
+        subprocess.run(command, env=environment(name), check=True)
         found: dict[str, Any] = json.loads(out.read_text())
     return found
 
@@ -149,7 +135,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data", help="directory of npz files (X, y); without it, OpenML is asked")
     parser.add_argument("--sets", nargs="+", default=["iris"])
     parser.add_argument("--estimators", nargs="+", default=list(ESTIMATORS), choices=list(ESTIMATORS))
-    parser.add_argument("--variants", nargs="+", default=[*VARIANTS, *CPUS], choices=[*VARIANTS, *CPUS])
+    parser.add_argument(
+        "--variants",
+        nargs="+",
+        default=[*VARIANTS, *filter(can_run, PROCESSORS)],
+        choices=[*VARIANTS, *filter(can_run, PROCESSORS)],
+    )
     parser.add_argument("--out", help="CSV file of all pairs")
     parser.add_argument("--labels", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
@@ -165,8 +156,8 @@ def main(argv: list[str] | None = None) -> int:
     rows, low = [], 0
     for variant in given.variants:
         began = time.perf_counter()
-        if variant in CPUS:
-            found = on_cpu(variant, arguments)
+        if variant in PROCESSORS:
+            found = on_processor(variant, arguments)
         else:
             found = label_all(names, given.estimators, given.data, VARIANTS[variant])
         scores = {pair: adjusted_rand_score(usual[pair], found[pair]) for pair in usual}

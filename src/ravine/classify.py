@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,6 +110,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         The hyperplanes, and which classes each of them parts.
     coef_, intercept_ : ndarrays of shape (n_boundaries, n_features) and (n_boundaries,)
         The same in the units of the data; with a kernel, of the components of its map.
+    spread_ : float
+        The root mean square of the columns' standard deviations, which memberships are measured in: 1 where
+        columns are standardized.
     feature_map_ : FeatureMap or None
         With a kernel: how rows are mapped. It keeps the landmarks that it needs.
     n_iter_ : int
@@ -196,12 +200,13 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         fitting = _Fitting(self, rows, ranks, self._rng())
         with one_blas_thread():
             self.boundaries_ = list(fitting.boundaries())
+        assert fitting.root is not None
+        self.spread_ = fitting.root.spread
         self._set_planes()
         self.n_iter_ = max(1, sum(between.split.n_iter for between in self.boundaries_))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
         self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
         self.transduction_[counted] = self.classes_[ranks[counted]]
-        assert fitting.root is not None
         constant = fitting.root.constant if self.feature_map_ is None else self.feature_map_.constant
         if constant.any():
             warnings.warn(
@@ -236,19 +241,24 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     def predict_proba(self, X: Any) -> FloatArray:
         """Return a membership of every row in every class, the largest at `predict(X)`.
 
-        The softmax of `decision_function`: even on a boundary, and close to 1 a few standard deviations off.
-        It tells near from far, and is not calibrated.
+        The softmax of `decision_function`, whose distances are taken in units of `spread_` here: even on a
+        boundary, and close to 1 a few standard deviations off. It tells near from far, and is not calibrated.
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X))
-        return np.asarray(softmax(scores, axis=1))
+        return np.asarray(softmax(scores / self.spread_ if self._is_tree else scores, axis=1))
+
+    @property
+    def _is_tree(self) -> bool:
+        """Whether scores are distances on the way through a tree (two classes are one, too), not votes."""
+        return len(self.boundaries_) == len(self.classes_) - 1
 
     def _scores(self, rows: ArrayBlocks) -> FloatArray:
         """Return one score a row and class, as `decision_function` tells."""
         distances = np.array([between.split.boundary.signed_distance(rows) for between in self.boundaries_])
         if not np.isfinite(distances).all():
             raise InvalidInputError(NOT_FINITE)
-        if len(self.boundaries_) == len(self.classes_) - 1:  # a tree; two classes are one, too
+        if self._is_tree:
             return self._least_on_the_way(distances)
         return self._votes(distances)
 
@@ -271,6 +281,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             votes[:, b] += distance > 0
             sums[:, a] -= distance
             sums[:, b] += distance
+        sums /= self.spread_
         return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
     def _to_parts(self) -> Parts:
@@ -279,11 +290,12 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         sides = np.zeros((len(self.boundaries_), len(self.classes_)), dtype=np.int64)
         for row, between in zip(sides, self.boundaries_, strict=True):
             row[list(between.left)], row[list(between.right)] = -1, 1
-        return facts, {**arrays, "classes": self.classes_, "class_sides": sides}
+        return {**facts, "spread": self.spread_}, {**arrays, "classes": self.classes_, "class_sides": sides}
 
     def _from_parts(self, stored: Stored, n_columns: int) -> None:
         """Take the boundaries out of a model file, as if fitted to rows or a map of so many columns."""
         self.classes_ = classes_from(stored)
+        self.spread_ = stored.number("spread", low=sys.float_info.min)
         splits = splits_from(stored, n_columns)
         planes = all(isinstance(split.boundary, Hyperplane) for split in splits)
         require(planes, "several_split", "absent from a classifier", "boundaries that are not hyperplanes")

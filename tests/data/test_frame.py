@@ -89,7 +89,8 @@ def test_without_standardizing_all_columns_keep_their_proportions():
     X = RNG.standard_normal((500, 3)) * [1.0, 10.0, 0.1]
     found = frame(X, standardize=False)
     assert len(set(found.inverse_scale)) == 1
-    assert np.log2(found.inverse_scale[0]) == round(np.log2(found.inverse_scale[0]))
+    assert found.unit == pytest.approx(np.sqrt(X.var(axis=0).mean()))
+    assert found.inverse_scale[0] * found.unit == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("d", [10, 300])

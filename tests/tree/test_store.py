@@ -215,5 +215,5 @@ def test_a_node_that_is_its_own_parent_is_refused():
         "label": [0, -1, 1],
         "split_node": [1],
     }
-    with pytest.raises(InvalidModelError, match="a node before its children|whose left or right"):
+    with pytest.raises(InvalidModelError, match=r"a node before its children|whose left or right"):
         ClusterTree.from_json(json.dumps({**parts, "arrays": {**parts["arrays"], **circle}}))

@@ -48,9 +48,9 @@ class Frame:
     nothing and takes no part. A direction v of this space acts on raw rows as the weights
     `v * inverse_scale`.
 
-    Where columns are not standardized, all are scaled by one power of two, so that no square overflows.
-    `unit` is the length that is 1 in this frame, in the units of the rows: whatever leaves a search (a
-    threshold, a margin, a bandwidth) is multiplied by it, so that no user sees the power of two. It is 1
+    Where columns are not standardized, all are divided by one number, the root mean square of their standard
+    deviations, so that no square overflows and nothing inside depends on the units of the rows. `unit` is
+    that number: whatever leaves a search (a threshold, a margin, a bandwidth) is multiplied by it. It is 1
     where columns are standardized: lengths are standard deviations then.
     """
 
@@ -148,13 +148,13 @@ def frame_of(rows: RowBlocks, root: Frame | None, standardize: bool) -> Asker[Fr
     if standardize:
         return frame
     varies = ~frame.constant
-    widest = float(frame.deviation[varies].max(initial=0.0))
-    scale = float(power_of_two(np.array(widest)))
-    return replace(frame, inverse_scale=np.where(varies, scale, 0.0), unit=1.0 / scale)
+    widest = float(frame.deviation.max(initial=0.0)) or 1.0
+    unit = widest * float(np.sqrt(np.mean((frame.deviation[varies] / widest) ** 2))) if varies.any() else 1.0
+    return replace(frame, inverse_scale=np.where(varies, 1.0 / unit, 0.0), unit=unit)
 
 
 def in_user_units(frame: Frame) -> Frame:
-    """Return a frame without a hidden power of two, for pictures in the user's units."""
+    """Return a frame of the rows as they are, or standardized, for pictures in the user's units."""
     return replace(frame, inverse_scale=frame.unit * frame.inverse_scale, unit=1.0)
 
 

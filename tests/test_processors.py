@@ -1,0 +1,46 @@
+"""Another processor, emulated, finds the same clusters: the short form of `make test-cpus`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from benchmarks.processors import PROCESSORS, can_run, environment
+from tests.test_same_answer import ROWS, WAYS
+
+ROOT = Path(__file__).resolve().parent.parent
+SETS = ("iris", "five groups and a far row")
+
+
+def partitions():
+    """Return the labels of every way to cluster, for the rows that show a difference soonest."""
+    return {
+        f"{way}, {rows}": WAYS[way](ROWS[rows][1]).fit(ROWS[rows][0]).labels_.tolist()
+        for rows in SETS
+        for way in WAYS
+    }
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_another_processor_finds_the_same_clusters(name):
+    if not can_run(name):
+        pytest.skip(f"this machine lacks the instructions of {name}")
+    child = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.test_processors"],
+        env=environment(name),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    there = json.loads(child.stdout)
+    for case, labels in partitions().items():
+        assert adjusted_rand_score(labels, there[case]) >= 0.99, case
+
+
+if __name__ == "__main__":
+    print(json.dumps(partitions()))
