@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.processors import PROCESSORS, can_run, environment
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks.processors import PROCESSORS, can_run, environment
 from tests.test_same_answer import ROWS, WAYS
 
 ROOT = Path(__file__).resolve().parent.parent
