@@ -284,6 +284,44 @@ def test_nothing_is_overwritten_without_force(tmp_path):
     assert (tmp_path / "labels.csv").read_text().startswith("row,cluster\n0,0\n")
 
 
+def test_only_regular_files_are_replaced(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to("pipe.csv")
+    for option, name, kind in (
+        ("--out", "pipe.csv", "a pipe"),
+        ("--model", "link.csv", "a pipe"),
+        ("--report", "/dev/null", "a device"),
+    ):
+        for force in ([], ["--force"]):
+            message = fail(2, "fit", "t.csv", option, name, *force, where=tmp_path)
+            assert f"{option}: {name} is {kind}, not a regular file; name a file" in message
+    assert (tmp_path / "pipe.csv").is_fifo()
+    assert (tmp_path / "link.csv").is_symlink()
+    assert "or - for standard output" in fail(2, "fit", "t.csv", "--out", "pipe.csv", where=tmp_path)
+
+
+def test_links_are_followed(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "old.csv").write_text("old")
+    (tmp_path / "old.csv").symlink_to("there/old.csv")
+    (tmp_path / "new.csv").symlink_to("there/new.csv")  # leads nowhere yet
+    (tmp_path / "lost.csv").symlink_to("nowhere/new.csv")
+    options = ("--clusters", "1", "--quiet")
+    assert "is there already" in fail(2, "fit", "t.csv", "--out", "old.csv", *options, where=tmp_path)
+    assert "nowhere" in fail(2, "fit", "t.csv", "--out", "lost.csv", *options, where=tmp_path)
+    succeed("fit", "t.csv", "--out", "old.csv", "--force", *options, where=tmp_path)
+    succeed("fit", "t.csv", "--out", "new.csv", *options, where=tmp_path)
+    for name in ("old.csv", "new.csv"):
+        assert (tmp_path / name).is_symlink()
+        assert not (tmp_path / "there" / name).is_symlink()
+        assert (tmp_path / "there" / name).read_text() == "row,cluster\n0,0\n1,0\n"
+    assert "is the file that is read" in fail(
+        2, "fit", "there/old.csv", "--out", "old.csv", "--force", where=tmp_path
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

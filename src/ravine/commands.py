@@ -75,20 +75,26 @@ def _choice(arguments: Namespace) -> Choice:
 
 def _check_outputs(arguments: Namespace, *options: str) -> None:
     """Refuse what could not be written, or should not be, before any work is done."""
+    from ravine.tree.store import file_to_replace
+
     given = {option: Path(getattr(arguments, option)) for option in options if getattr(arguments, option)}
     places: dict[Path, str] = {}
     for option, path in given.items():
-        if str(path) == "-" and option == "out":
+        to_stdout = option == "out" and arguments.command != "report"
+        if to_stdout and str(path) == "-":
             continue
-        if path.is_dir():
-            raise UsageError(f"--{option}: {path} is a folder, not a file")
-        if not path.parent.is_dir():
-            raise UsageError(f"--{option}: there is no folder {path.parent}")
-        if not os.access(path.parent, os.W_OK):
-            raise UsageError(f"--{option}: the folder {path.parent} may not be written to")
+        try:
+            real = file_to_replace(path)
+        except InvalidInputError as error:
+            other = ", or - for standard output" if to_stdout else ""
+            raise UsageError(f"--{option}: {error}; name a file{other}") from error
+        folder = real.parent if path.is_symlink() else path.parent
+        if not folder.is_dir():
+            raise UsageError(f"--{option}: there is no folder {folder}")
+        if not os.access(folder, os.W_OK):
+            raise UsageError(f"--{option}: the folder {folder} may not be written to")
         if path.exists() and not arguments.force:
             raise UsageError(f"--{option}: {path} is there already; --force overwrites it")
-        real = path.resolve()
         if real == Path(getattr(arguments, "data", "")).resolve():
             raise UsageError(f"--{option}: {path} is the file that is read")
         if real in places:
