@@ -24,6 +24,10 @@ class InvalidModelError(RavineError, ValueError):
     """A file or a text is not a ravine model, or not a whole one."""
 
 
+class InterruptedWarning(UserWarning):
+    """A fit was interrupted from the keyboard: the tree is what was found until then."""
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Return `sample_weight` as float64, or None where every row counts once.
 

@@ -21,7 +21,7 @@ import numpy as np
 
 import ravine
 from ravine._validate import IntArray, InvalidInputError
-from ravine.cli import UsageError, methods
+from ravine.cli import INTERRUPTED, Ended, UsageError, methods
 from ravine.data.files import open_source
 from ravine.data.source import Source
 from ravine.data.table import Choice, Table, read_for_model, read_table
@@ -51,6 +51,8 @@ def _source(arguments: Namespace) -> Iterator[tuple[Source, Path]]:
             raise InvalidInputError(f"{path} is a folder, not a file")
         yield open_source(path, **told), path
         return
+    if "stdin" in arguments.closed:
+        raise UsageError("standard input is closed, so that there are no rows to read; name a file")
     with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
         path = Path(folder) / "standard input"
         with open(path, "wb") as file:
@@ -75,24 +77,14 @@ def _choice(arguments: Namespace) -> Choice:
 
 def _check_outputs(arguments: Namespace, *options: str) -> None:
     """Refuse what could not be written, or should not be, before any work is done."""
-    from ravine.tree.store import file_to_replace
-
     given = {option: Path(getattr(arguments, option)) for option in options if getattr(arguments, option)}
+    if arguments.command != "report" and str(given.get("out")) == "-":
+        del given["out"]
+        if "stdout" in arguments.closed:
+            raise UsageError("--out: standard output is closed; name a file")
     places: dict[Path, str] = {}
     for option, path in given.items():
-        to_stdout = option == "out" and arguments.command != "report"
-        if to_stdout and str(path) == "-":
-            continue
-        try:
-            real = file_to_replace(path)
-        except InvalidInputError as error:
-            other = ", or - for standard output" if to_stdout else ""
-            raise UsageError(f"--{option}: {error}; name a file{other}") from error
-        folder = real.parent if path.is_symlink() else path.parent
-        if not folder.is_dir():
-            raise UsageError(f"--{option}: there is no folder {folder}")
-        if not os.access(folder, os.W_OK):
-            raise UsageError(f"--{option}: the folder {folder} may not be written to")
+        real = _file_to_replace(option, path)
         if path.exists() and not arguments.force:
             raise UsageError(f"--{option}: {path} is there already; --force overwrites it")
         if real == Path(getattr(arguments, "data", "")).resolve():
@@ -100,6 +92,29 @@ def _check_outputs(arguments: Namespace, *options: str) -> None:
         if real in places:
             raise UsageError(f"--{option} and --{places[real]} are the same file, {path}")
         places[real] = option
+
+
+def _file_to_replace(option: str, path: Path) -> Path:
+    """Return the file behind the name of an output, or say why it cannot be written."""
+    from ravine.tree.store import file_to_replace
+
+    try:
+        real = file_to_replace(path)
+    except InvalidInputError as error:
+        raise UsageError(f"--{option}: {error}; name a file") from error
+    folder = real.parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise UsageError(f"--{option}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"--{option}: the folder {folder} may not be written to")
+    return real
+
+
+def _write_text(path: str | Path, text: str) -> None:
+    """Write a text at once or not at all; bytes of a file's name that are no UTF-8 are written as codes."""
+    from ravine.tree.store import write_atomically
+
+    write_atomically(Path(path), text.encode(errors="backslashreplace"))
 
 
 # --- fit ---
@@ -199,10 +214,10 @@ def run_fit(arguments: Namespace) -> None:
     if arguments.sql and any("=" in feature and feature not in source.names for feature in table.names):
         raise UsageError("--sql: a table has no columns for the indicators that --one-hot makes")
     began = time.perf_counter()
-    with voice.listening():
+    with voice.listening() as caught:
         model.fit(table.values)
     seconds = time.perf_counter() - began
-    voice.close()
+    interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
     model.set_params(callback=None, n_jobs=arguments.jobs)
     _named(model, table)
     _write_fit(arguments, model, table, Path(name).name)
@@ -214,21 +229,23 @@ def run_fit(arguments: Namespace) -> None:
     scores = _scores(table, model.labels_)
     if arguments.json:
         stream = sys.stderr if arguments.out == "-" else sys.stdout
-        print(json.dumps(_as_json(arguments, model, table, scores, written, seconds)), file=stream)
+        found = _as_json(arguments, model, table, scores, written, seconds)
+        print(json.dumps({**found, "interrupted": interrupted}), file=stream)
     elif not arguments.quiet:
         _tell(model, scores, written, sys.stderr if arguments.out == "-" else sys.stdout)
+    if interrupted:
+        sys.stdout.flush()
+        raise Ended(f"interrupted: the result has the {model.n_clusters_} clusters found so far", INTERRUPTED)
 
 
 def _write_fit(arguments: Namespace, model: Any, table: Table, source: str) -> None:
-    from ravine.tree.store import write_atomically
-
     if arguments.out:
         write_labels(arguments.out, table, model.labels_)
     if arguments.model:
         ravine.save(model, arguments.model)
     if arguments.sql:
         sql = model.tree_.export_sql(arguments.table, arguments.dialect) + ";\n"
-        write_atomically(Path(arguments.sql), sql.encode())
+        _write_text(arguments.sql, sql)
     if arguments.report:
         page = ravine.report(
             model,
@@ -238,7 +255,7 @@ def _write_fit(arguments: Namespace, model: Any, table: Table, source: str) -> N
             source=source,
             command=arguments.typed,
         )
-        write_atomically(Path(arguments.report), page.encode())
+        _write_text(arguments.report, page)
 
 
 def _sizes(model: Any, labels: IntArray) -> list[int]:
@@ -311,18 +328,16 @@ def run_predict(arguments: Namespace) -> None:
     with warnings.catch_warnings():  # columns were found by their names already
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         labels = model.predict(table.values)
-    write_labels(arguments.out or "-", table, labels)
+    write_labels(arguments.out, table, labels)
     scores = _scores(table, labels)
     if scores:
         voice.say("against the labels: " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items()))
-    if arguments.out:
+    if arguments.out != "-":
         voice.say(f"labels: {arguments.out}")
 
 
 def run_report(arguments: Namespace) -> None:
     """Write a page about a model and the rows of a file."""
-    from ravine.tree.store import write_atomically
-
     _check_outputs(arguments, "out")
     model = ravine.load(arguments.model)
     voice = Voice(arguments.quiet, sys.stderr)
@@ -338,7 +353,7 @@ def run_report(arguments: Namespace) -> None:
         title=arguments.title,
         source="standard input" if arguments.data == "-" else path.name,
     )
-    write_atomically(Path(arguments.out), page.encode())
+    _write_text(arguments.out, page)
     voice.say(f"report: {arguments.out}")
 
 
@@ -406,7 +421,6 @@ def run_demo(arguments: Namespace) -> None:
     from sklearn.datasets import load_digits
 
     from ravine import MinimumDensity, metrics
-    from ravine.tree.store import write_atomically
 
     if arguments.report:
         _check_outputs(arguments, "report")
@@ -437,7 +451,7 @@ def run_demo(arguments: Namespace) -> None:
         command=arguments.typed,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, page.encode())
+    _write_text(path, page)
     print(
         "\nHow to read this: every line with a split is cut in two by a hyperplane through a valley of\n"
         "the density. Depth 0 is no valley at all, depth 1 an empty gap; the pixels named drive the\n"

@@ -126,7 +126,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
-        self._warn(grown.frame.constant if self.feature_map_ is None else self.feature_map_.constant)
+        constant = grown.frame.constant if self.feature_map_ is None else self.feature_map_.constant
+        self._warn(constant, grown.interrupted)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
@@ -237,14 +238,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         depth = EVERYTHING if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
         return Limits(wanted, depth, least)
 
-    def _warn(self, constant: Any) -> None:
+    def _warn(self, constant: Any, interrupted: bool) -> None:
         if constant.any():
             warnings.warn(
                 f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
                 UserWarning,
                 stacklevel=3,
             )
-        if isinstance(self.n_clusters, str):
+        if isinstance(self.n_clusters, str) or interrupted:
             return
         finer = " or ".join(
             name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
