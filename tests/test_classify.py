@@ -218,10 +218,25 @@ def test_wrong_labels_and_parameters_say_so():
         MinimumDensityClassifier().fit(X, y[:-1])
     with pytest.raises(InvalidInputError, match="multi_class"):
         MinimumDensityClassifier(multi_class="ovr").fit(X, y)
-    with pytest.raises(InvalidInputError, match="gammas"):
-        MinimumDensityClassifier(gammas=()).fit(X, y)
+    for gammas in ((), "x", [[1.0], [2.0, 3.0]], 10**400):
+        with pytest.raises(InvalidInputError, match="gammas"):
+            MinimumDensityClassifier(gammas=gammas).fit(X, y)
     with pytest.raises(InvalidInputError, match="all rows of X are the same"):
         MinimumDensityClassifier().fit(np.ones((20, 2)), y)
+
+
+def test_a_refused_refit_leaves_the_classifier_as_it_was():
+    X, y = ridge_and_noise(20)
+    model = MinimumDensityClassifier().fit(X, y)
+    classes, wider = model.predict(X), np.hstack([X, X[:, :1]])
+    for rows, labels in (
+        (wider, np.full(len(y), -1)),
+        (np.ones((20, 3)), np.where(y == -1, -1, y + 5)),
+        (np.where(wider == wider[3], np.nan, wider), y),
+    ):
+        with pytest.raises(InvalidInputError):
+            model.fit(rows, labels)
+        np.testing.assert_array_equal(model.predict(X), classes)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

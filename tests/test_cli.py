@@ -246,6 +246,9 @@ def test_bad_files_are_one_sentence_and_exit_code_1(tmp_path):
         "names.csv": (b"a,a\n1,2\n", "2 columns are called 'a'"),
         "unnamed.csv": (b"a,\n1,2\n", "column 2 has no name"),
         "latin.csv": ("é,b\n1,2\n".encode("latin-1"), "--encoding latin-1"),
+        "one.csv": (b"a,b\n1,2\n", "one.csv has one row, and clusters need at least two"),
+        "deep.jsonl": (b'{"a": 1}\n{"a": ' + 100_000 * b"[", "deep.jsonl: line 2 is nested too deeply"),
+        "quote.csv": (b'a,b\n1,"2\n' + 3_000_000 * b"3,4567\n", "is a quote not closed?"),
         "broken.parquet": (b"PAR1 and no more", "broken.parquet"),
         "broken.npy": (b"\x93NUMPY and no more", "broken.npy"),
     }
@@ -332,6 +335,12 @@ def test_links_are_followed(tmp_path):
         (["--clusters", "0"], "a whole number of at least 1, or auto"),
         (["--delimiter", "abc"], "one character"),
         (["--set", "x"], "NAME=VALUE"),
+        (["--seed", "-1"], "--seed: a whole number of at least 0 is needed, not '-1'"),
+        (["--set", "standardize=maybe"], "--set standardize: yes or no is needed, not 'maybe'"),
+        (
+            ["--kernel", "rbf", "--set", "kernel_params=[1]"],
+            "a dict such as {'degree': 2} is needed, not [1]",
+        ),
         (["--method", "magic"], "minimum-density"),
         (["--kernel", "magic"], "diffusion"),
         (["--gamma", "2"], "--gamma belongs to a kernel: add --kernel rbf"),
@@ -361,6 +370,36 @@ def test_settings_are_checked_against_the_method(tmp_path):
     assert "alpha_max has to be a number above 0" in fail(
         1, "fit", "t.csv", "--set", "alpha_max=-1", where=tmp_path
     )
+
+
+def test_settings_that_are_on_or_off(folder):
+    options = ("wine.csv", "--columns", "proline,hue,ash", "--clusters", "2", "--json", "--quiet")
+
+    def sizes(*more):
+        return json.loads(succeed("fit", *options, *more, where=folder).stdout)["sizes"]
+
+    X = WINE.data[["proline", "hue", "ash"]]
+    raw = np.bincount(ravine.MinimumDensity(2, standardize=False).fit(X).labels_).tolist()
+    assert raw != sizes()
+    assert sizes("--set", "standardize=no") == sizes("--set", "standardize=False") == raw
+    assert sizes("--set", "standardize=Yes") == sizes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, 3), got 'x'"),
+        (["--set", "init=" + 500 * "["], "init has to be an array of numbers"),
+        (["--set", "init={[]: 1}"], "init has to be an array of numbers"),
+        (["--set", "kernel_params=[1]"], "kernel_params has to be a dict, got [1]"),
+        (["--kernel", "chi2"], "kernel='chi2' needs values of at least 0"),
+        (["--kernel", "chi2", "--set", "standardize=no"], "X has negative ones"),
+        (["--kernel", "poly", "--set", "kernel_params={'degree': 'x'}"], "degree has to be a number above 0"),
+    ],
+)
+def test_settings_that_no_method_takes_are_a_clear_sentence(tmp_path, options, message):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,3\n3,-4,5\n5,4,3\n")
+    assert message in fail(1, "fit", "t.csv", *options, where=tmp_path)
 
 
 def test_kernels_have_options_of_their_own(tmp_path):
@@ -655,6 +694,39 @@ def test_labels_as_tab_separated_values(folder, tmp_path):
     labels = pd.read_csv(out, sep="\t")
     assert list(labels.columns) == ["bottle", "cluster"]
     assert len(labels) == 178
+
+
+def test_ids_are_no_formulas_for_a_spreadsheet(tmp_path):
+    ids = [
+        "=1+1",
+        "+cmd|' /C calc'!A0",
+        "-2+3",
+        "@SUM(A1)",
+        "\t=1",
+        "-5",
+        "+3.2",
+        "-1e-3",
+        "-.5",
+        "b=1",
+        "-",
+        "",
+    ]
+    pd.DataFrame({"=id": ids, "a": range(12), "b": range(12)}).to_csv(tmp_path / "t.csv", index=False)
+    pd.DataFrame({"=id": ids, "a": range(12)}).to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    written = ["'" + text if i < 5 or text == "-" else text for i, text in enumerate(ids)]
+    options = ("--id", "=id", "--clusters", "1", "--quiet")
+    for name, delimiter in (("labels.csv", ","), ("labels.tsv", "\t")):
+        succeed("fit", "t.csv", *options, "--out", name, where=tmp_path)
+        found = pd.read_csv(tmp_path / name, sep=delimiter, dtype=str, keep_default_na=False)
+        assert list(found["'=id"]) == written
+    succeed("fit", "t.jsonl", *options, "--out", "labels.parquet", where=tmp_path)
+    assert list(pd.read_parquet(tmp_path / "labels.parquet")["=id"]) == ids
+
+
+def test_long_fields_are_read(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a\n" + 200_000 * "x" + ',1\n"y",2\n')
+    done = succeed("fit", "t.csv", "--id", "id", "--clusters", "1", "--out", "-", where=tmp_path)
+    assert done.stdout == "id,cluster\n" + 200_000 * "x" + ",0\ny,0\n"
 
 
 def test_compare_with_text_columns_and_a_report_of_rows_with_holes(folder, tmp_path):

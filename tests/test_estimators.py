@@ -14,7 +14,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ravine import InterruptedWarning, InvalidInputError, MinimumDensity, Progress
+from ravine import (
+    InterruptedWarning,
+    InvalidInputError,
+    MinimumDensity,
+    MinimumDensityClassifier,
+    Progress,
+)
 from ravine.split.hyperplane import Hyperplane
 from tests.estimators import ESTIMATORS
 from tests.oracles import two_blobs
@@ -81,6 +87,11 @@ def test_more_clusters_than_rows(make):
         ({"min_cluster_size": 0}, "min_cluster_size"),
         ({"split_order": "best"}, "'depth', 'size', 'value', 'neighbours'"),
         ({"random_state": "seed"}, "random_state"),
+        ({"random_state": -1}, "random_state has to be None, a whole number of at least 0"),
+        ({"n_jobs": "all"}, "n_jobs has to be None or a whole number"),
+        ({"n_jobs": 0}, "n_jobs has to be None or a whole number that is not 0"),
+        ({"min_cluster_size": 10**400}, "min_cluster_size has to be a whole number below"),
+        ({"level": 10**400, "n_clusters": "auto"}, "level has to be a number above 0 and at most 0.5"),
     ],
 )
 def test_bad_common_parameters(make, parameters, message):
@@ -100,11 +111,62 @@ def test_bad_common_parameters(make, parameters, message):
         {"bandwidth_factor": "wide"},
         {"init": np.ones((1, 2))},
         {"init": np.zeros((1, 3))},
+        {"init": "x"},
+        {"init": [[1.0], [2.0, 3.0]]},
     ],
 )
 def test_bad_parameters_of_minimum_density(parameters):
     with pytest.raises(InvalidInputError, match=next(iter(parameters))):
         MinimumDensity(**parameters).fit(GOOD)
+
+
+def switches():
+    """Every parameter of every estimator that is on or off."""
+    for name, make in {**ESTIMATORS, "classifier": MinimumDensityClassifier}.items():
+        for parameter, usual in make().get_params(deep=False).items():
+            if isinstance(usual, bool):
+                yield pytest.param(make, parameter, id=f"{name}-{parameter}")
+
+
+@pytest.mark.parametrize(("make", "parameter"), list(switches()))
+def test_what_is_on_or_off_is_true_or_false(make, parameter):
+    y = np.repeat([0, 1], 15)
+    for wrong in ("no", "False", 0, 1, None, []):
+        with pytest.raises(InvalidInputError, match=f"{parameter} has to be True or False, got"):
+            make(**{parameter: wrong}).fit(GOOD, y)
+    make(**{parameter: np.False_}).fit(GOOD, y)
+
+
+def test_a_refused_refit_leaves_the_model_as_it_was(make):
+    frame = pd.DataFrame(WINE).add_prefix("x")
+    model = quiet_fit(make(3), frame)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    labels = model.predict(frame)
+    spoilt = GOOD.copy()
+    spoilt[3, 1] = np.nan
+    for X, y, weights in ((spoilt, None, None), (GOOD[:1], None, None), (GOOD, None, -np.ones(30))):
+        with pytest.raises(ValueError, match=r"NaN|sample|negative"):
+            model.fit(X, y, weights)
+    with pytest.raises(InvalidInputError, match="n_clusters=3 is more than"):
+        model.fit(GOOD[:2])
+    with pytest.raises(InvalidInputError, match="level"):
+        model.set_params(n_clusters="auto", level=-1).fit(GOOD)
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
+    np.testing.assert_array_equal(model.predict(frame), labels)
+
+
+def test_a_callback_that_raises_leaves_the_model_as_it_was(make):
+    def stop(progress):
+        raise RuntimeError("enough")
+
+    model = make(2)
+    with pytest.raises(RuntimeError, match="enough"):
+        model.set_params(callback=stop).fit(WINE)
+    with pytest.raises(NotFittedError):
+        model.predict(WINE)
+    assert not hasattr(model, "n_features_in_")
 
 
 def test_unfitted(make):

@@ -179,6 +179,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; of a row of weight 0 not even the label counts.
         """
+        with self._unchanged_on_error():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X, weights = self._checked(X, sample_weight, reset=True)
         given, known = check_labels(y, length(X))
         counted = known if weights is None else known & (weights > 0)
@@ -203,7 +207,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             warnings.warn(
                 f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
@@ -263,7 +267,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _splitter(self, labels: Labels, right: tuple[int, ...] | None) -> LabelledSplitter:
         """Check the parameters and return the search for one boundary, with these classes on the right."""
-        gammas = [check_real("gammas", gamma, 0) for gamma in np.atleast_1d(self.gammas).tolist()]
+        given = np.ravel(np.array(self.gammas, dtype=object)).tolist()
+        gammas = [check_real("gammas", gamma, 0) for gamma in given]
         if not gammas:
             raise InvalidInputError("gammas is empty; give at least one weight for the labels")
         return labelled_density(

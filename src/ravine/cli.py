@@ -131,6 +131,12 @@ def clusters(text: str) -> int | str:
     return int(text)
 
 
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a whole number of at least 0 is needed, not {text!r}")
+    return int(text)
+
+
 def _gamma(text: str) -> float | str:
     if text == "auto":
         return text
@@ -202,7 +208,7 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
 
 def _running(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("running")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="for samples and random starts (0)")
+    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="for samples and random starts (0)")
     group.add_argument(
         "--jobs", type=int, metavar="N", help="threads (default: all cores); same result for any"
     )

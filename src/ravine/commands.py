@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import os
 import shutil
@@ -36,6 +37,8 @@ OWN_OPTIONS = {  # parameters that have an option of their own, or none
     "callback": "nothing",
     "verbose": "nothing",
 }
+LONGEST_FIELD = 1 << 24  # characters; a quote that is never closed makes one field of the rest of a file
+YES, NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
 # --- files in and out ---
@@ -44,6 +47,7 @@ OWN_OPTIONS = {  # parameters that have an option of their own, or none
 @contextmanager
 def _source(arguments: Namespace) -> Iterator[tuple[Source, Path]]:
     """Open the data; standard input is kept in a file while it is read."""
+    csv.field_size_limit(LONGEST_FIELD)
     told = {"kind": arguments.format, "delimiter": arguments.delimiter, "encoding": arguments.encoding}
     if arguments.data != "-":
         path = Path(arguments.data)
@@ -129,19 +133,33 @@ def _clusterer(method: str) -> Any:
 
 
 def _settings(make: Any, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Read the parameters of --set: a number, a list, True, None, or else a word."""
-    known = sorted(set(make().get_params(deep=False)) - set(OWN_OPTIONS))
+    """Read the parameters of --set: a number, a list, yes or no, None, or else a word."""
+    usual = make().get_params(deep=False)
+    known = sorted(set(usual) - set(OWN_OPTIONS))
     settings: dict[str, Any] = {}
     for name, text in given:
         if name in OWN_OPTIONS:
             raise UsageError(f"--set: {name} is not set here; use {OWN_OPTIONS[name]}")
         if name not in known:
             raise UsageError(f"--set: {make.__name__} has no {name}; it has {', '.join(known)}")
-        try:
-            settings[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            settings[name] = text
+        settings[name] = _switch(name, text) if isinstance(usual[name], bool) else _literal(text)
     return settings
+
+
+def _switch(name: str, text: str) -> bool:
+    """Read a parameter that is on or off."""
+    word = text.strip().lower()
+    if word not in (*YES, *NO):
+        raise UsageError(f"--set {name}: yes or no is needed, not {text!r}")
+    return word in YES
+
+
+def _literal(text: str) -> Any:
+    """Read a number, a list or another value as Python writes it, or else a word."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # also brackets in brackets
+        return text
 
 
 KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
@@ -158,6 +176,8 @@ def _kernel_settings(arguments: Namespace, settings: Mapping[str, Any]) -> dict[
         if getattr(arguments, option):
             raise UsageError(f"--{option}: there is none with --kernel, whose boundaries are of no columns")
     others = settings.get("kernel_params") or {}
+    if not isinstance(others, Mapping):
+        raise UsageError(f"--set kernel_params: a dict such as {{'degree': 2}} is needed, not {others!r}")
     for name in given:
         if KERNEL_OPTIONS[name] in others:
             raise UsageError(f"--{name} and --set kernel_params both give {KERNEL_OPTIONS[name]}")

@@ -89,6 +89,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; a row of weight 0 is only labelled.
         """
+        with self._unchanged_on_error():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
         X, weights = self._checked(X, sample_weight, reset=True)
         self._fit_map(X, weights, self.n_clusters)
@@ -102,7 +106,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
                 "copies of a row, so scale the weights to a mean of 1",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         with one_blas_thread():
             grown = grow(
@@ -206,7 +210,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             f"{type(self).__name__} with these parameters takes no labels, and those in y are ignored: "
             "MinimumDensity takes some",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return None
 
@@ -243,7 +247,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             warnings.warn(
                 f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if isinstance(self.n_clusters, str) or interrupted:
             return
@@ -255,7 +259,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
                 f"enough rows on both sides; a smaller {finer} may show one",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _repr_html_inner(self) -> str:

@@ -29,6 +29,7 @@ NEIGHBOURS = 10  # the neighbour whose distance gives the width
 
 KernelFunction = Callable[..., Any]
 COMMON = ("n_components", "landmarks")
+OF_FREQUENCIES = ("chi2", "additive_chi2")  # kernels that compare values of at least 0
 
 
 class FeatureMap(Protocol):
@@ -97,7 +98,17 @@ class Kernel:
 
     def prepare(self, rows: Any) -> Any:
         """Return rows as the kernel takes them."""
-        return rows if self.scaling is None else self.scaling(rows)
+        if self.scaling is None:
+            return rows
+        scaled = self.scaling(rows)
+        if self.kind in OF_FREQUENCIES and scaled.min(initial=0.0) < 0:
+            way_out = (
+                "standardized columns have negative ones: fit with standardize=False"
+                if self.scaling.mean.any()
+                else "X has negative ones: shift them, or take another kernel such as rbf"
+            )
+            raise InvalidInputError(f"kernel={self.kind!r} needs values of at least 0, and {way_out}")
+        return scaled
 
     def __call__(self, prepared: Any, landmarks: Any) -> FloatArray:
         """Return the similarity of every row to every landmark."""
@@ -284,7 +295,7 @@ def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInputError(f"kernel_params has to be a dict, got {given!r}")
     given = dict(given or {})
-    if callable(kernel):
+    if kernel is None or callable(kernel):
         return given
     if kernel not in kernel_names():
         raise InvalidInputError(
@@ -300,6 +311,10 @@ def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]
         raise InvalidInputError(
             f"kernel_params for kernel={kernel!r} may hold {', '.join(map(repr, known))}, got {unknown[0]!r}"
         )
+    if "degree" in given:
+        check_real("degree", given["degree"], 0)
+    if "coef0" in given:
+        check_real("coef0", given["coef0"], -np.inf)
     return given
 
 
