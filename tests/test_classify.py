@@ -225,6 +225,22 @@ def test_wrong_labels_and_parameters_say_so():
         MinimumDensityClassifier().fit(np.ones((20, 2)), y)
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_of_any_size_give_no_warning(scheme):
+    X, y = make_blobs(60, centers=3, random_state=0)
+    X = (X - X.mean(axis=0)) / np.abs(X - X.mean(axis=0)).max()
+    model = MinimumDensityClassifier(multi_class=scheme).fit(X, y)
+    for scale in (1e150, 1e200, 1e300, 3e307, 1e-320):
+        assert set(model.predict(scale * X)) <= {0, 1, 2}
+        assert np.isfinite(model.predict_proba(scale * X)).all()
+    for scale in (1e307, 1.7e308):
+        with pytest.raises(InvalidInputError, match="in column 0, and sums of values beyond"):
+            MinimumDensityClassifier(multi_class=scheme).fit(scale * X, y)
+    with pytest.raises(InvalidInputError, match="all rows of X are the same"):
+        MinimumDensityClassifier(multi_class=scheme).fit(1e-320 * X, y)
+
+
 def test_a_refused_refit_leaves_the_classifier_as_it_was():
     X, y = ridge_and_noise(20)
     model = MinimumDensityClassifier().fit(X, y)

@@ -185,6 +185,50 @@ def test_new_rows_are_checked_too(make):
             method(spoilt)
 
 
+LARGE = {
+    "1e307": GOOD * 1e307,
+    "1e308": np.where(GOOD > 0, 1e308, -1e308),
+    "one value of 1e308": np.where(np.arange(90).reshape(30, 3) == 40, 1e308, GOOD),
+    "longdouble": GOOD.astype(np.longdouble) * np.longdouble("1e400"),
+}
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("case", LARGE)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_whose_sums_overflow_are_one_clear_error(make, case, standardize):
+    with pytest.raises(InvalidInputError, match=r"in column.* (scale the column|remove those rows)"):
+        make(standardize=standardize).fit(LARGE[case])
+
+
+@pytest.mark.parametrize("scale", [1e-308, 1e-320, 5e-324])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_columns_that_hardly_differ_from_0_are_constant(make, scale):
+    with pytest.warns(UserWarning, match="1 of 5 columns are constant"):
+        model = make().fit(np.hstack([BLOBS, scale * BLOBS[:, :1]]))
+    without = quiet_fit(make(), np.hstack([BLOBS, np.zeros((300, 1))]))
+    np.testing.assert_array_equal(model.labels_, without.labels_)
+    assert quiet_fit(make(), scale * BLOBS).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e200, 1e300, 1e307, 1e-320])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_new_rows_of_any_size_give_no_warning(make, scale):
+    model = quiet_fit(make(3), WINE)
+    rows = scale * ((WINE - WINE.mean(axis=0)) / np.abs(WINE).max(axis=0))
+    for method in (model.predict, model.transform, model.decision_function, model.predict_proba, model.score):
+        try:
+            assert np.isfinite(method(rows)).all()
+        except InvalidInputError as error:
+            assert "NaN or infinity" in str(error)  # noqa: PT017 - which of both depends on the method
+
+
+def test_score_refuses_rows_that_are_not_finite(make):
+    model = quiet_fit(make(), WINE)
+    with pytest.raises(InvalidInputError, match="NaN or infinity"):
+        model.score(np.where(np.arange(13) == 3, np.nan, WINE))
+
+
 # --- odd input that works ----------------------------------------------------------------------------
 
 

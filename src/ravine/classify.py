@@ -24,7 +24,7 @@ from ravine._validate import (
 )
 from ravine.data.blocks import ArrayBlocks, drive, one_blas_thread
 from ravine.data.feature_map import length
-from ravine.data.frame import Frame, frame_of
+from ravine.data.frame import LARGEST, Frame, frame_of
 from ravine.partial_labels import UNLABELLED, check_classes, check_labels
 from ravine.rows_estimator import RowsEstimator
 from ravine.split.hyperplane import Hyperplane, Split
@@ -261,8 +261,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             (a,), (b,) = between.left, between.right
             votes[:, a] += distance <= 0
             votes[:, b] += distance > 0
-            sums[:, a] -= distance
-            sums[:, b] += distance
+            bounded = np.clip(distance, -LARGEST, LARGEST)
+            sums[:, a] -= bounded
+            sums[:, b] += bounded
         return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
     def _splitter(self, labels: Labels, right: tuple[int, ...] | None) -> LabelledSplitter:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
 from ravine.data.blocks import ArrayBlocks, drive
-from ravine.data.frame import measure
+from ravine.data.frame import LARGEST, measure
 from ravine.data.neighbours import nth_nearest, weighted_median
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
@@ -64,12 +64,14 @@ class Scaling:
     def __call__(self, rows: Any) -> FloatArray:
         """Return a block as an array of scaled numbers."""
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
-        if not np.isfinite(scaled).all():
-            bad = np.flatnonzero(~np.isfinite(scaled).all(axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
+        usable = np.abs(scaled) <= LARGEST
+        if not usable.all():
+            bad = np.flatnonzero(~usable.all(axis=0))
             raise InvalidInputError(
-                f"Input X contains NaN or infinity in column{'s' * (len(bad) > 1)} "
-                f"{', '.join(map(str, bad[:5]))}; remove those rows or fill them in"
+                f"Input X contains NaN or infinity (or values beyond {LARGEST:.0e}) in column"
+                f"{'s' * (len(bad) > 1)} {', '.join(map(str, bad[:5]))}; remove those rows or fill them in"
             )
         return scaled
 
@@ -120,7 +122,8 @@ class Kernel:
             else:
                 from sklearn.metrics.pairwise import pairwise_kernels
 
-                matrix = pairwise_kernels(prepared, landmarks, metric=self.kind, **self.parameters)
+                with np.errstate(over="ignore", invalid="ignore"):  # told below
+                    matrix = pairwise_kernels(prepared, landmarks, metric=self.kind, **self.parameters)
         else:
             matrix = np.asarray(self.kind(prepared, landmarks, **self.parameters), dtype=np.float64)
             if matrix.shape != (length(prepared), length(landmarks)):
@@ -128,8 +131,11 @@ class Kernel:
                     f"kernel(A, B) has to return an array of shape {(length(prepared), length(landmarks))}, "
                     f"one row for each of A and one column for each of B, got shape {matrix.shape}"
                 )
-        if not np.isfinite(matrix).all():
-            raise InvalidInputError("Input X contains NaN or infinity, or the kernel returned one")
+        if not (np.abs(matrix) <= LARGEST).all():
+            raise InvalidInputError(
+                "Input X contains NaN or infinity, or the kernel returned one or a value beyond "
+                f"{LARGEST:.0e}; scale X, with standardize=True for instance"
+            )
         return np.asarray(matrix, dtype=np.float64)
 
 
@@ -483,8 +489,14 @@ def rbf_width(points: FloatArray, weights: FloatArray) -> float:
 
     nearest = np.empty(len(points))
     for a in range(0, len(points), MAP_ROWS):
-        distances = euclidean_distances(points[a : a + MAP_ROWS], points)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
         nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBOURS)
     width = 2.0 * weighted_median(nearest, weights)
+    if width != 0 and not np.sqrt(1.0 / LARGEST) < width < np.sqrt(LARGEST):
+        raise InvalidInputError(
+            f"the rows lie {width / 2:.3g} apart, and the square of that is beyond all floats; scale X, with "
+            "standardize=True for instance"
+        )
     return width if width > 0 else float(np.sqrt(points.shape[1]))

@@ -14,6 +14,8 @@ from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows
 PEEK_ROWS = 256  # enough rows to guess where the columns lie and how wide they are
 FULL_COVARIANCE = 256  # above this many features, principal directions come from power iterations
 POWER_ROUNDS = 12
+LARGEST = 2.0**1000  # about 1e301: sums over many larger values overflow
+SMALLEST = 2.0**-1000  # about 1e-301: the inverse of a smaller deviation, times a few values, overflows
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,26 @@ def _power_of_two(width: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
 
 
+def shrinking(values: FloatArray) -> float:
+    """Return the power of two that brings values near 1 where their squares would overflow, else 1."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not np.sqrt(LARGEST) < largest < np.inf:
+        return 1.0
+    return float(np.ldexp(1.0, -np.frexp(largest)[1]))
+
+
 def measure(rows: RowBlocks) -> Asker[Frame]:
     """Find mean and standard deviation of every column in one pass (two if a peek misled).
 
     Sums are taken about a pivot from the first rows and in units of a power of two, so that means of 1e9
-    and values of 1e300 lose nothing. NaN and infinity are found on the way.
+    and values of 1e300 lose nothing. NaN, infinity and values that are too large are found on the way; a
+    column that varies by less than 1e-301 is constant.
     """
     pivot, width = _peek(rows)
     scale = _power_of_two(width)
     (answer,) = yield [Moments(pivot, scale)]
     _check_finite(answer[2])
+    _check_size(np.maximum(-answer[1], answer[2]))
     with np.errstate(over="ignore", invalid="ignore"):
         spread = answer[2] / 2 - answer[1] / 2
         mean, variance = _centred(answer[0], rows.total)
@@ -84,8 +96,9 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
         scale = np.where(doubtful, _power_of_two(spread), scale)
         (answer,) = yield [Moments(pivot, scale)]
         mean, variance = _centred(answer[0], rows.total)
-    constant = ~(answer[1] < answer[2])
-    deviation = np.sqrt(np.where(constant, 0.0, variance)) / scale
+    deviation = np.sqrt(np.where(answer[1] < answer[2], variance, 0.0)) / scale
+    constant = ~(deviation >= SMALLEST)
+    deviation = np.where(constant, 0.0, deviation)
     mean = np.where(constant, answer[1], pivot + mean / scale)
     inverse = 1.0 / np.where(constant, np.inf, deviation)
     return Frame(mean, deviation, inverse, rows.total, constant)
@@ -116,6 +129,15 @@ def _check_finite(high: FloatArray) -> None:
         raise InvalidInputError(
             f"Input X contains NaN or infinity in column{'s' * (len(bad) > 1)} {names}; "
             "remove those rows or fill them in, with sklearn.impute.SimpleImputer for instance"
+        )
+
+
+def _check_size(size: FloatArray) -> None:
+    bad = np.flatnonzero(size > LARGEST)
+    if len(bad):
+        raise InvalidInputError(
+            f"Input X has values of up to {size[bad[0]]:.3g} in column {bad[0]}, and sums of values beyond "
+            f"{LARGEST:.0e} overflow: scale the column, or remove those rows if they stand for missing ones"
         )
 
 

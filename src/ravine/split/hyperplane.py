@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, Rows
-from ravine.data.frame import Frame
+from ravine.data.frame import Frame, shrinking
 from ravine.split.labels import Labels
 
 BLOCK = 1024  # rows whose distances to all centres are held at a time
@@ -92,14 +92,16 @@ class NearestCentre:
     def distances(self, rows: Rows) -> FloatArray:
         """Return the signed distance of every row of a block, positive on the right."""
         points = rows.project(self.pivot, self.directions).T
+        unit = shrinking(points)
+        points, centres = points * unit, self.centres * unit
         out = np.empty(len(points))
         for a in range(0, len(points), BLOCK):
-            near = [
-                np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
-                for side in (self.centres[~self.right], self.centres[self.right])
-            ]
-            with np.errstate(invalid="ignore"):  # a row that is not finite has no distance
-                out[a : a + BLOCK] = (near[0] - near[1]) / 2
+            with np.errstate(over="ignore", invalid="ignore"):  # a row that is not finite has no distance
+                near = [
+                    np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
+                    for side in (centres[~self.right], centres[self.right])
+                ]
+                out[a : a + BLOCK] = (near[0] - near[1]) / 2 / unit
         return out
 
     def signed_distance(self, rows: RowBlocks) -> FloatArray:
