@@ -290,10 +290,41 @@ def test_wrong_labels_and_parameters_say_so():
         MinimumDensityClassifier().fit(X, y[:-1])
     with pytest.raises(InvalidInputError, match="multi_class"):
         MinimumDensityClassifier(multi_class="ovr").fit(X, y)
-    with pytest.raises(InvalidInputError, match="gammas"):
-        MinimumDensityClassifier(gammas=()).fit(X, y)
+    for gammas in ((), "x", [[1.0], [2.0, 3.0]], 10**400):
+        with pytest.raises(InvalidInputError, match="gammas"):
+            MinimumDensityClassifier(gammas=gammas).fit(X, y)
     with pytest.raises(InvalidInputError, match="all rows of X are the same"):
         MinimumDensityClassifier().fit(np.ones((20, 2)), y)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_of_any_size_give_no_warning(scheme):
+    X, y = make_blobs(60, centers=3, random_state=0)
+    X = (X - X.mean(axis=0)) / np.abs(X - X.mean(axis=0)).max()
+    model = MinimumDensityClassifier(multi_class=scheme).fit(X, y)
+    for scale in (1e150, 1e200, 1e300, 3e307, 1e-320):
+        assert set(model.predict(scale * X)) <= {0, 1, 2}
+        assert np.isfinite(model.predict_proba(scale * X)).all()
+    for scale in (1e307, 1.7e308):
+        with pytest.raises(InvalidInputError, match="in column 0, and sums of values beyond"):
+            MinimumDensityClassifier(multi_class=scheme).fit(scale * X, y)
+    with pytest.raises(InvalidInputError, match="all rows of X are the same"):
+        MinimumDensityClassifier(multi_class=scheme).fit(1e-320 * X, y)
+
+
+def test_a_refused_refit_leaves_the_classifier_as_it_was():
+    X, y = ridge_and_noise(20)
+    model = MinimumDensityClassifier().fit(X, y)
+    classes, wider = model.predict(X), np.hstack([X, X[:, :1]])
+    for rows, labels in (
+        (wider, np.full(len(y), -1)),
+        (np.ones((20, 3)), np.where(y == -1, -1, y + 5)),
+        (np.where(wider == wider[3], np.nan, wider), y),
+    ):
+        with pytest.raises(InvalidInputError):
+            model.fit(rows, labels)
+        np.testing.assert_array_equal(model.predict(X), classes)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

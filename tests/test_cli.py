@@ -248,6 +248,9 @@ def test_bad_files_are_one_sentence_and_exit_code_1(tmp_path):
         "names.csv": (b"a,a\n1,2\n", "2 columns are called 'a'"),
         "unnamed.csv": (b"a,\n1,2\n", "column 2 has no name"),
         "latin.csv": ("é,b\n1,2\n".encode("latin-1"), "--encoding latin-1"),
+        "one.csv": (b"a,b\n1,2\n", "one.csv has one row, and clusters need at least two"),
+        "deep.jsonl": (b'{"a": 1}\n{"a": ' + 100_000 * b"[", "deep.jsonl: line 2 is nested too deeply"),
+        "quote.csv": (b'a,b\n1,"2\n' + 3_000_000 * b"3,4567\n", "is a quote not closed?"),
         "broken.parquet": (b"PAR1 and no more", "broken.parquet"),
         "broken.npy": (b"\x93NUMPY and no more", "broken.npy"),
     }
@@ -286,6 +289,43 @@ def test_nothing_is_overwritten_without_force(tmp_path):
     assert (tmp_path / "labels.csv").read_text().startswith("row,cluster\n0,0\n")
 
 
+def test_only_regular_files_are_replaced(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to("pipe.csv")
+    for option, name, kind in (
+        ("--out", "pipe.csv", "a pipe"),
+        ("--model", "link.csv", "a pipe"),
+        ("--report", "/dev/null", "a device"),
+    ):
+        for force in ([], ["--force"]):
+            message = fail(2, "fit", "t.csv", option, name, *force, where=tmp_path)
+            assert f"{option}: {name} is {kind}, not a regular file; name a file" in message
+    assert (tmp_path / "pipe.csv").is_fifo()
+    assert (tmp_path / "link.csv").is_symlink()
+
+
+def test_links_are_followed(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "old.csv").write_text("old")
+    (tmp_path / "old.csv").symlink_to("there/old.csv")
+    (tmp_path / "new.csv").symlink_to("there/new.csv")  # leads nowhere yet
+    (tmp_path / "lost.csv").symlink_to("nowhere/new.csv")
+    options = ("--clusters", "1", "--quiet")
+    assert "is there already" in fail(2, "fit", "t.csv", "--out", "old.csv", *options, where=tmp_path)
+    assert "nowhere" in fail(2, "fit", "t.csv", "--out", "lost.csv", *options, where=tmp_path)
+    succeed("fit", "t.csv", "--out", "old.csv", "--force", *options, where=tmp_path)
+    succeed("fit", "t.csv", "--out", "new.csv", *options, where=tmp_path)
+    for name in ("old.csv", "new.csv"):
+        assert (tmp_path / name).is_symlink()
+        assert not (tmp_path / "there" / name).is_symlink()
+        assert (tmp_path / "there" / name).read_text() == "row,cluster\n0,0\n1,0\n"
+    assert "is the file that is read" in fail(
+        2, "fit", "there/old.csv", "--out", "old.csv", "--force", where=tmp_path
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -297,6 +337,12 @@ def test_nothing_is_overwritten_without_force(tmp_path):
         (["--clusters", "0"], "a whole number of at least 1, or auto"),
         (["--delimiter", "abc"], "one character"),
         (["--set", "x"], "NAME=VALUE"),
+        (["--seed", "-1"], "--seed: a whole number of at least 0 is needed, not '-1'"),
+        (["--set", "standardize=maybe"], "--set standardize: yes or no is needed, not 'maybe'"),
+        (
+            ["--kernel", "rbf", "--set", "kernel_params=[1]"],
+            "a dict such as {'degree': 2} is needed, not [1]",
+        ),
         (["--method", "magic"], "minimum-density"),
         (["--kernel", "magic"], "diffusion"),
         (["--gamma", "2"], "--gamma belongs to a kernel: add --kernel rbf"),
@@ -326,6 +372,36 @@ def test_settings_are_checked_against_the_method(tmp_path):
     assert "alpha_max has to be a number above 0" in fail(
         1, "fit", "t.csv", "--set", "alpha_max=-1", where=tmp_path
     )
+
+
+def test_settings_that_are_on_or_off(folder):
+    options = ("wine.csv", "--columns", "proline,hue,ash", "--clusters", "2", "--json", "--quiet")
+
+    def sizes(*more):
+        return json.loads(succeed("fit", *options, *more, where=folder).stdout)["sizes"]
+
+    X = WINE.data[["proline", "hue", "ash"]]
+    raw = np.bincount(ravine.MinimumDensity(2, standardize=False).fit(X).labels_).tolist()
+    assert raw != sizes()
+    assert sizes("--set", "standardize=no") == sizes("--set", "standardize=False") == raw
+    assert sizes("--set", "standardize=Yes") == sizes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, 3), got 'x'"),
+        (["--set", "init=" + 500 * "["], "init has to be an array of numbers"),
+        (["--set", "init={[]: 1}"], "init has to be an array of numbers"),
+        (["--set", "kernel_params=[1]"], "kernel_params has to be a dict, got [1]"),
+        (["--kernel", "chi2"], "kernel='chi2' needs values of at least 0"),
+        (["--kernel", "chi2", "--set", "standardize=no"], "X has negative ones"),
+        (["--kernel", "poly", "--set", "kernel_params={'degree': 'x'}"], "degree has to be a number above 0"),
+    ],
+)
+def test_settings_that_no_method_takes_are_a_clear_sentence(tmp_path, options, message):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,3\n3,-4,5\n5,4,3\n")
+    assert message in fail(1, "fit", "t.csv", *options, where=tmp_path)
 
 
 def test_kernels_have_options_of_their_own(tmp_path):
@@ -369,23 +445,64 @@ def test_debug_shows_where_an_error_comes_from(tmp_path):
     assert done.stderr.splitlines()[-1].startswith("ravine: error: ")
 
 
-def test_an_end_from_outside_leaves_the_old_file(tmp_path):
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A folder with rows that take a while to cluster."""
+    where = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(0)
-    pd.DataFrame(rng.standard_normal((20_000, 20))).to_csv(tmp_path / "big.csv", index=False)
-    (tmp_path / "labels.csv").write_text("old")
+    pd.DataFrame(rng.standard_normal((20_000, 20))).to_csv(where / "large.csv", index=False)
+    return where
+
+
+def end(folder, number, *options, after="2 of 500 clusters"):
+    """Send a signal to a long fit once it has said `after`; return the code and the last line."""
+    (folder / "labels.csv").write_text("old")
     process = subprocess.Popen(
-        [*COMMAND, "fit", "big.csv", "--out", "labels.csv", "--force", "--clusters", "500"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
+        [*COMMAND, "fit", "large.csv", "--out", "labels.csv", "--force", "--clusters", "500", *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored behind & of a shell
     )
-    assert process.stderr.readline() == "20000 rows, 20 columns of big.csv\n"
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert process.returncode == cli.TERMINATED
-    assert (tmp_path / "labels.csv").read_text() == "old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["big.csv", "labels.csv"]
+    while after not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert sorted(path.name for path in folder.iterdir()) == ["labels.csv", "large.csv"]
+    return process.returncode, out, err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("after", ["20000 rows, 20 columns of large.csv", "2 of 500 clusters"])
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [
+        (signal.SIGINT, cli.INTERRUPTED, "ravine: error: interrupted"),
+        (signal.SIGTERM, cli.TERMINATED, "ravine: error: terminated by SIGTERM"),
+    ],
+)
+def test_an_end_from_outside_leaves_the_old_file(large, number, code, line, after):
+    assert end(large, number, after=after) == (code, "", line)
+    assert (large / "labels.csv").read_text() == "old"
+
+
+def test_what_was_found_before_an_interrupt_is_saved_where_that_is_asked_for(large):
+    code, out, last = end(large, signal.SIGINT, "--save-partial")
+    assert code == cli.INTERRUPTED
+    found = re.fullmatch(r"ravine: error: interrupted: the result has the (\d+) clusters found so far", last)
+    labels = pd.read_csv(large / "labels.csv")
+    assert len(labels) == 20_000
+    assert labels["cluster"].nunique() == int(found[1]) < 500
+    assert f"cluster {int(found[1]) - 1}" in out
+    code, out, last = end(large, signal.SIGINT, "--save-partial", "--json")
+    assert code == cli.INTERRUPTED
+    assert json.loads(out)["interrupted"] is True
+    assert json.loads(last)["exit_code"] == cli.INTERRUPTED
+
+
+def test_sigterm_saves_nothing(large):
+    assert end(large, signal.SIGTERM, "--save-partial")[0] == cli.TERMINATED
+    assert (large / "labels.csv").read_text() == "old"
 
 
 def test_an_end_from_outside_is_not_lost_in_a_callback():
@@ -393,7 +510,7 @@ def test_an_end_from_outside_is_not_lost_in_a_callback():
 import ctypes, os, signal, time
 from ravine import cli
 
-cli.end_on_sigterm()
+cli.end_on_signals()
 cli.AGAIN = 0.2
 ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))()
 print("lost", flush=True)
@@ -401,6 +518,83 @@ time.sleep(60)
 """
     done = subprocess.run([COMMAND[0], "-c", lost], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.returncode) == ("lost\n", cli.TERMINATED)
+
+
+def shell(command, where, **environment):
+    """Run ravine by a line of the shell, which can close streams; `ravine` stands for the command."""
+    return subprocess.run(
+        ["bash", "-c", command.replace("ravine", " ".join(COMMAND), 1)],
+        cwd=where, env={**os.environ, **environment}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("ravine fit wine.csv --clusters 2 <&- --json", 0, None),
+        ("ravine fit wine.csv --clusters 2 --quiet --out closed.csv <&- >&-", 0, ""),
+        ("ravine fit wine.csv --clusters 2 --out closed.csv <&- >&- 2>&-", 0, ""),
+        ("ravine fit - <&-", 2, "standard input is closed"),
+        ("ravine fit wine.csv --out - >&-", 2, "--out: standard output is closed; name a file"),
+        ("ravine predict wine.ravine wine.csv >&-", 2, "--out: standard output is closed; name a file"),
+    ],
+)
+def test_closed_streams(folder, fitted, command, code, message):
+    (folder / "closed.csv").unlink(missing_ok=True)
+    done = shell(command, folder)
+    assert done.returncode == code
+    if message is None:
+        assert json.loads(done.stdout)["n_clusters"] == 2
+    elif code:
+        assert done.stderr.startswith(f"ravine: error: {message}")
+    else:
+        assert done.stdout + done.stderr == ""
+        assert len((folder / "closed.csv").read_text().splitlines()) == 179
+
+
+def test_a_pipe_that_nobody_reads_does_not_stop_a_fit(folder):
+    done = shell("{ { ravine fit wine.csv --out unread.csv 2>&1 >&3; echo $? >&3; } | true; } 3>&1", folder)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert len((folder / "unread.csv").read_text().splitlines()) == 179
+
+
+@pytest.mark.parametrize(
+    "command", ["fit wine.csv --clusters 2", "fit wine.csv --clusters 2 --out -", "demo"]
+)
+def test_a_terminal_that_is_not_utf_8_shows_the_tree_in_plain_characters(folder, tmp_path, command):
+    done = shell(f"ravine {command}", folder, PYTHONIOENCODING="ascii", TMPDIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout + done.stderr
+    assert "\n|- " in shown
+    assert re.search(r"\n(\| +)?`- cluster \d", shown)
+    assert shown.isascii()
+
+
+def test_a_name_that_is_not_utf_8(folder, tmp_path):
+    name = os.fsdecode(b"w\xff.csv")
+    shutil.copy(folder / "wine.csv", tmp_path / name)
+    done = shell("ravine fit w*.csv --clusters 2 --report page.html", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "w\\udcff.csv" in (tmp_path / "page.html").read_text()
+
+
+def test_errors_are_json_too(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    for code, message, *arguments in (
+        (1, "none.csv: no such file or directory", "fit", "none.csv"),
+        (1, "none.csv: no such file or directory", "compare", "none.csv"),
+        (1, "n_clusters=9 is more than n_samples=2", "fit", "t.csv", "--clusters", "9", "--quiet"),
+        (2, "--out: labels are written as .csv", "fit", "t.csv", "--out", "x.doc"),
+        (2, "argument --clusters: a whole number", "fit", "t.csv", "--clusters", "0"),
+        (2, "the following arguments are required", "fit"),
+    ):
+        done = run(*arguments, "--json", where=tmp_path)
+        assert done.returncode == code
+        assert done.stdout == ""
+        (line,) = done.stderr.splitlines()
+        error = json.loads(line)
+        assert error["error"].startswith(message)
+        assert error["exit_code"] == code
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path):
@@ -509,6 +703,39 @@ def test_labels_as_tab_separated_values(folder, tmp_path):
     labels = pd.read_csv(out, sep="\t")
     assert list(labels.columns) == ["bottle", "cluster"]
     assert len(labels) == 178
+
+
+def test_ids_are_no_formulas_for_a_spreadsheet(tmp_path):
+    ids = [
+        "=1+1",
+        "+cmd|' /C calc'!A0",
+        "-2+3",
+        "@SUM(A1)",
+        "\t=1",
+        "-5",
+        "+3.2",
+        "-1e-3",
+        "-.5",
+        "b=1",
+        "-",
+        "",
+    ]
+    pd.DataFrame({"=id": ids, "a": range(12), "b": range(12)}).to_csv(tmp_path / "t.csv", index=False)
+    pd.DataFrame({"=id": ids, "a": range(12)}).to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    written = ["'" + text if i < 5 or text == "-" else text for i, text in enumerate(ids)]
+    options = ("--id", "=id", "--clusters", "1", "--quiet")
+    for name, delimiter in (("labels.csv", ","), ("labels.tsv", "\t")):
+        succeed("fit", "t.csv", *options, "--out", name, where=tmp_path)
+        found = pd.read_csv(tmp_path / name, sep=delimiter, dtype=str, keep_default_na=False)
+        assert list(found["'=id"]) == written
+    succeed("fit", "t.jsonl", *options, "--out", "labels.parquet", where=tmp_path)
+    assert list(pd.read_parquet(tmp_path / "labels.parquet")["=id"]) == ids
+
+
+def test_long_fields_are_read(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a\n" + 200_000 * "x" + ',1\n"y",2\n')
+    done = succeed("fit", "t.csv", "--id", "id", "--clusters", "1", "--out", "-", where=tmp_path)
+    assert done.stdout == "id,cluster\n" + 200_000 * "x" + ",0\ny,0\n"
 
 
 def test_compare_with_text_columns_and_a_report_of_rows_with_holes(folder, tmp_path):

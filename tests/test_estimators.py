@@ -14,7 +14,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, Progress
+from ravine import (
+    InterruptedWarning,
+    InvalidInputError,
+    MinimumDensity,
+    MinimumDensityClassifier,
+    PrincipalDirection,
+    Progress,
+)
 from ravine.cluster.base import STRAYS
 from ravine.data.blocks import ArrayBlocks
 from ravine.split.hyperplane import Hyperplane
@@ -83,6 +90,11 @@ def test_more_clusters_than_rows(make):
         ({"min_cluster_size": 0}, "min_cluster_size"),
         ({"split_order": "best"}, "'depth', 'size', 'value', 'neighbours'"),
         ({"random_state": "seed"}, "random_state"),
+        ({"random_state": -1}, "random_state has to be None, a whole number of at least 0"),
+        ({"n_jobs": "all"}, "n_jobs has to be None or a whole number"),
+        ({"n_jobs": 0}, "n_jobs has to be None or a whole number that is not 0"),
+        ({"min_cluster_size": 10**400}, "min_cluster_size has to be a whole number below"),
+        ({"level": 10**400, "n_clusters": "auto"}, "level has to be a number above 0 and at most 0.5"),
     ],
 )
 def test_bad_common_parameters(make, parameters, message):
@@ -102,11 +114,62 @@ def test_bad_common_parameters(make, parameters, message):
         {"bandwidth_factor": "wide"},
         {"init": np.ones((1, 2))},
         {"init": np.zeros((1, 3))},
+        {"init": "x"},
+        {"init": [[1.0], [2.0, 3.0]]},
     ],
 )
 def test_bad_parameters_of_minimum_density(parameters):
     with pytest.raises(InvalidInputError, match=next(iter(parameters))):
         MinimumDensity(**parameters).fit(GOOD)
+
+
+def switches():
+    """Every parameter of every estimator that is on or off."""
+    for name, make in {**ESTIMATORS, "classifier": MinimumDensityClassifier}.items():
+        for parameter, usual in make().get_params(deep=False).items():
+            if isinstance(usual, bool):
+                yield pytest.param(make, parameter, id=f"{name}-{parameter}")
+
+
+@pytest.mark.parametrize(("make", "parameter"), list(switches()))
+def test_what_is_on_or_off_is_true_or_false(make, parameter):
+    y = np.repeat([0, 1], 15)
+    for wrong in ("no", "False", 0, 1, None, []):
+        with pytest.raises(InvalidInputError, match=f"{parameter} has to be True or False, got"):
+            make(**{parameter: wrong}).fit(GOOD, y)
+    make(**{parameter: np.False_}).fit(GOOD, y)
+
+
+def test_a_refused_refit_leaves_the_model_as_it_was(make):
+    frame = pd.DataFrame(WINE).add_prefix("x")
+    model = quiet_fit(make(3), frame)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    labels = model.predict(frame)
+    spoilt = GOOD.copy()
+    spoilt[3, 1] = np.nan
+    for X, y, weights in ((spoilt, None, None), (GOOD[:1], None, None), (GOOD, None, -np.ones(30))):
+        with pytest.raises(ValueError, match=r"NaN|sample|negative"):
+            model.fit(X, y, weights)
+    with pytest.raises(InvalidInputError, match="n_clusters=3 is more than"):
+        model.fit(GOOD[:2])
+    with pytest.raises(InvalidInputError, match="level"):
+        model.set_params(n_clusters="auto", level=-1).fit(GOOD)
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
+    np.testing.assert_array_equal(model.predict(frame), labels)
+
+
+def test_a_callback_that_raises_leaves_the_model_as_it_was(make):
+    def stop(progress):
+        raise RuntimeError("enough")
+
+    model = make(2)
+    with pytest.raises(RuntimeError, match="enough"):
+        model.set_params(callback=stop).fit(WINE)
+    with pytest.raises(NotFittedError):
+        model.predict(WINE)
+    assert not hasattr(model, "n_features_in_")
 
 
 def test_unfitted(make):
@@ -123,6 +186,50 @@ def test_new_rows_are_checked_too(make):
     for method in (model.predict, model.transform, model.decision_function):
         with pytest.raises(InvalidInputError, match="NaN or infinity"):
             method(spoilt)
+
+
+LARGE = {
+    "1e307": GOOD * 1e307,
+    "1e308": np.where(GOOD > 0, 1e308, -1e308),
+    "one value of 1e308": np.where(np.arange(90).reshape(30, 3) == 40, 1e308, GOOD),
+    "longdouble": GOOD.astype(np.longdouble) * np.longdouble("1e400"),
+}
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("case", LARGE)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_whose_sums_overflow_are_one_clear_error(make, case, standardize):
+    with pytest.raises(InvalidInputError, match=r"in column.* (scale the column|remove those rows)"):
+        make(standardize=standardize).fit(LARGE[case])
+
+
+@pytest.mark.parametrize("scale", [1e-308, 1e-320, 5e-324])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_columns_that_hardly_differ_from_0_are_constant(make, scale):
+    with pytest.warns(UserWarning, match="1 of 5 columns are constant"):
+        model = make().fit(np.hstack([BLOBS, scale * BLOBS[:, :1]]))
+    without = quiet_fit(make(), np.hstack([BLOBS, np.zeros((300, 1))]))
+    np.testing.assert_array_equal(model.labels_, without.labels_)
+    assert quiet_fit(make(), scale * BLOBS).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e200, 1e300, 1e307, 1e-320])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_new_rows_of_any_size_give_no_warning(make, scale):
+    model = quiet_fit(make(3), WINE)
+    rows = scale * ((WINE - WINE.mean(axis=0)) / np.abs(WINE).max(axis=0))
+    for method in (model.predict, model.transform, model.decision_function, model.predict_proba, model.score):
+        try:
+            assert np.isfinite(method(rows)).all()
+        except InvalidInputError as error:
+            assert "NaN or infinity" in str(error)  # noqa: PT017 - which of both depends on the method
+
+
+def test_score_refuses_rows_that_are_not_finite(make):
+    model = quiet_fit(make(), WINE)
+    with pytest.raises(InvalidInputError, match="NaN or infinity"):
+        model.score(np.where(np.arange(13) == 3, np.nan, WINE))
 
 
 # --- odd input that works ----------------------------------------------------------------------------
@@ -409,8 +516,9 @@ def test_an_interrupt_keeps_the_tree_found_so_far(make):
             raise KeyboardInterrupt
 
     model = make(n_clusters=10, callback=stop)
-    with pytest.warns(UserWarning, match="interrupted: .* with 3 clusters"):
+    with pytest.warns(InterruptedWarning, match="interrupted: .* with 3 clusters") as caught:
         model.fit(DIGITS)
+    assert not [w for w in caught if "found 3 of 10" in str(w.message)]  # nobody knows whether there are more
     assert model.n_clusters_ == 3
     np.testing.assert_array_equal(model.predict(DIGITS), model.labels_)
 

@@ -253,6 +253,10 @@ def test_a_pursuit_in_the_feature_space_is_drawn():
         ("rbf", {"n_components": 1.5}, "n_components"),
         ("rbf", {"landmarks": 1}, "landmarks"),
         ("rbf", [1], "kernel_params has to be a dict"),
+        (None, [1], "kernel_params has to be a dict"),
+        ("polynomial", {"degree": "two"}, "degree has to be a number above 0, got 'two'"),
+        ("sigmoid", {"coef0": "one"}, "coef0 has to be a number, got 'one'"),
+        ("chi2", None, "needs values of at least 0, and standardized columns .* standardize=False"),
         ("diffusion", {"gamma": 1.0}, "may hold 'n_neighbors', 'diffusion_time'"),
         ("diffusion", {"n_components": 0.5}, "whole number"),
         ("precomputed", None, r"square matrix k\(row, row\), got shape \(150, 4\)"),
@@ -262,6 +266,15 @@ def test_a_pursuit_in_the_feature_space_is_drawn():
 def test_bad_kernels_are_one_clear_error(kernel, params, message):
     with pytest.raises(InvalidInputError, match=message):
         MinimumDensity(2, kernel=kernel, kernel_params=params).fit(IRIS)
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
+def test_kernels_of_frequencies_refuse_negative_values(kernel):
+    model = MinimumDensity(2, kernel=kernel, standardize=False).fit(IRIS)
+    np.testing.assert_array_equal(model.predict(IRIS), model.labels_)
+    for refused in (model.predict, model.fit):
+        with pytest.raises(InvalidInputError, match="needs values of at least 0, and X has negative ones"):
+            refused(IRIS - 5.0)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(90, 90), (200, 50), (1000, 20)])

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ravine._validate import InvalidInputError, InvalidModelError, RavineError
+    from ravine._validate import InterruptedWarning, InvalidInputError, InvalidModelError, RavineError
     from ravine.classify import MinimumDensityClassifier
     from ravine.cluster.maximin_separation import MaximinSeparation
     from ravine.cluster.maximum_margin import MaximumMargin
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Candidate": "ravine.selection",
     "ClusterTree": "ravine.tree.tree",
+    "InterruptedWarning": "ravine._validate",
     "InvalidInputError": "ravine._validate",
     "InvalidModelError": "ravine._validate",
     "MaximinSeparation": "ravine.cluster.maximin_separation",
@@ -49,6 +50,7 @@ _HOMES = {
 __all__ = [
     "Candidate",
     "ClusterTree",
+    "InterruptedWarning",
     "InvalidInputError",
     "InvalidModelError",
     "MaximinSeparation",

@@ -11,6 +11,8 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+LARGEST_INT = 2**63 - 1  # what an array of whole numbers can hold
+
 
 class RavineError(Exception):
     """Base of every exception that ravine raises on purpose."""
@@ -22,6 +24,10 @@ class InvalidInputError(RavineError, ValueError):
 
 class InvalidModelError(RavineError, ValueError):
     """A file or a text is not a ravine model, or not a whole one."""
+
+
+class InterruptedWarning(UserWarning):
+    """A fit was interrupted from the keyboard: the tree is what was found until then."""
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
@@ -57,18 +63,21 @@ def make_rng(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
-    if random_state is None or isinstance(random_state, numbers.Integral):
+    if random_state is None or (isinstance(random_state, numbers.Integral) and int(random_state) >= 0):
         return np.random.default_rng(None if random_state is None else int(random_state))
     raise InvalidInputError(
-        f"random_state has to be None, a whole number or a numpy Generator, got {random_state!r}"
+        "random_state has to be None, a whole number of at least 0 or a numpy Generator, "
+        f"got {random_state!r}"
     )
 
 
 def check_int(name: str, value: Any, low: int, *, or_else: str = "") -> int:
     """Return `value` as an int of at least `low`, or say what came instead."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not low <= int(value) <= LARGEST_INT:
+        bounds = f"of at least {low}" if not whole or int(value) < low else "below 2**63"
         other = f" or {or_else}" if or_else else ""
-        raise InvalidInputError(f"{name} has to be a whole number of at least {low}{other}, got {value!r}")
+        raise InvalidInputError(f"{name} has to be a whole number {bounds}{other}, got {value!r}")
     return int(value)
 
 
@@ -77,14 +86,35 @@ def check_real(
 ) -> float:
     """Return `value` as a float in (low, high], or in [low, high] with `open_low=False`."""
     ok = isinstance(value, numbers.Real) and value is not True and value is not False
-    number = float(value) if ok else np.nan
+    try:
+        number = float(value) if ok else np.nan
+    except OverflowError:  # a whole number beyond all floats
+        number = np.inf
     if not low <= number <= high or not np.isfinite(number) or (open_low and number == low):
-        bounds = f"{'above' if open_low else 'at least'} {low:g}"
+        bounds = f" {'above' if open_low else 'at least'} {low:g}" if np.isfinite(low) else ""
         if np.isfinite(high):
             bounds += f" and at most {high:g}"
         other = f" or {or_else}" if or_else else ""
-        raise InvalidInputError(f"{name} has to be a number {bounds}{other}, got {value!r}")
+        raise InvalidInputError(f"{name} has to be a number{bounds}{other}, got {value!r}")
     return number
+
+
+def check_bool(name: str, value: Any) -> bool:
+    """Return `value` as a bool; a word such as "no", which Python takes for true, is refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f"{name} has to be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_jobs(value: Any) -> int | None:
+    """Return a number of threads as joblib takes it: None, or a whole number that is not 0."""
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, numbers.Integral) or value == 0
+    ):
+        raise InvalidInputError(
+            f"n_jobs has to be None or a whole number that is not 0 (-1 is all cores), got {value!r}"
+        )
+    return None if value is None else int(value)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -94,16 +124,14 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_bool(name: str, value: Any) -> bool:
-    """Return `value` if it is True or False; a text such as "no" would count as True."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidInputError(f"{name} has to be True or False, got {value!r}")
-    return bool(value)
-
-
 def check_directions(name: str, value: Any, n_features: int) -> FloatArray:
     """Return `value` as an array of directions, one a row, none of them zero."""
-    directions = np.atleast_2d(np.asarray(value, dtype=np.float64))
+    try:
+        directions = np.atleast_2d(np.asarray(value, dtype=np.float64))
+    except (ValueError, TypeError, OverflowError):
+        raise InvalidInputError(
+            f"{name} has to be an array of numbers of shape (n_starts, {n_features}), got {value!r}"
+        ) from None
     if directions.ndim != 2 or directions.shape[1] != n_features or len(directions) == 0:
         raise InvalidInputError(
             f"{name} has to be an array of shape (n_starts, {n_features}), got shape {np.shape(value)}"

@@ -26,7 +26,7 @@ from ravine._validate import (
 from ravine.data.archive import Stored, require
 from ravine.data.blocks import ArrayBlocks, drive, one_blas_thread
 from ravine.data.feature_map import length
-from ravine.data.frame import Frame, frame_of
+from ravine.data.frame import LARGEST, Frame, frame_of
 from ravine.partial_labels import UNLABELLED, check_classes, check_labels, classes_from
 from ravine.rows_estimator import RowsEstimator
 from ravine.split.hyperplane import Hyperplane, Split
@@ -189,6 +189,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; of a row of weight 0 not even the label counts.
         """
+        with self._unchanged_on_error():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X, weights = self._checked(X, sample_weight, reset=True)
         given, known = check_labels(y, length(X))
         counted = known if weights is None else known & (weights > 0)
@@ -212,7 +216,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             warnings.warn(
                 f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
@@ -272,8 +276,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _votes(self, distances: FloatArray) -> FloatArray:
         votes = np.zeros((distances.shape[1], len(self.classes_)))
-        farthest = np.finfo(np.float64).max / (4 * len(distances))  # so that three times a sum is finite
-        distances = np.clip(distances, -farthest, farthest)
+        distances = np.clip(distances, -LARGEST, LARGEST)  # so that three times a sum is finite
         sums = np.zeros_like(votes)
         for between, distance in zip(self.boundaries_, distances, strict=True):
             (a,), (b,) = between.left, between.right
@@ -319,7 +322,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _search_parameters(self) -> dict[str, Any]:
         """Check the parameters of the search for one boundary and return them."""
-        gammas = [check_real("gammas", gamma, 0) for gamma in np.atleast_1d(self.gammas).tolist()]
+        given = np.ravel(np.array(self.gammas, dtype=object)).tolist()
+        gammas = [check_real("gammas", gamma, 0) for gamma in given]
         if not gammas:
             raise InvalidInputError("gammas is empty; give at least one weight for the labels")
         return {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import codecs
+import io
 import os
 import re
 import shlex
@@ -15,6 +17,7 @@ import ravine
 
 DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 AGAIN = 3.0  # seconds after which the program is told again to end, if it has not
+PLAIN_LINES = str.maketrans("├└│─", "|`|-")  # of a tree, where a stream cannot encode them
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz")
 DIALECTS = ("duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql")
 SHELLS = ("bash", "zsh", "fish")
@@ -47,6 +50,7 @@ examples:
 
 exit codes:
   0  done      1  the data cannot be used      2  the command was not understood
+  130  interrupted (Ctrl-C)      143  ended by SIGTERM
 
 'ravine COMMAND --help' tells about one command.
 """
@@ -77,6 +81,29 @@ class UsageError(Exception):
     """The command cannot be carried out as it was given."""
 
 
+class ParserError(Exception):
+    """The arguments are not those of any command; `parser` is the one that found out."""
+
+    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
+        super().__init__(message)
+        self.parser = parser
+
+
+class Ended(SystemExit):
+    """The program ends before its work is done, with one sentence and an exit code."""
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(code)
+        self.sentence, self.exit_code = sentence, code
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that leaves it to `main` how an error is shown."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ParserError(self, message)
+
+
 def methods() -> dict[str, str]:
     """Return the public clusterers by their names on the command line; imports none of them.
 
@@ -101,6 +128,12 @@ def clusters(text: str) -> int | str:
         return text
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number of at least 1, or auto, is needed, not {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a whole number of at least 0 is needed, not {text!r}")
     return int(text)
 
 
@@ -175,7 +208,9 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
 
 def _running(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("running")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="for samples and further starts (0)")
+    group.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="for samples and further starts (0)"
+    )
     group.add_argument(
         "--jobs", type=int, metavar="N", help="threads (default: all cores); same result for any"
     )
@@ -188,7 +223,7 @@ def _writing(parser: argparse.ArgumentParser) -> None:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ravine",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -214,7 +249,10 @@ def build_parser() -> argparse.ArgumentParser:
     predict.add_argument("model", metavar="MODEL", help="a file that 'ravine fit --model' wrote")
     predict.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
     predict.add_argument(
-        "--out", metavar="FILE", help=".csv, .tsv or .parquet (default: CSV to standard output)"
+        "--out",
+        metavar="FILE",
+        default="-",
+        help=".csv, .tsv or .parquet (default: -, CSV to standard output)",
     )
     _reading(predict)
     _writing(predict)
@@ -232,7 +270,7 @@ def build_parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--clusters", type=clusters, default="auto", metavar="N|auto", help="how many (auto)"
     )
-    compare.add_argument("--json", action="store_true", help="print the ranking as JSON")
+    compare.add_argument("--json", action="store_true", help="print the ranking, or the error, as JSON")
     _reading(compare)
     _choosing(compare)
     _running(compare)
@@ -316,47 +354,96 @@ def _fit(fit: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--dialect", choices=DIALECTS, default="duckdb", help="the language of --sql (duckdb)"
     )
-    output.add_argument("--json", action="store_true", help="print the result as JSON")
+    output.add_argument("--json", action="store_true", help="print the result, or the error, as JSON")
+    output.add_argument(
+        "--save-partial",
+        action="store_true",
+        help="if Ctrl-C ends the fit, write the clusters found so far (default: write nothing)",
+    )
     _writing(output)  # type: ignore[arg-type]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    arguments = build_parser().parse_args(given)
-    arguments.typed = shlex.join(["ravine", *given])
-    end_on_sigterm()
+    closed = prepare_streams()
     try:
-        if arguments.command == "completion":
-            from ravine.completion import script
-
-            print(script(build_parser(), arguments.shell))
-            return 0
-        from ravine import commands
-
-        commands.COMMANDS[arguments.command](arguments)
+        arguments = build_parser().parse_args(given)
+    except ParserError as error:
+        if "--json" in given:
+            return _fail(str(error), USAGE_ERROR, as_json=True)
+        error.parser.print_usage(sys.stderr)
+        error.parser.exit(USAGE_ERROR, f"{error.parser.prog}: error: {error}\n")
+    arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
+    end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
+    try:
+        _run(arguments)
         sys.stdout.flush()
+        return 0
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED, arguments.debug)
-    except Exception as error:
-        return _fail(*_sentence(error), arguments.debug)
+        return 0
+    except (Exception, KeyboardInterrupt, Ended) as error:
+        if arguments.debug:
+            import traceback
+
+            traceback.print_exc()
+        return _fail(*_sentence(error), as_json=getattr(arguments, "json", False))
     finally:
         _alarm(0.0)
-    return 0
 
 
-def end_on_sigterm() -> None:
-    """Let SIGTERM end the program by an exception, so that half-written files are cleared away."""
-    signal.signal(signal.SIGTERM, _terminate)
+def _run(arguments: argparse.Namespace) -> None:
+    if arguments.command == "completion":
+        from ravine.completion import script
+
+        print(script(build_parser(), arguments.shell))
+        return
+    from ravine import commands
+
+    commands.COMMANDS[arguments.command](arguments)
+
+
+def prepare_streams() -> frozenset[str]:
+    """Make the standard streams safe to use; return the names of those that were closed.
+
+    A closed stream is opened on nothing, also lest a file that is opened later gets its number. What an
+    encoding lacks is written in plain characters: the lines of a tree as | and -, all else by its code.
+    """
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:  # in this order, because each gets the lowest number that is free
+        setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    codecs.register_error("ravine", _plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="ravine")
+    return frozenset(closed)
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(PLAIN_LINES)
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+def end_on_signals(*, keep_interrupts: bool = False) -> None:
+    """Let Ctrl-C and SIGTERM end the program by an exception, so that half-written files are cleared away.
+
+    In Python, a fit that is interrupted keeps the tree found so far; with `keep_interrupts` it does so here.
+    """
+    signal.signal(signal.SIGTERM, _end)
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a job in the background of a script
+    if not keep_interrupts and not ignored:
+        signal.signal(signal.SIGINT, _end)
+
+
+def _end(number: int, _: Any) -> NoReturn:
     if hasattr(signal, "SIGALRM"):  # not on Windows
-        signal.signal(signal.SIGALRM, _terminate)
-
-
-def _terminate(*_: Any) -> NoReturn:
-    _alarm(AGAIN)  # inside a callback of compiled code, the exception is lost
-    raise SystemExit(TERMINATED)
+        signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
+        _alarm(AGAIN)  # inside a callback of compiled code, the exception is lost
+    if number == signal.SIGINT:
+        raise Ended("interrupted", INTERRUPTED)
+    raise Ended("terminated by SIGTERM", TERMINATED)
 
 
 def _alarm(seconds: float) -> None:
@@ -364,10 +451,14 @@ def _alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _sentence(error: Exception) -> tuple[str, int]:
+def _sentence(error: BaseException) -> tuple[str, int]:
     """Return an error as one sentence, and the exit code that goes with it."""
     from ravine._validate import RavineError
 
+    if isinstance(error, Ended):
+        return error.sentence, error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", INTERRUPTED
     if isinstance(error, UsageError):
         return str(error), USAGE_ERROR
     if isinstance(error, RavineError):
@@ -381,10 +472,10 @@ def _sentence(error: Exception) -> tuple[str, int]:
     return f"something unexpected went wrong ({what}); --debug shows where", DATA_ERROR
 
 
-def _fail(sentence: str, code: int, debug: bool) -> int:
-    if debug:
-        import traceback
+def _fail(sentence: str, code: int, *, as_json: bool) -> int:
+    """Show an error as the last line on standard error, and return its exit code."""
+    import json
 
-        traceback.print_exc()
-    print(f"ravine: error: {sentence}", file=sys.stderr)
+    shown = json.dumps({"error": sentence, "exit_code": code}) if as_json else f"ravine: error: {sentence}"
+    print(shown, file=sys.stderr)
     return code

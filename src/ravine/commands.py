@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import os
 import shutil
@@ -21,7 +22,7 @@ import numpy as np
 
 import ravine
 from ravine._validate import IntArray, InvalidInputError
-from ravine.cli import UsageError, methods
+from ravine.cli import INTERRUPTED, Ended, UsageError, methods
 from ravine.data.files import open_source
 from ravine.data.source import Source
 from ravine.data.table import Choice, Table, read_for_model, read_table
@@ -36,6 +37,8 @@ OWN_OPTIONS = {  # parameters that have an option of their own, or none
     "callback": "nothing",
     "verbose": "nothing",
 }
+LONGEST_FIELD = 1 << 24  # characters; a quote that is never closed makes one field of the rest of a file
+YES, NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
 # --- files in and out ---
@@ -44,6 +47,7 @@ OWN_OPTIONS = {  # parameters that have an option of their own, or none
 @contextmanager
 def _source(arguments: Namespace) -> Iterator[tuple[Source, Path]]:
     """Open the data; standard input is kept in a file while it is read."""
+    csv.field_size_limit(LONGEST_FIELD)
     told = {"kind": arguments.format, "delimiter": arguments.delimiter, "encoding": arguments.encoding}
     if arguments.data != "-":
         path = Path(arguments.data)
@@ -51,6 +55,8 @@ def _source(arguments: Namespace) -> Iterator[tuple[Source, Path]]:
             raise InvalidInputError(f"{path} is a folder, not a file")
         yield open_source(path, **told), path
         return
+    if "stdin" in arguments.closed:
+        raise UsageError("standard input is closed, so that there are no rows to read; name a file")
     with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
         path = Path(folder) / "standard input"
         with open(path, "wb") as file:
@@ -76,24 +82,43 @@ def _choice(arguments: Namespace) -> Choice:
 def _check_outputs(arguments: Namespace, *options: str) -> None:
     """Refuse what could not be written, or should not be, before any work is done."""
     given = {option: Path(getattr(arguments, option)) for option in options if getattr(arguments, option)}
+    if arguments.command != "report" and str(given.get("out")) == "-":
+        del given["out"]
+        if "stdout" in arguments.closed:
+            raise UsageError("--out: standard output is closed; name a file")
     places: dict[Path, str] = {}
     for option, path in given.items():
-        if str(path) == "-" and option == "out":
-            continue
-        if path.is_dir():
-            raise UsageError(f"--{option}: {path} is a folder, not a file")
-        if not path.parent.is_dir():
-            raise UsageError(f"--{option}: there is no folder {path.parent}")
-        if not os.access(path.parent, os.W_OK):
-            raise UsageError(f"--{option}: the folder {path.parent} may not be written to")
+        real = _file_to_replace(option, path)
         if path.exists() and not arguments.force:
             raise UsageError(f"--{option}: {path} is there already; --force overwrites it")
-        real = path.resolve()
         if real == Path(getattr(arguments, "data", "")).resolve():
             raise UsageError(f"--{option}: {path} is the file that is read")
         if real in places:
             raise UsageError(f"--{option} and --{places[real]} are the same file, {path}")
         places[real] = option
+
+
+def _file_to_replace(option: str, path: Path) -> Path:
+    """Return the file behind the name of an output, or say why it cannot be written."""
+    from ravine.tree.store import file_to_replace
+
+    try:
+        real = file_to_replace(path)
+    except InvalidInputError as error:
+        raise UsageError(f"--{option}: {error}; name a file") from error
+    folder = real.parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise UsageError(f"--{option}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"--{option}: the folder {folder} may not be written to")
+    return real
+
+
+def _write_text(path: str | Path, text: str) -> None:
+    """Write a text at once or not at all; bytes of a file's name that are no UTF-8 are written as codes."""
+    from ravine.tree.store import write_atomically
+
+    write_atomically(Path(path), text.encode(errors="backslashreplace"))
 
 
 # --- fit ---
@@ -108,19 +133,33 @@ def _clusterer(method: str) -> Any:
 
 
 def _settings(make: Any, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Read the parameters of --set: a number, a list, True, None, or else a word."""
-    known = sorted(set(make().get_params(deep=False)) - set(OWN_OPTIONS))
+    """Read the parameters of --set: a number, a list, yes or no, None, or else a word."""
+    usual = make().get_params(deep=False)
+    known = sorted(set(usual) - set(OWN_OPTIONS))
     settings: dict[str, Any] = {}
     for name, text in given:
         if name in OWN_OPTIONS:
             raise UsageError(f"--set: {name} is not set here; use {OWN_OPTIONS[name]}")
         if name not in known:
             raise UsageError(f"--set: {make.__name__} has no {name}; it has {', '.join(known)}")
-        try:
-            settings[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            settings[name] = text
+        settings[name] = _switch(name, text) if isinstance(usual[name], bool) else _literal(text)
     return settings
+
+
+def _switch(name: str, text: str) -> bool:
+    """Read a parameter that is on or off."""
+    word = text.strip().lower()
+    if word not in (*YES, *NO):
+        raise UsageError(f"--set {name}: yes or no is needed, not {text!r}")
+    return word in YES
+
+
+def _literal(text: str) -> Any:
+    """Read a number, a list or another value as Python writes it, or else a word."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # also brackets in brackets
+        return text
 
 
 KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
@@ -137,6 +176,8 @@ def _kernel_settings(arguments: Namespace, settings: Mapping[str, Any]) -> dict[
         if getattr(arguments, option):
             raise UsageError(f"--{option}: there is none with --kernel, whose boundaries are of no columns")
     others = settings.get("kernel_params") or {}
+    if not isinstance(others, Mapping):
+        raise UsageError(f"--set kernel_params: a dict such as {{'degree': 2}} is needed, not {others!r}")
     for name in given:
         if KERNEL_OPTIONS[name] in others:
             raise UsageError(f"--{name} and --set kernel_params both give {KERNEL_OPTIONS[name]}")
@@ -193,10 +234,10 @@ def run_fit(arguments: Namespace) -> None:
     if arguments.sql and any("=" in feature and feature not in source.names for feature in table.names):
         raise UsageError("--sql: a table has no columns for the indicators that --one-hot makes")
     began = time.perf_counter()
-    with voice.listening():
+    with voice.listening() as caught:
         model.fit(table.values)
     seconds = time.perf_counter() - began
-    voice.close()
+    interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
     model.set_params(callback=None, n_jobs=arguments.jobs)
     _named(model, table)
     _write_fit(arguments, model, table, Path(name).name)
@@ -208,21 +249,23 @@ def run_fit(arguments: Namespace) -> None:
     scores = _scores(table, model.labels_)
     if arguments.json:
         stream = sys.stderr if arguments.out == "-" else sys.stdout
-        print(json.dumps(_as_json(arguments, model, table, scores, written, seconds)), file=stream)
+        found = _as_json(arguments, model, table, scores, written, seconds)
+        print(json.dumps({**found, "interrupted": interrupted}), file=stream)
     elif not arguments.quiet:
         _tell(model, scores, written, sys.stderr if arguments.out == "-" else sys.stdout)
+    if interrupted:
+        sys.stdout.flush()
+        raise Ended(f"interrupted: the result has the {model.n_clusters_} clusters found so far", INTERRUPTED)
 
 
 def _write_fit(arguments: Namespace, model: Any, table: Table, source: str) -> None:
-    from ravine.tree.store import write_atomically
-
     if arguments.out:
         write_labels(arguments.out, table, model.labels_)
     if arguments.model:
         ravine.save(model, arguments.model)
     if arguments.sql:
         sql = model.tree_.export_sql(arguments.table, arguments.dialect) + ";\n"
-        write_atomically(Path(arguments.sql), sql.encode())
+        _write_text(arguments.sql, sql)
     if arguments.report:
         page = ravine.report(
             model,
@@ -232,7 +275,7 @@ def _write_fit(arguments: Namespace, model: Any, table: Table, source: str) -> N
             source=source,
             command=arguments.typed,
         )
-        write_atomically(Path(arguments.report), page.encode())
+        _write_text(arguments.report, page)
 
 
 def _sizes(model: Any, labels: IntArray) -> list[int]:
@@ -316,18 +359,16 @@ def run_predict(arguments: Namespace) -> None:
     with warnings.catch_warnings():  # columns were found by their names already
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         labels = model.predict(table.values)
-    write_labels(arguments.out or "-", table, labels)
+    write_labels(arguments.out, table, labels)
     scores = _scores(table, labels)
     if scores:
         voice.say("against the labels: " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items()))
-    if arguments.out:
+    if arguments.out != "-":
         voice.say(f"labels: {arguments.out}")
 
 
 def run_report(arguments: Namespace) -> None:
     """Write a page about a model and the rows of a file."""
-    from ravine.tree.store import write_atomically
-
     _check_outputs(arguments, "out")
     model = _load_clusterer(arguments.model)
     voice = Voice(arguments.quiet, sys.stderr)
@@ -343,7 +384,7 @@ def run_report(arguments: Namespace) -> None:
         title=arguments.title,
         source="standard input" if arguments.data == "-" else path.name,
     )
-    write_atomically(Path(arguments.out), page.encode())
+    _write_text(arguments.out, page)
     voice.say(f"report: {arguments.out}")
 
 
@@ -411,7 +452,6 @@ def run_demo(arguments: Namespace) -> None:
     from sklearn.datasets import load_digits
 
     from ravine import MinimumDensity, metrics
-    from ravine.tree.store import write_atomically
 
     if arguments.report:
         _check_outputs(arguments, "report")
@@ -442,7 +482,7 @@ def run_demo(arguments: Namespace) -> None:
         command=arguments.typed,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, page.encode())
+    _write_text(path, page)
     print(
         "\nHow to read this: every line with a split is cut in two by a hyperplane through a valley of\n"
         "the density. Depth 0 is no valley at all, depth 1 an empty gap; the pixels named drive the\n"

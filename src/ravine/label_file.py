@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from ravine.cli import UsageError
 from ravine.data.table import Table
 
 LABEL_FORMATS = {".csv": ",", ".tsv": "\t"}
+FORMULA = re.compile(r"[=+\-@\t\r\n]")  # what a text begins with that a spreadsheet runs
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def check_labels_name(name: str | None) -> None:
@@ -44,12 +47,21 @@ def _labelled(table: Table, labels: IntArray) -> Iterator[tuple[list[str], IntAr
         start += len(ids)
 
 
+def plain_cell(text: str) -> str:
+    """Return a text as a spreadsheet shows it instead of running it: with an apostrophe before a formula.
+
+    >>> plain_cell("=1+1"), plain_cell("-5"), plain_cell("b007")
+    ("'=1+1", '-5', 'b007')
+    """
+    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+
+
 def _write_text(file: BinaryIO, delimiter: str, table: Table, labels: IntArray) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([table.id_name or "row", "cluster"])
+    writer.writerow([plain_cell(table.id_name or "row"), "cluster"])
     for ids, part in _labelled(table, labels):
-        writer.writerows(zip(ids, part.tolist(), strict=True))
+        writer.writerows(zip(map(plain_cell, ids), part.tolist(), strict=True))
     text.flush()
     text.detach()
 

@@ -87,7 +87,7 @@ def steering_labels(y: Any, rows: ArrayBlocks) -> Known | None:
                 f"y labels rows of one class only ({classes[0]}), so that there are no classes to keep "
                 "apart: the clusters are those without labels",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return None
     return Known.of(rows, np.flatnonzero(counted), np.searchsorted(classes, given[counted]))

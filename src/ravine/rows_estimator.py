@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Integral
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ravine._validate import FloatArray, InvalidInputError, check_bool, check_weights, make_rng
+from ravine._validate import FloatArray, InvalidInputError, check_bool, check_jobs, check_weights, make_rng
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.data.on_disk import FileMatrix
@@ -33,7 +33,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def _standardize(self) -> bool:
         """Whether the splitter scales columns: with a kernel, rows are scaled before they are mapped."""
-        return bool(self.standardize) and self.kernel is None
+        return check_bool("standardize", self.standardize) and self.kernel is None
 
     @property
     def _follow_neighbours(self) -> bool:
@@ -42,6 +42,23 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         The components of "diffusion" come from such a graph already.
         """
         return self.kernel is not None and not (isinstance(self.kernel, str) and self.kernel == "diffusion")
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Leave what was fitted before as it was, where a fit is refused or fails."""
+        before = self._fitted()
+        try:
+            yield
+        except BaseException:
+            for name in self._fitted():
+                delattr(self, name)
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+
+    def _fitted(self) -> dict[str, Any]:
+        """Return what a fit leaves on the estimator: all names that end with an underscore."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_")}
 
     def _rng(self) -> np.random.Generator:
         """Return the source of samples and further starts: a fixed one by default."""
@@ -58,14 +75,17 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         elif self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
             raise InvalidInputError(f"kernel_params has to be a dict, got {self.kernel_params!r}")
         self._rng()
-        jobs: Any = self.n_jobs
-        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0):
-            raise InvalidInputError(f"n_jobs has to be a whole number other than 0 or None, got {jobs!r}")
+        check_jobs(self.n_jobs)
 
     def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray | None]:
         """Check rows and weights without reading all rows: NaN and infinity are found in the first pass."""
         X = self._checked_objects(X, reset) if callable(self.kernel) else self._checked_numbers(X, reset)
-        return X, check_weights(sample_weight, length(X))
+        n_rows, least = length(X), 2 if reset else 1
+        if n_rows < least:
+            raise InvalidInputError(
+                f"found {n_rows} sample(s), and {type(self).__name__} needs at least {least}: bring more rows"
+            )
+        return X, check_weights(sample_weight, n_rows)
 
     def _fit_map(self, X: Any, weights: FloatArray | None, n_groups: int | str) -> None:
         """Fit the map of the kernel, where there is one, to checked rows that fall into so many groups."""
@@ -73,10 +93,11 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         from ravine.data.feature_map import fit_kernel_map
 
         self.feature_map_ = None
+        standardize = check_bool("standardize", self.standardize)
+        given = check_kernel(self.kernel, self.kernel_params)
         if self.kernel is None:
             return
-        rng, standardize = self._rng(), bool(self.standardize)
-        given = check_kernel(self.kernel, self.kernel_params)
+        rng = self._rng()
         with one_blas_thread():
             if isinstance(self.kernel, str) and self.kernel == "diffusion":
                 self.feature_map_ = fit_diffusion_map(
@@ -89,7 +110,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _blocks(self, X: Any, weights: FloatArray | None) -> ArrayBlocks:
         """Return checked rows as blocks, mapped where there is a kernel."""
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = effective_n_jobs(check_jobs(self.n_jobs))
         if self.feature_map_ is None:
             return ArrayBlocks(X, weights, n_jobs)
         with one_blas_thread():
@@ -105,8 +126,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             rows = np.empty(len(X), dtype=object)
             rows[:] = list(X)
             X = rows
-        if length(X) < (2 if reset else 1):
-            raise InvalidInputError(f"found {length(X)} sample(s): a minimum of {1 + reset} is required")
         if reset:
             self.n_features_in_ = int(X.shape[1]) if len(X.shape) > 1 else 1
         return X
@@ -116,15 +135,18 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, FileMatrix):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
+        try:
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite=False,
+                ensure_min_samples=0,  # `_checked` says it for rows of every kind
+            )
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from error
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ class Voice:
         """Write one line."""
         self.close()
         if not self.quiet:
-            print(text, file=self.stream, flush=True)
+            self._write(f"{text}\n")
 
     def notes(self, texts: Sequence[str]) -> None:
         """Write what deserves a note."""
@@ -41,20 +42,30 @@ class Voice:
             return
         width = max(10, min(30, shutil.get_terminal_size().columns - 40))
         done = round(width * progress.n_leaves / progress.n_clusters) if told else progress.n_leaves % width
-        self.stream.write(f"\r[{'#' * done}{'.' * (width - done)}] {text} ")
-        self.stream.flush()
+        self._write(f"\r[{'#' * done}{'.' * (width - done)}] {text} ")
         self.bar_is_open = True
 
     def close(self) -> None:
         """End the bar's line."""
         if self.bar_is_open:
-            self.stream.write("\n")
             self.bar_is_open = False
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except BrokenPipeError:  # nobody listens, which is no reason to stop working
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Make notes of the warnings that come up."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
+    def listening(self) -> Iterator[list[warnings.WarningMessage]]:
+        """Make notes of the warnings that come up, and hand them out."""
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                yield caught
+        finally:
+            self.close()
         self.notes(list(dict.fromkeys(str(w.message) for w in caught)))

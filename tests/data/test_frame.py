@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ravine import InvalidInputError
+from ravine import InvalidInputError, MinimumDensity
 from ravine.data import frame as frames
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import fix_sign, frame_of, measure, principal
@@ -122,3 +122,13 @@ def test_a_peek_looks_at_rows_that_count():
     weights[np.linspace(0, 999, 256).astype(int)] = 0.0
     one, two = frame(X, weights), frame(X[weights > 0])
     np.testing.assert_allclose(one.inverse_scale, two.inverse_scale, rtol=1e-9)
+
+
+def test_rows_beside_a_row_very_far_away_are_constant_in_its_scale():
+    X = np.concatenate([RNG.standard_normal((50, 3)), np.full((1, 3), 1e200)])
+    root = frame(X)
+    rows = ArrayBlocks(X[:50])
+    below = drive(rows, frame_of(rows, root, True))
+    assert (below.inverse_scale == 0).all()
+    with pytest.warns(UserWarning, match="found 2 of 3"):
+        assert MinimumDensity(3).fit(X).n_clusters_ == 2

@@ -158,6 +158,18 @@ class Bomb:
         return (pytest.fail, ("code from the file was run",))
 
 
+def test_a_link_is_followed_and_a_pipe_is_not_replaced(tmp_path):
+    model = MinimumDensity(2).fit(WINE)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ravine.InvalidInputError, match="pipe is a pipe, not a regular file"):
+        ravine.save(model, tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "link").symlink_to("model.ravine")
+    ravine.save(model, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert ravine.load(tmp_path / "model.ravine").tree_ == model.tree_
+
+
 def test_code_in_a_file_is_never_run(tmp_path, saved):
     path = tmp_path / "bomb"
     path.write_bytes(pickle.dumps(Bomb()))

@@ -90,6 +90,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; a row of weight 0 is only labelled.
         """
+        with self._unchanged_on_error():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
         X, weights = self._checked(X, sample_weight, reset=True)
         self._fit_map(X, weights, self.n_clusters)
@@ -103,7 +107,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
                 "copies of a row, so scale the weights to a mean of 1",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         with one_blas_thread():
             grown = grow(
@@ -128,7 +132,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
-        self._warn(grown.frame.constant if self.feature_map_ is None else self.feature_map_.constant)
+        constant = grown.frame.constant if self.feature_map_ is None else self.feature_map_.constant
+        self._warn(constant, grown.interrupted)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
@@ -218,7 +223,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             f"{type(self).__name__} with these parameters takes no labels, and those in y are ignored: "
             "MinimumDensity takes some",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return None
 
@@ -250,14 +255,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         depth = EVERYTHING if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
         return Limits(wanted, depth, least)
 
-    def _warn(self, constant: Any) -> None:
+    def _warn(self, constant: Any, interrupted: bool) -> None:
         if constant.any():
             warnings.warn(
                 f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        if isinstance(self.n_clusters, str):
+        if isinstance(self.n_clusters, str) or interrupted:
             return
         finer = " or ".join(
             name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
@@ -267,7 +272,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
                 f"enough rows on both sides; a smaller {finer} may show one",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _repr_html_inner(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import check_choice, check_int, check_real
+from ravine._validate import InvalidInputError, check_choice, check_int, check_real
 from ravine.cluster.base import TreeClusterer
 from ravine.split.hyperplane import Splitter
 from ravine.split.separation import SOLVERS, SeparationSplitter
@@ -151,6 +151,14 @@ class MaximinSeparation(TreeClusterer):
             check_real("min_share", self.min_share, 0, 0.5, open_low=False),
             standardize=self._standardize,
             n_init=check_int("n_init", self.n_init, 1),
-            init=None if self.init is None else np.asarray(self.init).ravel(),
+            init=None if self.init is None else _two_labels(self.init),
             max_iter=check_int("max_iter", self.max_iter, 1),
         )
+
+
+def _two_labels(init: Any) -> Any:
+    """Return labels as an array; how many there are is checked where the rows are known."""
+    try:
+        return np.asarray(init).ravel()
+    except ValueError:  # lists of different lengths
+        raise InvalidInputError(f"init has to hold one of two labels for each row, got {init!r}") from None

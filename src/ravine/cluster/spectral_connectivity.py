@@ -190,9 +190,10 @@ class SpectralConnectivity(TreeClusterer):
 
     def _splitter(self, n_features: int) -> Splitter:
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
-        normalized = laplacian == "normalized" and not self.large_margin
+        large_margin = check_bool("large_margin", self.large_margin)
+        normalized = laplacian == "normalized" and not large_margin
         projection = check_choice("projection", self.projection, ("univariate", "orthogonal", "correlated"))
-        if projection == "correlated" and self.large_margin:
+        if projection == "correlated" and large_margin:
             raise InvalidInputError(
                 'large_margin goes with projection="univariate" or "orthogonal", got "correlated": '
                 "directions drawn together end as one, so take univariate"
@@ -221,7 +222,7 @@ class SpectralConnectivity(TreeClusterer):
         usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
         n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)
         if projection == "univariate" and similarity in ("auto", "laplace"):
-            return LargeMarginSplitter(univariate, share) if self.large_margin else univariate
+            return LargeMarginSplitter(univariate, share) if large_margin else univariate
         return SeveralSplitter(
             univariate,
             normalized,
@@ -232,5 +233,5 @@ class SpectralConnectivity(TreeClusterer):
             betas,
             share,
             n_centres,
-            bool(self.large_margin),
+            large_margin,
         )

@@ -367,7 +367,9 @@ class ArrayBlocks:
             if sparse.issparse(piece):
                 yield SparseRows(sparse.csr_array(piece), weights)
             else:
-                yield DenseRows(np.ascontiguousarray(piece, dtype=np.float64), weights)
+                with np.errstate(over="ignore"):  # what float64 cannot hold is infinite, and found as that
+                    values = np.ascontiguousarray(piece, dtype=np.float64)
+                yield DenseRows(values, weights)
 
 
 def together(askers: Sequence[Asker[Result]]) -> Asker[list[Result]]:

@@ -17,7 +17,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
 from ravine.data.archive import Stored, require, shown
 from ravine.data.blocks import ArrayBlocks, drive
-from ravine.data.frame import measure
+from ravine.data.frame import LARGEST, measure
 from ravine.data.neighbours import nth_nearest, weighted_median
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
@@ -65,12 +65,14 @@ class Scaling:
     def __call__(self, rows: Any) -> FloatArray:
         """Return a block as an array of scaled numbers."""
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
-        if not np.isfinite(scaled).all():
-            bad = np.flatnonzero(~np.isfinite(scaled).all(axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
+        usable = np.abs(scaled) <= LARGEST
+        if not usable.all():
+            bad = np.flatnonzero(~usable.all(axis=0))
             raise InvalidInputError(
-                f"Input X contains NaN or infinity in column{'s' * (len(bad) > 1)} "
-                f"{', '.join(map(str, bad[:5]))}; remove those rows or fill them in"
+                f"Input X contains NaN or infinity (or values beyond {LARGEST:.0e}) in column"
+                f"{'s' * (len(bad) > 1)} {', '.join(map(str, bad[:5]))}; remove those rows or fill them in"
             )
         return scaled
 
@@ -99,7 +101,17 @@ class Kernel:
 
     def prepare(self, rows: Any) -> Any:
         """Return rows as the kernel takes them."""
-        return rows if self.scaling is None else self.scaling(rows)
+        if self.scaling is None:
+            return rows
+        scaled = self.scaling(rows)
+        if self.kind in NOT_NEGATIVE and scaled.min(initial=0.0) < 0:
+            way_out = (
+                "standardized columns have negative ones: fit with standardize=False"
+                if self.scaling.mean.any()
+                else "X has negative ones: shift them, or take another kernel such as rbf"
+            )
+            raise InvalidInputError(f"kernel={self.kind!r} needs values of at least 0, and {way_out}")
+        return scaled
 
     def __call__(self, prepared: Any, landmarks: Any) -> FloatArray:
         """Return the similarity of every row to every landmark."""
@@ -111,7 +123,8 @@ class Kernel:
             else:
                 from sklearn.metrics.pairwise import pairwise_kernels
 
-                matrix = pairwise_kernels(prepared, landmarks, metric=self.kind, **self.parameters)
+                with np.errstate(over="ignore", invalid="ignore"):  # told below
+                    matrix = pairwise_kernels(prepared, landmarks, metric=self.kind, **self.parameters)
         else:
             matrix = np.asarray(self.kind(prepared, landmarks, **self.parameters), dtype=np.float64)
             if matrix.shape != (length(prepared), length(landmarks)):
@@ -119,8 +132,11 @@ class Kernel:
                     f"kernel(A, B) has to return an array of shape {(length(prepared), length(landmarks))}, "
                     f"one row for each of A and one column for each of B, got shape {matrix.shape}"
                 )
-        if not np.isfinite(matrix).all():
-            raise InvalidInputError("Input X contains NaN or infinity, or the kernel returned one")
+        if not (np.abs(matrix) <= LARGEST).all():
+            raise InvalidInputError(
+                "Input X contains NaN or infinity, or the kernel returned one or a value beyond "
+                f"{LARGEST:.0e}; scale X, with standardize=True for instance"
+            )
         return np.asarray(matrix, dtype=np.float64)
 
 
@@ -314,7 +330,7 @@ def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInputError(f"kernel_params has to be a dict, got {given!r}")
     given = dict(given or {})
-    if callable(kernel):
+    if kernel is None or callable(kernel):
         return given
     if kernel not in kernel_names():
         raise InvalidInputError(
@@ -515,8 +531,14 @@ def rbf_width(points: FloatArray, weights: FloatArray) -> float:
 
     nearest = np.empty(len(points))
     for a in range(0, len(points), MAP_ROWS):
-        distances = euclidean_distances(points[a : a + MAP_ROWS], points)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
         nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBOURS)
     width = 2.0 * weighted_median(nearest, weights)
+    if width != 0 and not np.sqrt(1.0 / LARGEST) < width < np.sqrt(LARGEST):
+        raise InvalidInputError(
+            f"the rows lie {width / 2:.3g} apart, and the square of that is beyond all floats; scale X, with "
+            "standardize=True for instance"
+        )
     return width if width > 0 else float(np.sqrt(points.shape[1]))

@@ -16,6 +16,9 @@ FULL_COVARIANCE = 256  # above this many features, principal directions come fro
 POWER_ROUNDS = 12
 CONSTANT = 1e-11  # of the largest value: a column that varies by less shows rounding, and is constant
 EQUAL = 1e-6  # principal variances (or components of a direction) that differ by a smaller share are a tie
+STILL = 1e-100  # of the root's scale: a column that varies by less has no square, and is constant
+LARGEST = 2.0**1000  # about 1e301: sums over many larger values overflow
+SMALLEST = 2.0**-1000  # about 1e-301: the inverse of a smaller deviation, times a few values, overflows
 
 
 @dataclass(frozen=True)
@@ -80,16 +83,26 @@ def power_of_two(width: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
 
 
+def shrinking(values: FloatArray) -> float:
+    """Return the power of two that brings values near 1 where their squares would overflow, else 1."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not np.sqrt(LARGEST) < largest < np.inf:
+        return 1.0
+    return float(np.ldexp(1.0, -np.frexp(largest)[1]))
+
+
 def measure(rows: RowBlocks) -> Asker[Frame]:
     """Find mean and standard deviation of every column in one pass (two if a peek misled).
 
     Sums are taken about a pivot from the first rows and in units of a power of two, so that means of 1e9
-    and values of 1e300 lose nothing. NaN and infinity are found on the way.
+    and values of 1e300 lose nothing. NaN, infinity and values that are too large are found on the way; a
+    column that varies by less than 1e-301 is constant.
     """
     pivot, width = _peek(rows)
     scale = power_of_two(width)
     (answer,) = yield [Moments(pivot, scale)]
     _check_finite(answer[2])
+    _check_size(np.maximum(-answer[1], answer[2]))
     with np.errstate(over="ignore", invalid="ignore"):
         spread = answer[2] / 2 - answer[1] / 2
         mean, variance = _centred(answer[0], rows.total)
@@ -101,7 +114,8 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
         (answer,) = yield [Moments(pivot, scale)]
         mean, variance = _centred(answer[0], rows.total)
     deviation = np.sqrt(np.where(answer[1] < answer[2], variance, 0.0)) / scale
-    constant = deviation <= CONSTANT * np.maximum(np.abs(answer[1]), np.abs(answer[2]))
+    rounding = CONSTANT * np.maximum(np.abs(answer[1]), np.abs(answer[2]))
+    constant = ~(deviation >= SMALLEST) | (deviation <= rounding)
     deviation = np.where(constant, 0.0, deviation)
     mean = np.where(answer[1] < answer[2], pivot + mean / scale, answer[1])
     inverse = 1.0 / np.where(constant, np.inf, deviation)
@@ -136,6 +150,15 @@ def _check_finite(high: FloatArray) -> None:
         )
 
 
+def _check_size(size: FloatArray) -> None:
+    bad = np.flatnonzero(size > LARGEST)
+    if len(bad):
+        raise InvalidInputError(
+            f"Input X has values of up to {size[bad[0]]:.3g} in column {bad[0]}, and sums of values beyond "
+            f"{LARGEST:.0e} overflow: scale the column, or remove those rows if they stand for missing ones"
+        )
+
+
 def frame_of(rows: RowBlocks, root: Frame | None, standardize: bool) -> Asker[Frame]:
     """Return the frame of these rows: their own mean, the root's scale.
 
@@ -143,7 +166,8 @@ def frame_of(rows: RowBlocks, root: Frame | None, standardize: bool) -> Asker[Fr
     """
     frame: Frame = yield from measure(rows)
     if root is not None:
-        inverse_scale = np.where(frame.constant, 0.0, root.inverse_scale)
+        still = frame.constant | (frame.deviation * root.inverse_scale <= STILL)
+        inverse_scale = np.where(still, 0.0, root.inverse_scale)
         return replace(frame, inverse_scale=inverse_scale, unit=root.unit)
     if standardize:
         return frame

@@ -60,6 +60,10 @@ def saying(path: Path) -> Iterator[None]:
     except LookupError as error:
         raise InvalidInputError(f"{path}: {error}") from error
     except (ValueError, EOFError, csv.Error) as error:
+        if "field limit" in str(error):
+            raise InvalidInputError(
+                f"{path} has a field of more than {csv.field_size_limit()} characters; is a quote not closed?"
+            ) from error
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidInputError(f"{path} cannot be read: {first_line}") from error
 

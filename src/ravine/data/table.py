@@ -129,7 +129,10 @@ def read_table(source: Source, path: Path, choice: Choice) -> Table:
             f"{path} has no column of numbers to cluster by (it has {_list(source.names)}); "
             "is its delimiter another? (--delimiter)"
         )
-    return _load(source, path, features, choice, "median" if choice.impute else None, notes)
+    table = _load(source, path, features, choice, "median" if choice.impute else None, notes)
+    if table.n_rows < 2:
+        raise InvalidInputError(f"{path} has one row, and clusters need at least two; bring more rows")
+    return table
 
 
 def read_for_model(

@@ -242,6 +242,10 @@ def _objects(path: Path, encoding: str | None) -> Iterator[tuple[int, dict[str, 
                 item = json.loads(line)
             except json.JSONDecodeError as error:
                 raise InvalidInputError(f"{path}: line {i} is not JSON: {error.msg}") from error
+            except RecursionError:
+                raise InvalidInputError(
+                    f"{path}: line {i} is nested too deeply; an object of numbers and texts is expected"
+                ) from None
             if not isinstance(item, dict):
                 raise InvalidInputError(f"{path}: line {i} is JSON, but no object with named values")
             yield i, item

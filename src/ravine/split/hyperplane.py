@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, Rows
-from ravine.data.frame import Frame, power_of_two
+from ravine.data.frame import Frame, shrinking
 from ravine.split.labels import Labels
 
 BLOCK = 1024  # rows whose distances to all centres are held at a time
@@ -82,8 +82,8 @@ class NearestCentre:
     def line(self) -> tuple[FloatArray, FloatArray]:
         """The unit vector from the left centres' mean to the right ones', and the middle between them."""
         left, right = self.centres[~self.right].mean(axis=0), self.centres[self.right].mean(axis=0)
-        length = float(np.linalg.norm(right - left))
-        return (right - left) / (length or 1.0), left / 2 + right / 2
+        apart = (right - left) / (float(np.abs(right - left).max()) or 1.0)  # so that no square overflows
+        return apart / (float(np.linalg.norm(apart)) or 1.0), left / 2 + right / 2
 
     @property
     def weights(self) -> FloatArray:
@@ -97,17 +97,17 @@ class NearestCentre:
 
     def distances(self, rows: Rows) -> FloatArray:
         """Return the signed distance of every row of a block, positive on the right."""
-        scale = float(power_of_two(np.abs(self.centres).max()))  # so that no square overflows
-        points = rows.project(self.pivot, scale * self.directions).T
-        sides = scale * self.centres[~self.right], scale * self.centres[self.right]
+        points = rows.project(self.pivot, self.directions).T
+        unit = shrinking(points)
+        points, centres = points * unit, self.centres * unit
         out = np.empty(len(points))
         for a in range(0, len(points), BLOCK):
-            near = [
-                np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
-                for side in sides
-            ]
-            with np.errstate(invalid="ignore"):  # a row that is not finite has no distance
-                out[a : a + BLOCK] = (near[0] - near[1]) / 2 / scale
+            with np.errstate(over="ignore", invalid="ignore"):  # a row that is not finite has no distance
+                near = [
+                    np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
+                    for side in (centres[~self.right], centres[self.right])
+                ]
+                out[a : a + BLOCK] = (near[0] - near[1]) / 2 / unit
         return out
 
     def signed_distance(self, rows: RowBlocks) -> FloatArray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ravine._validate import IntArray
+from ravine._validate import IntArray, InterruptedWarning
 from ravine.data.blocks import RowBlocks, drive
 from ravine.data.frame import Frame
 from ravine.split.hyperplane import Split, Splitter
@@ -55,11 +55,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Grown:
-    """A tree, the label of every training row, and the frame of all rows."""
+    """A tree, the label of every training row, the frame of all rows, and whether growth was interrupted."""
 
     tree: ClusterTree
     labels: IntArray
     frame: Frame
+    interrupted: bool
 
 
 @dataclass
@@ -265,7 +266,7 @@ def grow(
     """
     began = time.perf_counter()
     growth = _Growth(rows, splitter, limits, priority, level, known, rng)
-    nodes = growth.nodes
+    nodes, interrupted = growth.nodes, False
     try:
         growth.look(0, None)
         while growth.waiting and growth.unfinished and limits.max_depth > 0:
@@ -278,12 +279,14 @@ def grow(
     except KeyboardInterrupt:
         if growth.root is None:
             raise
+        interrupted = True
         warnings.warn(
             f"interrupted: the tree found so far is kept, with {nodes.n_splits + 1} clusters",
+            InterruptedWarning,
             stacklevel=4,
         )
     assert growth.root is not None
     tree = nodes.tree()
     if level is not None:
         tree = reunite(tree, rows, growth.root, growth.comes_apart)
-    return Grown(tree, tree.label[growth.leaf_of], growth.root)
+    return Grown(tree, tree.label[growth.leaf_of], growth.root, interrupted)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, InvalidInputError
 from ravine.data.blocks import RowBlocks
+from ravine.data.frame import shrinking
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
-
-if TYPE_CHECKING:
-    from ravine.tree.tree import ClusterTree
+from ravine.tree.tree import NOT_FINITE, ClusterTree
 
 
 def depth_of_splits(tree: ClusterTree, rows: RowBlocks) -> float:
@@ -31,6 +28,8 @@ def depth_of_splits(tree: ClusterTree, rows: RowBlocks) -> float:
         if split is None or len(members) == 0:
             continue
         distances = split.boundary.signed_distance(rows.select(members))
+        if not np.isfinite(distances).all():
+            raise InvalidInputError(NOT_FINITE)
         depths.append(depth_of_cut(distances, weights[members]))
         masses.append(float(weights[members].sum()))
         node_of[members] = np.where(distances > 0, tree.right[node], tree.left[node])
@@ -41,7 +40,7 @@ def depth_of_cut(distances: FloatArray, weights: FloatArray) -> float:
     """Return the bounded relative depth of the cut at distance 0, with bandwidth 0.9 sd n^(-1/5)."""
     distances, weights = distances[weights > 0], weights[weights > 0]
     order = np.argsort(distances, kind="stable")
-    points, mass = distances[order], weights[order]
+    points, mass = distances[order] * shrinking(distances), weights[order]
     total = float(mass.sum())
     if total == 0.0 or points[0] == points[-1]:
         return 0.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -153,9 +154,26 @@ def _parameter(value: Any) -> Any:
     return value
 
 
+def file_to_replace(path: Path) -> Path:
+    """Return the file that writing to `path` creates or replaces, behind links; refuse what is not a file.
+
+    A new file moved over a link, a pipe or a device would put a regular file in its place.
+    """
+    place = Path(os.path.realpath(path))
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return place
+    if kind != stat.S_IFREG:
+        what = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise InvalidInputError(f"{path} is {what.get(kind, 'a device')}, not a regular file")
+    return place
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file under another name beside its place; it is moved there at the end, or goes."""
+    path = file_to_replace(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
