@@ -83,12 +83,12 @@ def power_of_two(width: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
 
 
-def shrinking(values: FloatArray) -> float:
-    """Return the power of two that brings values near 1 where their squares would overflow, else 1."""
-    largest = float(np.abs(values).max(initial=0.0))
-    if not np.sqrt(LARGEST) < largest < np.inf:
+def safe_scale(*values: FloatArray) -> float:
+    """Return the power of two that brings values near 1 where squares would overflow or vanish, else 1."""
+    largest = max(float(np.abs(some).max(initial=0.0)) for some in values)
+    if largest == 0.0 or not np.isfinite(largest) or np.sqrt(SMALLEST) < largest < np.sqrt(LARGEST):
         return 1.0
-    return float(np.ldexp(1.0, -np.frexp(largest)[1]))
+    return float(power_of_two(np.array(largest)))
 
 
 def measure(rows: RowBlocks) -> Asker[Frame]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, Rows
-from ravine.data.frame import Frame, shrinking
+from ravine.data.frame import Frame, safe_scale
 from ravine.split.labels import Labels
 
 BLOCK = 1024  # rows whose distances to all centres are held at a time
@@ -98,7 +98,7 @@ class NearestCentre:
     def distances(self, rows: Rows) -> FloatArray:
         """Return the signed distance of every row of a block, positive on the right."""
         points = rows.project(self.pivot, self.directions).T
-        unit = shrinking(points)
+        unit = safe_scale(points, self.centres)
         points, centres = points * unit, self.centres * unit
         out = np.empty(len(points))
         for a in range(0, len(points), BLOCK):

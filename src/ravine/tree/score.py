@@ -6,7 +6,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, InvalidInputError
 from ravine.data.blocks import RowBlocks
-from ravine.data.frame import shrinking
+from ravine.data.frame import safe_scale
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
 from ravine.tree.tree import NOT_FINITE, ClusterTree
@@ -40,7 +40,7 @@ def depth_of_cut(distances: FloatArray, weights: FloatArray) -> float:
     """Return the bounded relative depth of the cut at distance 0, with bandwidth 0.9 sd n^(-1/5)."""
     distances, weights = distances[weights > 0], weights[weights > 0]
     order = np.argsort(distances, kind="stable")
-    points, mass = distances[order] * shrinking(distances), weights[order]
+    points, mass = distances[order] * safe_scale(distances), weights[order]
     total = float(mass.sum())
     if total == 0.0 or points[0] == points[-1]:
         return 0.0
