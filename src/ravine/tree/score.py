@@ -9,7 +9,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import RowBlocks
 from ravine.index.base import Profile
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 
 if TYPE_CHECKING:
     from ravine.tree.tree import ClusterTree
@@ -48,4 +48,4 @@ def depth_of_cut(distances: FloatArray, weights: FloatArray) -> float:
     mean = mass @ points / total
     std = float(np.sqrt(mass @ (points - mean) ** 2 / total))
     profile = Profile(points, mass, total, std)
-    return MinimumDensityIndex(0.9 * std * total**-0.2, alpha=np.inf).quality(profile, 0.0)
+    return MinimumDensityIndex(bandwidth(std, total), alpha=np.inf).quality(profile, 0.0)
