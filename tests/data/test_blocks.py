@@ -6,7 +6,7 @@ from threading import Event
 import numpy as np
 import pytest
 from scipy import sparse
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from ravine import MinimumDensity
 from ravine.data import blocks
@@ -210,18 +210,32 @@ def blas_threads():
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
-def test_blas_gets_its_threads_back_when_the_last_of_several_users_ends():
+@pytest.fixture
+def two_blas_threads():
+    """BLAS at two threads, as no one holds it to."""
+    limit = threadpool_limits(2, "blas")
+    release()
+    yield
+    limit.restore_original_limits()
+    release()
+
+
+def release():
+    for library in ThreadpoolController().lib_controllers:
+        getattr(library, "clear_controlling_thread", lambda: None)()
+
+
+def test_blas_gets_its_threads_back_when_the_last_of_several_users_ends(two_blas_threads):
     first, second = one_blas_thread(), one_blas_thread()
-    with threadpool_limits(2, "blas"):
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert blas_threads() == {1}
-        second.__exit__(None, None, None)
-        assert blas_threads() == {2}
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == {2}
 
 
-def test_blas_gets_its_threads_back_after_fits_in_threads_that_overlap_or_fail():
+def test_blas_gets_its_threads_back_after_fits_in_threads_that_overlap_and_fail(two_blas_threads):
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[100:] += 8
     inside, leave = ([Event(), Event()] for _ in range(2))
@@ -235,15 +249,17 @@ def test_blas_gets_its_threads_back_after_fits_in_threads_that_overlap_or_fail()
 
         MinimumDensity(2, callback=callback).fit(X)
 
-    with threadpool_limits(2, "blas"), ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(2) as pool:
         jobs = []
         for k in range(2):
             jobs.append(pool.submit(fit, k))
             assert inside[k].wait(60)
+        assert blas_threads() == {1}
         leave[0].set()
         jobs[0].result()
-        assert blas_threads() == {1}
+        held = blas_threads()
         leave[1].set()
         with pytest.raises(RuntimeError, match="on purpose"):
             jobs[1].result()
-        assert blas_threads() == {2}
+    assert held == {1}
+    assert blas_threads() == {2}
