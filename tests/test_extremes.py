@@ -80,3 +80,70 @@ def test_scales_that_cannot_be_squared_are_refused():
 
     with pytest.raises(ValueError, match="sigma_factor has to be a number at least 1e-100 and at most 1e"):
         SpectralConnectivity(2, sigma_factor=1e-200).fit(np.eye(4))
+
+
+DAMAGE = """
+from scipy import sparse
+from ravine.metrics import separation_probability
+X = sparse.random_array((50, 8), density=0.5, format="csr", random_state=0)
+y = np.where(np.arange(50) < 40, -1, np.arange(50) % 2)
+models = [MinimumDensity(2), SpectralConnectivity(2, projection="orthogonal"), MaximumMargin(2),
+          PrincipalDirection(2), MaximinSeparation(2), MinimumDensity(2, kernel="rbf")]
+fitted = [model.fit(X) for model in models]
+classifier = MinimumDensityClassifier().fit(X, y)
+tree = fitted[0].tree_
+
+def far_columns(A): A.indices[7] = 10**6
+def negative_columns(A): A.indices[7] = -3
+def falling_starts(A): A.indptr[5] = 10**6
+def late_start(A): A.indptr[0] = 3
+def long_starts(A): A.indptr[-1] = 10**6
+def few_values(A): A.data = A.data[:9]
+def few_starts(A): A.indptr = A.indptr[:9]
+
+def attempts(A):
+    for model in fitted:
+        yield lambda model=model: type(model)(2).fit(A)
+        for name in ("predict", "transform", "score", "decision_function", "predict_proba"):
+            yield lambda model=model, name=name: getattr(model, name)(A)
+    yield lambda: MinimumDensityClassifier().fit(A, y)
+    yield lambda: classifier.predict(A)
+    for name in ("predict", "predict_proba", "decision_path", "exemplars", "simplify"):
+        yield lambda name=name: getattr(tree, name)(A)
+    yield lambda: tree.resplit(0, MinimumDensity(2), A)
+    yield lambda: separation_probability(A, np.arange(50) % 2)
+    yield lambda: explain(fitted[0], A)
+
+damages = far_columns, negative_columns, falling_starts, late_start, long_starts, few_values, few_starts
+for damage in damages:
+    for make in (sparse.csr_array, sparse.csr_matrix):
+        A = make(X).copy()
+        damage(A)
+        for attempt in attempts(A):
+            try:
+                attempt()
+                print("taken", damage)
+            except InvalidInputError as error:
+                assert "damaged CSR" in str(error) and "\\n" not in str(error), error
+for name, part in (("csc", "indices"), ("bsr", "indices"), ("coo", "row"), ("coo", "col")):
+    A = X.asformat(name)
+    getattr(A, part)[3] = 10**6
+    try:
+        MinimumDensity(2).fit(A)
+        print("taken", name)
+    except InvalidInputError as error:
+        assert f"damaged {name.upper()}" in str(error), error
+A = X.asformat("lil")
+A.rows[3] = [0, 10**6]
+A.data[3] = [1.0, 1.0]
+try:
+    MinimumDensity(2).fit(A)
+    print("taken lil")
+except InvalidInputError as error:
+    print(error)
+"""
+
+
+def test_damaged_sparse_matrices_are_refused_at_every_door():
+    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns; make it anew"
+    assert run(DAMAGE) == [f"{expected} from its data"]

@@ -51,6 +51,51 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     return weights
 
 
+def checked_csr(X: Any) -> Any:
+    """Return a sparse matrix as CSR, with its entries in order and once; it is copied only where it is not.
+
+    Its parts are checked, in one reading of the column numbers: compiled loops trust them, and a number out
+    of range would be a place in memory that belongs to something else.
+    """
+    _check_stored(X)
+    rows = X.tocsr()
+    if rows is not X:
+        _check_stored(rows)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _check_stored(X: Any) -> None:
+    """Refuse a sparse matrix whose parts do not fit together."""
+    kind = X.format
+    if kind == "coo" and X.ndim == 2:
+        _check_numbers(kind, "row", X.row, X.shape[0])
+        _check_numbers(kind, "column", X.col, X.shape[1])
+        if not len(X.row) == len(X.col) == len(X.data):
+            raise _damaged(kind, f"{len(X.row)} rows, {len(X.col)} columns and {len(X.data)} values")
+    elif kind in ("csr", "csc", "bsr") and X.ndim == 2:
+        tall, wide = np.array(X.shape) // (X.blocksize if kind == "bsr" else (1, 1))
+        n, m, which = (wide, tall, "row") if kind == "csc" else (tall, wide, "column")
+        starts = X.indptr
+        if len(starts) != n + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+            raise _damaged(kind, f"an indptr that is not {n + 1} rising numbers from 0")
+        stored = min(len(X.indices), len(X.data))
+        if starts[-1] > stored:
+            raise _damaged(kind, f"{stored} stored entries where indptr ends at {starts[-1]}")
+        _check_numbers(kind, which, X.indices[: starts[-1]], m)
+
+
+def _check_numbers(kind: str, which: str, numbers: npt.NDArray[Any], n: int) -> None:
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < n):
+        raise _damaged(kind, f"{which} numbers from {numbers.min()} to {numbers.max()}, and {n} {which}s")
+
+
+def _damaged(kind: str, has: str) -> InvalidInputError:
+    return InvalidInputError(f"X is a damaged {kind.upper()} matrix, with {has}; make it anew from its data")
+
+
 def make_rng(random_state: Any) -> np.random.Generator:
     """Turn None, a seed, a Generator or a legacy RandomState into a Generator."""
     if isinstance(random_state, np.random.Generator):

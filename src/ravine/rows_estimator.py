@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ravine._validate import FloatArray, InvalidInputError, check_weights, make_rng
+from ravine._validate import FloatArray, InvalidInputError, check_weights, checked_csr, make_rng
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.data.on_disk import FileMatrix
@@ -102,16 +102,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             return X
         X = validate_data(
             self,
-            X,
+            checked_csr(X) if sparse.issparse(X) else X,
             reset=reset,
             accept_sparse="csr",
             dtype="numeric",
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
         return X
 
     def __sklearn_tags__(self) -> Any:
