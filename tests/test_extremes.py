@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from ravine._validate import check_weights
+
 SECONDS = 100  # a compiler's start on a busy machine; what is tested takes a few
 
 BLOBS = """
@@ -147,3 +149,55 @@ except InvalidInputError as error:
 def test_damaged_sparse_matrices_are_refused_at_every_door():
     expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns; make it anew"
     assert run(DAMAGE) == [f"{expected} from its data"]
+
+
+WEIGHTS = """
+from functools import partial
+from tests.estimators import ESTIMATORS
+one, n = np.ones(120), np.arange(120)
+plain = {"ones": one, "zeros among": (n % 3 > 0) * 1.0, "integers": n % 4, "all 1e30": one * 1e30}
+alone = {"1 and 1e300": np.where(n == 7, 1e300, 1.0), "1e-300 and 1": np.where(n == 7, 1.0, 1e-300)}
+other = {"one 1e12": np.where(n == 7, 1e12, 1.0), "all 1e308": one * 1e308,
+         "half 1e300": np.where(n % 2, 1e300, 1.0)}
+few = {"all 1e-30": one * 1e-30, "subnormal": one * 5e-324}
+warnings.simplefilter("ignore")
+warnings.simplefilter("error", RuntimeWarning)
+y = np.where(n % 60 < 5, n // 60, -1)
+solvers = {solver: partial(MaximinSeparation, solver=solver) for solver in ("gep", "eig", "pursuit")}
+for name, estimator in {**ESTIMATORS, **solvers}.items():
+    for case, weights in {**plain, **alone, **other, **few}.items():
+        model = estimator(2).fit(X, sample_weight=weights)
+        model.score(X, sample_weight=weights)
+        if case in alone or case in few:
+            assert sizes(model) == [120], (name, case, sizes(model))
+        if case in plain and case != "all 1e30":
+            assert sizes(model) == [60, 60], (name, case, sizes(model))
+for case, weights in {**plain, **other, **few}.items():
+    MinimumDensityClassifier().fit(X, y, sample_weight=weights)
+print("done")
+"""
+
+
+def test_extreme_weights_end_in_every_estimator():
+    assert run(WEIGHTS, 300) == ["done"]
+
+
+def test_ordinary_weights_are_taken_as_they_are():
+    weights = np.random.default_rng(0).uniform(0, 1e6, 50)
+    weights[3] = 0.0
+    assert check_weights(weights, 50) is weights
+
+
+@pytest.mark.parametrize("power", [-1074, -900, 900, 1023])
+def test_weights_beyond_measure_are_scaled_by_a_power_of_two(power):
+    weights = np.ldexp(np.array([1.0, 0.5 if power > 0 else 1.0, 0.0]), power)
+    scaled = check_weights(weights, 3)
+    assert scaled[0] == 2.0 ** (199 if power > 0 else -201)
+    np.testing.assert_array_equal(scaled / scaled[0], weights / weights[0])
+
+
+def test_weights_lost_beside_the_largest_count_for_nothing():
+    with pytest.warns(UserWarning, match="2 rows count for nothing, .* beside the largest, 1e\\+20"):
+        found = check_weights(np.array([1e20, 1.0, 1e5, 1e-300, 0.0]), 5)
+    np.testing.assert_array_equal(found, [1e20, 0.0, 1e5, 0.0, 0.0])
+    assert check_weights(np.array([1e15, 1.0]), 2).tolist() == [1e15, 1.0]

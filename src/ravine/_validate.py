@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+NEGLIGIBLE = 2.0**-52  # the share of the largest weight below which sums do not show a weight
+MOST_EXPONENT = 200  # of two, in weights: the product of five of them is still finite
 
 
 class RavineError(Exception):
@@ -28,7 +32,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Return `sample_weight` as float64, or None where every row counts once.
 
     A weight of k stands for k copies of the row; a row of weight 0 counts for nothing and still
-    gets a label.
+    gets a label. So does a row whose weight is below the rounding of the largest: it is lost in every sum.
+    Weights of which the largest is beyond 1e60, or all below 1e-60, are scaled to there by a power of two,
+    so that products of them stay finite.
     """
     if sample_weight is None:
         return None
@@ -48,7 +54,21 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         )
     if not (weights > 0).any():
         raise InvalidInputError("sample_weight is zero for every row; at least one weight has to be positive")
-    return weights
+    largest = weights.max()
+    exponent = int(np.frexp(largest)[1])
+    inside = min(max(exponent, -MOST_EXPONENT), MOST_EXPONENT)
+    if inside != exponent:
+        weights = np.ldexp(weights, inside - exponent)
+        largest = weights.max()
+    lost = (weights > 0) & (weights < NEGLIGIBLE * largest)
+    if not lost.any():
+        return weights
+    warnings.warn(
+        f"{int(lost.sum())} rows count for nothing, as their weight is lost beside the largest, {largest:g}",
+        UserWarning,
+        stacklevel=2,
+    )
+    return np.where(lost, 0.0, weights)
 
 
 def checked_csr(X: Any) -> Any:
