@@ -2,12 +2,34 @@
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 
 def density(points, weights, h, b):
     """The projected density at b as the plain sum over all points."""
     kernel = np.exp(-((b - points) ** 2) / (2 * h * h)) / (h * np.sqrt(2 * np.pi))
     return float(weights @ kernel / weights.sum())
+
+
+def log_density(points, weights, h, b):
+    """Its logarithm, which is finite however far from all points b is."""
+    terms = np.log(weights) - ((b - points) / h) ** 2 / 2
+    return float(logsumexp(terms) - np.log(weights.sum() * h * np.sqrt(2 * np.pi)))
+
+
+def log_mode(points, weights, h, b, step):
+    """The log of the first mode on the way from b in steps: every step is taken, however many there are."""
+    end = points[0] - h if step < 0 else points[-1] + h
+    walk = [log_density(points, weights, h, b)]
+    rising = False
+    for k in range(1, int(max(0.0, np.ceil((end - b) / step))) + 1):
+        walk.append(log_density(points, weights, h, b + k * step))
+        if rising and walk[-1] <= walk[-2]:
+            before, last, now = walk[-3:]
+            bend = 2 * last - now - before
+            return last + (before - now) ** 2 / (8 * bend) if bend > 0 else last
+        rising = walk[-1] > walk[-2]
+    return walk[-1]
 
 
 def penalised(points, weights, h, alpha, eta, b):

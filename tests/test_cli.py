@@ -396,7 +396,10 @@ def test_settings_that_are_on_or_off(folder):
         (["--set", "kernel_params=[1]"], "kernel_params has to be a dict, got [1]"),
         (["--kernel", "chi2"], "kernel='chi2' needs values of at least 0"),
         (["--kernel", "chi2", "--set", "standardize=no"], "X has negative ones"),
-        (["--kernel", "poly", "--set", "kernel_params={'degree': 'x'}"], "degree has to be a number at least"),
+        (
+            ["--kernel", "poly", "--set", "kernel_params={'degree': 'x'}"],
+            "degree has to be a number at least",
+        ),
     ],
 )
 def test_settings_that_no_method_takes_are_a_clear_sentence(tmp_path, options, message):

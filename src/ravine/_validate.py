@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 LARGEST_INT = 2**63 - 1  # what an array of whole numbers can hold
+NEGLIGIBLE = 2.0**-52  # the share of the largest weight below which sums do not show a weight
+MOST_EXPONENT = 200  # of two, in weights: the product of five of them is still finite
 
 
 class RavineError(Exception):
@@ -34,7 +37,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Return `sample_weight` as float64, or None where every row counts once.
 
     A weight of k stands for k copies of the row; a row of weight 0 counts for nothing and still
-    gets a label.
+    gets a label. So does a row whose weight is below the rounding of the largest: it is lost in every sum.
+    Weights of which the largest is beyond 1e60, or all below 1e-60, are scaled to there by a power of two,
+    so that products of them stay finite.
     """
     if sample_weight is None:
         return None
@@ -54,7 +59,66 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         )
     if not (weights > 0).any():
         raise InvalidInputError("sample_weight is zero for every row; at least one weight has to be positive")
-    return weights
+    largest = weights.max()
+    exponent = int(np.frexp(largest)[1])
+    inside = min(max(exponent, -MOST_EXPONENT), MOST_EXPONENT)
+    if inside != exponent:
+        weights = np.ldexp(weights, inside - exponent)
+        largest = weights.max()
+    lost = (weights > 0) & (weights < NEGLIGIBLE * largest)
+    if not lost.any():
+        return weights
+    warnings.warn(
+        f"{int(lost.sum())} rows count for nothing, as their weight is lost beside the largest, {largest:g}",
+        UserWarning,
+        stacklevel=2,
+    )
+    return np.where(lost, 0.0, weights)
+
+
+def checked_csr(X: Any) -> Any:
+    """Return a sparse matrix as CSR, with its entries in order and once; it is copied only where it is not.
+
+    Its parts are checked, in one reading of the column numbers: compiled loops trust them, and a number out
+    of range would be a place in memory that belongs to something else.
+    """
+    _check_stored(X)
+    rows = X.tocsr()
+    if rows is not X:
+        _check_stored(rows)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _check_stored(X: Any) -> None:
+    """Refuse a sparse matrix whose parts do not fit together."""
+    kind = X.format
+    if kind == "coo" and X.ndim == 2:
+        _check_numbers(kind, "row", X.row, X.shape[0])
+        _check_numbers(kind, "column", X.col, X.shape[1])
+        if not len(X.row) == len(X.col) == len(X.data):
+            raise _damaged(kind, f"{len(X.row)} rows, {len(X.col)} columns and {len(X.data)} values")
+    elif kind in ("csr", "csc", "bsr") and X.ndim == 2:
+        tall, wide = np.array(X.shape) // (X.blocksize if kind == "bsr" else (1, 1))
+        n, m, which = (wide, tall, "row") if kind == "csc" else (tall, wide, "column")
+        starts = X.indptr
+        if len(starts) != n + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+            raise _damaged(kind, f"an indptr that is not {n + 1} rising numbers from 0")
+        stored = min(len(X.indices), len(X.data))
+        if starts[-1] > stored:
+            raise _damaged(kind, f"{stored} stored entries where indptr ends at {starts[-1]}")
+        _check_numbers(kind, which, X.indices[: starts[-1]], m)
+
+
+def _check_numbers(kind: str, which: str, numbers: npt.NDArray[Any], n: int) -> None:
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < n):
+        raise _damaged(kind, f"{which} numbers from {numbers.min()} to {numbers.max()}, and {n} {which}s")
+
+
+def _damaged(kind: str, has: str) -> InvalidInputError:
+    return InvalidInputError(f"X is a damaged {kind.upper()} matrix, with {has}; make it anew from its data")
 
 
 def make_rng(random_state: Any) -> np.random.Generator:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.metrics import v_measure_score
 from sklearn.utils import check_array
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_real, check_weights
+from ravine._validate import FloatArray, IntArray, InvalidInputError, check_real, check_weights, checked_csr
 from ravine.data.blocks import ArrayBlocks, RowBlocks, drive, one_blas_thread
 from ravine.data.frame import measure
 from ravine.data.on_disk import FileMatrix
@@ -204,6 +205,7 @@ def separation_probability(
     """
     ridge = check_real("regularization", regularization, 0, open_low=False)
     if not isinstance(X, FileMatrix):
+        X = checked_csr(X) if sparse.issparse(X) else X
         X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if X.shape[1] > MOST_FEATURES:
         raise InvalidInputError(

@@ -12,7 +12,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ravine._validate import FloatArray, InvalidInputError, check_bool, check_jobs, check_weights, make_rng
+from ravine._validate import (
+    FloatArray,
+    InvalidInputError,
+    check_bool,
+    check_jobs,
+    check_weights,
+    checked_csr,
+    make_rng,
+)
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.data.on_disk import FileMatrix
@@ -136,9 +144,9 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         try:
-            X = validate_data(
+            return validate_data(
                 self,
-                X,
+                checked_csr(X) if sparse.issparse(X) else X,
                 reset=reset,
                 accept_sparse="csr",
                 dtype="numeric",
@@ -147,10 +155,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             )
         except ValueError as error:
             raise InvalidInputError(str(error)) from error
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,11 +1,16 @@
 """The gateway: every kind of array, weights, the fold, and the driver."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+from ravine import MinimumDensity
 from ravine.data import blocks
-from ravine.data.blocks import ArrayBlocks, DenseRows, SparseRows, drive, fold, together
+from ravine.data.blocks import ArrayBlocks, DenseRows, SparseRows, drive, fold, one_blas_thread, together
 from ravine.data.frame import CovarianceTimes, Frame, Moments
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
 
@@ -216,3 +221,62 @@ def test_together_asks_in_one_pass_and_returns_in_order():
 def test_map_keeps_the_order_of_rows_over_threads(small_blocks):
     numbers = ArrayBlocks(ROWS, n_jobs=4).map(lambda block: block.dense()[:, 0])
     np.testing.assert_array_equal(numbers, ROWS[:, 0])
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_blas_threads():
+    """BLAS at two threads, as no one holds it to."""
+    limit = threadpool_limits(2, "blas")
+    release()
+    yield
+    limit.restore_original_limits()
+    release()
+
+
+def release():
+    for library in ThreadpoolController().lib_controllers:
+        getattr(library, "clear_controlling_thread", lambda: None)()
+
+
+def test_blas_gets_its_threads_back_when_the_last_of_several_users_ends(two_blas_threads):
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == {2}
+
+
+def test_blas_gets_its_threads_back_after_fits_in_threads_that_overlap_and_fail(two_blas_threads):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[100:] += 8
+    inside, leave = ([Event(), Event()] for _ in range(2))
+
+    def fit(k):
+        def callback(progress):
+            inside[k].set()
+            assert leave[k].wait(60)
+            if k == 1:
+                raise RuntimeError("on purpose")
+
+        MinimumDensity(2, callback=callback).fit(X)
+
+    with ThreadPoolExecutor(2) as pool:
+        jobs = []
+        for k in range(2):
+            jobs.append(pool.submit(fit, k))
+            assert inside[k].wait(60)
+        assert blas_threads() == {1}
+        leave[0].set()
+        jobs[0].result()
+        held = blas_threads()
+        leave[1].set()
+        with pytest.raises(RuntimeError, match="on purpose"):
+            jobs[1].result()
+    assert held == {1}
+    assert blas_threads() == {2}

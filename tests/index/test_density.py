@@ -103,3 +103,52 @@ def test_even_curve_is_the_curve_at_even_cuts(h):
     index = MinimumDensityIndex(h, 0.3)
     even = kernels.even_curve(*index._about(profile), -4.0, 0.2, 41)
     np.testing.assert_allclose(even, index.curve(profile, np.linspace(-4.0, 4.0, 41)), rtol=1e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.floats(0.0, 60.0), st.sampled_from([0.0, 5.0]), st.sampled_from([-1, 1]))
+def test_the_mode_beside_a_cut_is_that_of_the_plain_walk(seed, gap, spread, sign):
+    rng = np.random.default_rng(seed)
+    heaps = np.cumsum(rng.uniform(0.0, gap, 6))
+    points = np.sort(heaps[rng.integers(0, 6, 30)] + rng.normal(0, 0.5, 30))
+    mass = 10.0 ** rng.uniform(0, spread, 30)
+    cut = rng.uniform(points[0] - 2 * gap, points[-1] + 2 * gap)
+    found = kernels.log_mode(points, mass, mass.sum(), 0.7, cut, sign * 0.175)
+    assert found == pytest.approx(oracles.log_mode(points, mass, 0.7, cut, sign * 0.175), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("h", [1e-3, 1e-9, 1e-200])
+def test_tiny_bandwidths_find_the_widest_gap(h):
+    profile = seen(np.array([-3.0, -2.5, -2.1, 1.0, 1.2, 3.0, 7.0]), np.ones(7))
+    index = MinimumDensityIndex(max(h, 1e-9), alpha=0.9)
+    said = index.evaluate(profile)
+    middle = (profile.points[2] + profile.points[3]) / 2
+    assert said.valid
+    assert said.cut == pytest.approx(middle, abs=2e-3)
+    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, said.cut) == 1.0
+    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, 1e9) == 0.0
+
+
+@pytest.mark.parametrize("least", [1.0, 3.0])
+def test_the_lowest_valley_of_a_tiny_bandwidth_is_the_widest_gap_with_enough_on_both_sides(least):
+    profile = seen(np.array([-3.0, -2.5, -2.1, 1.0, 1.2, 3.0, 7.0]), np.ones(7))
+    first = {1.0: 5, 3.0: 2}[least]
+    gap = profile.points[first] / 2 + profile.points[first + 1] / 2
+    for h in (0.01, 1e-4, 1e-9):
+        found = MinimumDensityIndex(h, alpha=np.inf).lowest_valley(profile, least)
+        assert found == pytest.approx(gap, abs=1e-3)
+
+
+def test_few_cuts_find_what_many_find(monkeypatch):
+    profile = make_profile(8, n=300)
+    index = MinimumDensityIndex(0.05, alpha=0.9)
+    about = *index._about(profile)[:4], index.reach(profile)
+    many = kernels.coarse_cuts.py_func(*about)
+    monkeypatch.setattr(kernels, "MOST_CUTS", 10)
+    few = kernels.coarse_cuts.py_func(*about)
+    for cuts, curve in (many, few):
+        lowest = cuts[np.argmin(curve)]
+        assert lowest == pytest.approx(index.evaluate(profile).cut, abs=0.03)
+        np.testing.assert_allclose(
+            np.diff(curve), np.diff(index.curve(profile, cuts)), atol=1e-9
+        )  # up to a constant

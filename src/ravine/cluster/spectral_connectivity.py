@@ -204,7 +204,7 @@ class SpectralConnectivity(TreeClusterer):
         if n_clusters != "auto":
             n_clusters = check_int("n_clusters", n_clusters, 1, or_else='"auto"')
         share = 0.25 if isinstance(n_clusters, str) else 0.5 / n_clusters
-        factor = check_real("sigma_factor", self.sigma_factor, 0)
+        factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
         univariate = ProjectionSplitter(
             ConnectivityFamily(normalized, factor, betas, share),
             standardize=self._standardize,

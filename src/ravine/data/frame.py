@@ -109,7 +109,10 @@ def measure(rows: RowBlocks) -> Asker[Frame]:
         sure = (variance > 1e-12) & (variance > 1e-8 * mean**2) & np.isfinite(variance)
         doubtful = (answer[1] < answer[2]) & ~sure
     if doubtful.any():
-        pivot = np.where(doubtful, answer[1] / 2 + answer[2] / 2, pivot)
+        middle = answer[1] / 2 + answer[2] / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = pivot + mean / scale  # far from the middle where one row has almost all of the weight
+        pivot = np.where(doubtful, np.where((answer[1] <= near) & (near <= answer[2]), near, middle), pivot)
         scale = np.where(doubtful, power_of_two(spread), scale)
         (answer,) = yield [Moments(pivot, scale)]
         mean, variance = _centred(answer[0], rows.total)

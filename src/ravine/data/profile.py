@@ -27,7 +27,7 @@ class Grid:
     @classmethod
     def around_mean(cls, reach: float, width: float) -> Self:
         """Return the grid from -reach to reach with bins of at most `width`, within reason."""
-        n_bins = max(8, min(MOST_BINS, math.ceil(2 * reach / width)))
+        n_bins = MOST_BINS if width * MOST_BINS <= 2 * reach else max(8, math.ceil(2 * reach / width))
         return cls(-reach, 2 * reach / n_bins, n_bins)
 
 

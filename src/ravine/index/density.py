@@ -14,6 +14,13 @@ from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, PlacedLabels, Profile, register
 
 BINS_PER_BANDWIDTH = 8
+SMALLEST = 1e-12  # bandwidth, in standard deviations: rounding of the points is not far below
+FARTHEST = 1e100  # bandwidths from the mean that a cut may lie: squares of them are finite
+
+
+def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
+    """Return 0.9 factor sd n^(-1/5), the rule for rows of this total weight (MDH, Section 5.1.1)."""
+    return float(max(0.9 * factor * deviation * total**-0.2, SMALLEST * deviation))
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class MinimumDensityIndex:
 
     def reach(self, profile: Profile) -> float:
         """Return how far from the mean a cut may lie without a penalty."""
-        return self.alpha * profile.std
+        return min(self.alpha * profile.std, FARTHEST * self.bandwidth)
 
     def _about(self, profile: Profile) -> tuple[FloatArray, FloatArray, float, float, float, float]:
         """What the sums over the profile are told: its mass, the bandwidth, the interval and its edge."""
@@ -124,7 +131,7 @@ class MinimumDensityIndex:
         here = self.log_density(profile, cut)
         step = self.bandwidth / 4
         lower = min(density_kernels.log_mode(*about, cut, s) for s in (-step, step))
-        return max(0.0, -math.expm1(here - lower))
+        return -math.expm1(here - lower) if here < lower else 0.0
 
 
 @register("minimum density")

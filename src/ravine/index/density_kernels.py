@@ -19,6 +19,9 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 FAR = 80.0  # terms exp(-40) below the largest do not show in the sum
 TINY = 1e-250
 CLOSE = 0.1  # coarse minima whose log density is this close to the lowest are settled, too
+MOST_CUTS = 1 << 15  # evenly spaced cuts at most: where more were needed, the density shows single points
+REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
+ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
 
 
 @jit
@@ -32,6 +35,8 @@ def log_density(points, mass, total, h, b):
     if right > 0:
         nearest = min(nearest, b - points[right - 1])
     least = (nearest / h) ** 2
+    if least == np.inf:
+        return -np.inf, 0.0, 0.0
     s0 = 0.0
     s1 = 0.0
     s2 = 0.0
@@ -52,7 +57,8 @@ def log_density(points, mass, total, h, b):
         s1 += u * e
         s2 += u * u * e
     value = math.log(s0 / (total * h * ROOT_TWO_PI)) - 0.5 * least
-    return value, -s1 / (s0 * h), (s2 / s0 - 1.0) / (h * h)
+    bend = (s2 / s0 - 1.0) / (h * h) if h * h > 0.0 else np.inf
+    return value, -s1 / (s0 * h), bend
 
 
 @jit
@@ -157,27 +163,57 @@ def even_curve(points, mass, total, h, half, eta, first, step, m):
 
 
 @jit
-def coarse_curve(points, mass, total, h, half):
-    """Return the log density, up to a constant, at evenly spaced cuts in [-half, half], and their spacing."""
-    m = max(5, math.ceil(8.0 * half / h) + 1)
-    step = 2.0 * half / (m - 1)
-    curve = np.empty(m)
-    if step > 0.0:
+def cuts_at_points(points, low, high):
+    """Return low, high, and between them all points and the middles of neighboring points, in order.
+
+    A bandwidth far smaller than the range of the points has its modes and valleys there, and the number of
+    cuts does not depend on it.
+    """
+    n = len(points)
+    first = np.searchsorted(points, low, side="right")
+    last = np.searchsorted(points, high)
+    cuts = np.empty(2 * (last - first) + 3)
+    cuts[0] = low
+    m = 1
+    for j in range(first, last + 1):
+        if 0 < j < n:
+            middle = points[j - 1] / 2.0 + points[j] / 2.0
+            if low < middle < high:
+                cuts[m] = middle
+                m += 1
+        if j < last:
+            cuts[m] = points[j]
+            m += 1
+    cuts[m] = high
+    return cuts[: m + 1]
+
+
+@jit
+def coarse_cuts(points, mass, total, h, half):
+    """Return cuts in [-half, half], a quarter of a bandwidth apart or fewer, and the log density there."""
+    if 8.0 * half > MOST_CUTS * h:
+        cuts = cuts_at_points(points, -half, half)
+    else:
+        m = max(5, math.ceil(8.0 * half / h) + 1)
+        step = 2.0 * half / (m - 1)
+        cuts = -half + step * np.arange(m)
+        curve = np.empty(m)
         densities(points, mass, h, -half, step, curve)
         if np.min(curve) > TINY * 1e20 * total:
-            return np.log(curve), step
-    for k in range(m):
-        curve[k] = log_density(points, mass, total, h, -half + k * step)[0]
-    return curve, step
+            return cuts, np.log(curve)
+    curve = np.empty(len(cuts))
+    for k in range(len(cuts)):
+        curve[k] = log_density(points, mass, total, h, cuts[k])[0]
+    return cuts, curve
 
 
 @jit
 def lowest_cut(points, mass, total, h, half, eta):
     """Return the cut with the least f: the best settled of all coarse minima close to the lowest."""
-    curve, step = coarse_curve(points, mass, total, h, half)
-    m = len(curve)
-    if step == 0.0:
+    if half == 0.0:
         return settle(points, mass, total, h, half, eta, -eta, 0.0, eta)
+    cuts, curve = coarse_cuts(points, mass, total, h, half)
+    m = len(cuts)
     bound = np.min(curve) + CLOSE
     best = 0.0
     lowest = np.inf
@@ -185,10 +221,9 @@ def lowest_cut(points, mass, total, h, half, eta):
         left_ok = k == 0 or curve[k] <= curve[k - 1]
         right_ok = k == m - 1 or curve[k] <= curve[k + 1]
         if curve[k] <= bound and left_ok and right_ok:
-            middle = -half + k * step
-            left = middle - step if k > 0 else -half - eta
-            right = middle + step if k < m - 1 else half + eta
-            b = settle(points, mass, total, h, half, eta, left, middle, right)
+            left = cuts[k - 1] if k > 0 else -half - eta
+            right = cuts[k + 1] if k < m - 1 else half + eta
+            b = settle(points, mass, total, h, half, eta, left, cuts[k], right)
             value = penalised(points, mass, total, h, half, eta, b)[0]
             if value < lowest:
                 lowest = value
@@ -224,7 +259,12 @@ def slopes(points, mass, total, h, half, eta, b, slope):
 
 @jit
 def settle(points, mass, total, h, half, eta, left, b, right):
-    """Return the minimiser of f between left and right: Newton's steps, halving where they leave it."""
+    """Return the minimiser of f between left and right: Newton's steps, halving where they leave it.
+
+    It is at most half a bandwidth from b: cuts that are farther apart are the middles of empty gaps.
+    """
+    left = max(left, b - h / 2.0)
+    right = min(right, b + h / 2.0)
     for _ in range(bracket_kernels.STEPS):
         _, d1, d2, _ = penalised(points, mass, total, h, half, eta, b)
         before = b
@@ -249,7 +289,12 @@ def with_labels(points, mass, total, h, half, eta, places, sides, strength, b):
 
 @jit
 def settle_with_labels(points, mass, total, h, half, eta, places, sides, strength, left, b, right):
-    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it."""
+    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it.
+
+    It is at most half a bandwidth from b: cuts that are farther apart are the middles of empty gaps.
+    """
+    left = max(left, b - h / 2.0)
+    right = min(right, b + h / 2.0)
     for _ in range(bracket_kernels.STEPS):
         _, d1, d2, _ = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
         before = b
@@ -268,25 +313,29 @@ def least_with_labels(points, mass, total, h, half, eta, places, sides, strength
     lowest = labels_kernels.lowest(places, sides, strength)
     low = min(-half, lowest) - h / 2.0
     high = max(half, lowest) + h / 2.0
-    m = max(7, math.ceil(2.0 * (high - low) / h) + 1)
-    step = (high - low) / (m - 1)
-    curve = even_curve(points, mass, total, h, half, eta, low, step, m)
-    for k in range(m):
-        p = labels_kernels.at(places, sides, strength, low + k * step)[0]
+    if 2.0 * (high - low) > MOST_CUTS * h:
+        cuts = np.sort(np.append(cuts_at_points(points, low, high), lowest))
+        log_f = curve(points, mass, total, h, half, eta, cuts)
+    else:
+        m = max(7, math.ceil(2.0 * (high - low) / h) + 1)
+        step = (high - low) / (m - 1)
+        cuts = low + step * np.arange(m)
+        log_f = even_curve(points, mass, total, h, half, eta, low, step, m)
+    for k in range(len(cuts)):
+        p = labels_kernels.at(places, sides, strength, cuts[k])[0]
         if p > 0.0:
-            curve[k] = log_sum(curve[k], math.log(p))
-    bound = np.min(curve) + CLOSE
-    cut = low + step * np.argmin(curve)
+            log_f[k] = log_sum(log_f[k], math.log(p))
+    bound = np.min(log_f) + CLOSE
+    cut = cuts[np.argmin(log_f)]
     value, _, _, share = with_labels(points, mass, total, h, half, eta, places, sides, strength, cut)
-    for k in range(1, m - 1):
-        if curve[k] <= bound and curve[k] <= curve[k - 1] and curve[k] <= curve[k + 1]:
-            b = low + k * step
+    for k in range(1, len(cuts) - 1):
+        if log_f[k] <= bound and log_f[k] <= log_f[k - 1] and log_f[k] <= log_f[k + 1]:
             b = settle_with_labels(
-                points, mass, total, h, half, eta, places, sides, strength, b - step, b, b + step
+                points, mass, total, h, half, eta, places, sides, strength, cuts[k - 1], cuts[k], cuts[k + 1]
             )
-            log_f, _, _, s = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
-            if log_f < value:
-                value, cut, share = log_f, b, s
+            now, _, _, s = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
+            if now < value:
+                value, cut, share = now, b, s
     return value, cut, share
 
 
@@ -331,13 +380,44 @@ def fill_slope(points, mass, h, b, share, slope):
 
 
 @jit
+def neighbors(points, at, step):
+    """Return the nearest points behind a place and ahead of it for a walk in steps of this sign."""
+    if step > 0.0:
+        k = np.searchsorted(points, at, side="right")
+        return points[k - 1] if k > 0 else -np.inf, points[k] if k < len(points) else np.inf
+    k = np.searchsorted(points, at)
+    return points[k] if k < len(points) else np.inf, points[k - 1] if k > 0 else -np.inf
+
+
+@jit
+def skip_empty(at, step, h, behind, ahead):
+    """Return the place, whole steps on, where the density already rises to the next point, or `at` itself."""
+    if np.isinf(ahead):
+        return at
+    steps = np.floor((abs(ahead - at) - REACH * h) / abs(step))
+    there = at + steps * step
+    return there if steps >= 1.0 and abs(there - behind) > ALONE * h else at
+
+
+@jit
 def log_mode(points, mass, total, h, b, step):
-    """Walk from the cut b in steps until the density falls again; return the log of the mode passed."""
+    """Walk from the cut b in steps until the density falls again; return the log of the mode passed.
+
+    Empty stretches are skipped, so that the number of steps is at most a hundred per point, whatever the
+    bandwidth. Where a step is below rounding, every point is a mode of its own.
+    """
     last = log_density(points, mass, total, h, b)[0]
     rising = False
     end = points[0] - h if step < 0 else points[-1] + h
     at = b
     while (at > end) if step < 0 else (at < end):
+        behind, ahead = neighbors(points, at, step)
+        near = skip_empty(at, step, h, behind, ahead)
+        if near != at:
+            at = near
+            last = log_density(points, mass, total, h, at)[0]
+        if at + step == at:
+            return last if np.isinf(ahead) else log_density(points, mass, total, h, ahead)[0]
         at += step
         now = log_density(points, mass, total, h, at)[0]
         if now > last:
@@ -357,17 +437,21 @@ def lowest_valley(points, mass, total, h, least):
     At least `least` of the mass lies on either side of it.
     """
     step = h / 4.0
-    m = int((points[-1] - points[0]) / step) + 2
+    if points[-1] - points[0] > MOST_CUTS * step:
+        cuts = cuts_at_points(points, points[0], points[-1])
+    else:
+        cuts = points[0] + step * np.arange(int((points[-1] - points[0]) / step) + 3)
+    left_of = np.cumsum(mass)
     best = np.nan
     lowest = np.inf
     before = np.inf
-    now = log_density(points, mass, total, h, points[0])[0]
-    for k in range(1, m + 1):
-        b = points[0] + k * step
-        after = log_density(points, mass, total, h, b)[0]
+    now = log_density(points, mass, total, h, cuts[0])[0]
+    for k in range(1, len(cuts)):
+        after = log_density(points, mass, total, h, cuts[k])[0]
         if now < before and now <= after and now < lowest and k > 1:
-            cut = settle(points, mass, total, h, np.inf, h, b - 2.0 * step, b - step, b)
-            left = np.sum(mass[: np.searchsorted(points, cut)])
+            cut = settle(points, mass, total, h, np.inf, h, cuts[k - 2], cuts[k - 1], cuts[k])
+            j = np.searchsorted(points, cut)
+            left = left_of[j - 1] if j > 0 else 0.0
             if min(left, total - left) >= least:
                 lowest = now
                 best = cut

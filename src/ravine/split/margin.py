@@ -9,7 +9,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, together
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimise.cutting_plane import Found, Planes, cutting_planes, two_means
 from ravine.optimise.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
@@ -148,8 +148,7 @@ class MarginSplitter:
         length = float(np.linalg.norm(w))
         direction = fix_sign(w / length)
         cut = -b / length if direction[np.argmax(np.abs(w))] * w[np.argmax(np.abs(w))] > 0 else b / length
-        bandwidth = 0.9 * view.widest * view.frame.total**-0.2
-        index = MinimumDensityIndex(bandwidth, alpha=np.inf)
+        index = MinimumDensityIndex(bandwidth(view.widest, view.frame.total), alpha=np.inf)
         seen = yield from project(view, index.resolution, direction)
         unit = view.frame.unit
         return Split(

@@ -14,7 +14,7 @@ import numpy as np
 
 from ravine.data.blocks import Asker, RowBlocks
 from ravine.data.frame import Frame, frame_of, principal
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimise.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
@@ -48,8 +48,8 @@ class PrincipalSplitter:
             return frame, None
         found = yield from principal(rows, frame, 1, rng)
         direction = found.directions[0]
-        bandwidth = 0.9 * self.bandwidth_factor * float(found.deviations[0]) * frame.total**-0.2
-        index = MinimumDensityIndex(bandwidth, alpha=np.inf)
+        h = bandwidth(float(found.deviations[0]), frame.total, self.bandwidth_factor)
+        index = MinimumDensityIndex(h, alpha=np.inf)
         view = View(frame, float(found.deviations[0]))
         seen = yield from project(view, index.resolution, direction)
         profile = seen.profile

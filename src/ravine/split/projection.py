@@ -13,7 +13,7 @@ from ravine._validate import FloatArray
 from ravine.data.blocks import Asker, RowBlocks, together
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.index.base import ProjectionIndex
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
 from ravine.optimise.sphere import CONVERGED
 from ravine.split.hyperplane import Hyperplane, Split
@@ -71,9 +71,9 @@ class MinimumDensityFamily:
 
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
         """Return the index at ten values of alpha from near 0 to the largest."""
-        bandwidth = 0.9 * self.bandwidth_factor * view.widest * view.frame.total**-0.2
+        h = bandwidth(view.widest, view.frame.total, self.bandwidth_factor)
         alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
-        return [MinimumDensityIndex(bandwidth, float(alpha)) for alpha in alphas]
+        return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
 
     def accepts(self, point: Evaluated) -> bool:
         """Follow all values of alpha: the last valid end counts."""

@@ -17,7 +17,7 @@ from ravine.data.blocks import Asker, RowBlocks, together
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.data.profile import Grid, ProfileSum
 from ravine.index.base import ProjectionIndex
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.index.separation import SeparationIndex
 from ravine.optimise.pursuit import REACH, Evaluated, View, project
 from ravine.split.hyperplane import Hyperplane, Split
@@ -373,8 +373,7 @@ class SeparationSplitter:
             return None
         ridge = self.regularization * float(np.sum((turned * frame.deviation * frame.inverse_scale) ** 2))
         deviation = math.sqrt(max(variance(sides.sum(axis=0)), 0.0))
-        bandwidth = 0.9 * deviation * frame.total**-0.2
-        index = MinimumDensityIndex(bandwidth, alpha=np.inf)
+        index = MinimumDensityIndex(bandwidth(deviation, frame.total), alpha=np.inf)
         seen = yield from project(View(frame, deviation), index.resolution, turned)
         return Split(
             boundary=Hyperplane.of(frame, turned, cut, pivot),

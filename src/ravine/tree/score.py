@@ -8,7 +8,7 @@ from ravine._validate import FloatArray, InvalidInputError
 from ravine.data.blocks import RowBlocks
 from ravine.data.frame import safe_scale
 from ravine.index.base import Profile
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.tree.tree import NOT_FINITE, ClusterTree
 
 
@@ -47,4 +47,4 @@ def depth_of_cut(distances: FloatArray, weights: FloatArray) -> float:
     mean = mass @ points / total
     std = float(np.sqrt(mass @ (points - mean) ** 2 / total))
     profile = Profile(points, mass, total, std)
-    return MinimumDensityIndex(0.9 * std * total**-0.2, alpha=np.inf).quality(profile, 0.0)
+    return MinimumDensityIndex(bandwidth(std, total), alpha=np.inf).quality(profile, 0.0)

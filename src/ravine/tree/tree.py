@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_weights
+from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_weights, checked_csr
 from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
 from ravine.data.on_disk import FileMatrix
 from ravine.split.hyperplane import Hyperplane, Split
@@ -413,10 +413,7 @@ class ClusterTree:
 def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
     """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
     if sparse.issparse(X):
-        array = sparse.csr_array(X)
-        if not array.has_canonical_format:
-            array = array.copy()
-            array.sum_duplicates()
+        array = sparse.csr_array(checked_csr(X))
     else:
         array = X if isinstance(X, np.ndarray | FileMatrix) else np.asarray(X)
     if array.ndim != 2 or array.dtype.kind not in "biuf" or 0 in array.shape:

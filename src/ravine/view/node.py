@@ -12,7 +12,7 @@ from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int,
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import Covariance, frame_of, in_user_units, principal
 from ravine.index.base import Profile
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimise.pursuit import View, evaluate, pursue
 from ravine.optimise.sphere import Curvature
 from ravine.split.hyperplane import Split
@@ -86,10 +86,10 @@ def see_node(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> No
     rows = everyone.select(members)
     frame = in_user_units(drive(rows, frame_of(rows, root, standardize)))
     widest = float(drive(rows, principal(rows, frame, 1, make_rng(0))).deviations[0])
-    bandwidth = 0.9 * float(parameters.get("bandwidth_factor", 1.0)) * widest * frame.total**-0.2
+    h = bandwidth(widest, frame.total, float(parameters.get("bandwidth_factor", 1.0)))
     alpha = float(parameters.get("alpha_max", np.inf))
     distance = split.boundary.signed_distance(rows)
-    return Node(split, members, rows, View(frame, widest), distance, bandwidth, alpha)
+    return Node(split, members, rows, View(frame, widest), distance, h, alpha)
 
 
 def across(node: Node) -> FloatArray:
@@ -176,7 +176,7 @@ def landscape(X: Any, angles: FloatArray, bandwidth_factor: float, alpha: float)
         raise InvalidInputError(f"a landscape is drawn of two columns, got {rows.shape[1]}")
     frame = drive(rows, frame_of(rows, None, True))
     view = View(frame, float(drive(rows, principal(rows, frame, 1, make_rng(0))).deviations[0]))
-    index = MinimumDensityIndex(0.9 * bandwidth_factor * view.widest * frame.total**-0.2, alpha)
+    index = MinimumDensityIndex(bandwidth(view.widest, frame.total, bandwidth_factor), alpha)
     directions: Sequence[FloatArray] = [np.array([np.cos(a), np.sin(a)]) for a in angles]
     values = [float(np.exp(drive(rows, evaluate(view, index, v)).value)) for v in directions]
     return np.array(values), view

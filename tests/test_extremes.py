@@ -1,0 +1,203 @@
+"""Extreme numbers end in an answer or in one sentence: no hang, no crash, no memory beyond the rows' own.
+
+What might hang or crash runs in a process of its own, and has a time to end in.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ravine._validate import check_weights
+
+SECONDS = 100  # a compiler's start on a busy machine; what is tested takes a few
+
+BLOBS = """
+import sys, warnings
+import numpy as np
+from ravine import *
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = np.concatenate([rng.normal(size=(60, 3)), rng.normal(size=(60, 3)) + 5])
+sizes = lambda model: sorted(np.bincount(model.labels_).tolist())
+"""
+
+
+def run(code, seconds=SECONDS):
+    """Run code in a Python of its own; return what it printed, or fail where it does not end by itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOBS + code], capture_output=True, text=True, timeout=seconds
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split("\n")[:-1]
+
+
+def test_a_bandwidth_below_rounding_ends():
+    code = """
+for factor in (1e-3, 1e-9, 5e-324):
+    print(sizes(MinimumDensity(2, bandwidth_factor=factor).fit(X)))
+    print(sizes(PrincipalDirection(2, cut="density", bandwidth_factor=factor).fit(X)))
+    y = np.where(np.arange(120) % 60 < 5, np.arange(120) // 60, -1)
+    print(np.bincount(MinimumDensityClassifier(bandwidth_factor=factor).fit(X, y).predict(X)).tolist())
+"""
+    assert run(code) == ["[60, 60]"] * 9
+
+
+def test_intervals_and_scales_beyond_all_measure_end():
+    code = """
+for alpha in (1e3, 1e12, 1e300):
+    MinimumDensity(2, alpha_max=alpha).fit(X)
+for factor in (1e-100, 1e100):
+    for projection in ("univariate", "orthogonal", "correlated"):
+        SpectralConnectivity(2, projection=projection, sigma_factor=factor).fit(X)
+print("done")
+"""
+    assert run(code) == ["done"]
+
+
+def test_the_time_of_a_score_does_not_grow_with_the_shift_of_the_rows():
+    code = """
+model = MinimumDensity(2).fit(X)
+for shift in (0, 1e3, 1e9, 1e15, 1e300):
+    print(round(model.score(X + shift), 6) if shift else model.score(X) > 0.5)
+"""
+    assert run(code) == ["True", "0.0", "0.0", "0.0", "0.0"]
+
+
+def test_a_threshold_far_from_all_rows_has_no_depth():
+    code = """
+from dataclasses import replace
+model = MinimumDensity(2).fit(X)
+split = model.tree_.splits[0]
+far = replace(split, boundary=replace(split.boundary, cut=2.0**31))
+model.tree_ = replace(model.tree_, splits=(far, None, None))
+print(model.score(X))
+"""
+    assert run(code) == ["0.0"]
+
+
+def test_scales_that_cannot_be_squared_are_refused():
+    from ravine import SpectralConnectivity
+
+    with pytest.raises(ValueError, match="sigma_factor has to be a number at least 1e-100 and at most 1e"):
+        SpectralConnectivity(2, sigma_factor=1e-200).fit(np.eye(4))
+
+
+DAMAGE = """
+from scipy import sparse
+from ravine.metrics import separation_probability
+X = sparse.random_array((50, 8), density=0.5, format="csr", random_state=0)
+y = np.where(np.arange(50) < 40, -1, np.arange(50) % 2)
+models = [MinimumDensity(2), SpectralConnectivity(2, projection="orthogonal"), MaximumMargin(2),
+          PrincipalDirection(2), MaximinSeparation(2), MinimumDensity(2, kernel="rbf")]
+fitted = [model.fit(X) for model in models]
+classifier = MinimumDensityClassifier().fit(X, y)
+tree = fitted[0].tree_
+
+def far_columns(A): A.indices[7] = 10**6
+def negative_columns(A): A.indices[7] = -3
+def falling_starts(A): A.indptr[5] = 10**6
+def late_start(A): A.indptr[0] = 3
+def long_starts(A): A.indptr[-1] = 10**6
+def few_values(A): A.data = A.data[:9]
+def few_starts(A): A.indptr = A.indptr[:9]
+
+def attempts(A):
+    for model in fitted:
+        yield lambda model=model: type(model)(2).fit(A)
+        for name in ("predict", "transform", "score", "decision_function", "predict_proba"):
+            yield lambda model=model, name=name: getattr(model, name)(A)
+    yield lambda: MinimumDensityClassifier().fit(A, y)
+    yield lambda: classifier.predict(A)
+    for name in ("predict", "predict_proba", "decision_path", "exemplars", "simplify"):
+        yield lambda name=name: getattr(tree, name)(A)
+    yield lambda: tree.resplit(0, MinimumDensity(2), A)
+    yield lambda: separation_probability(A, np.arange(50) % 2)
+    yield lambda: explain(fitted[0], A)
+
+damages = far_columns, negative_columns, falling_starts, late_start, long_starts, few_values, few_starts
+for damage in damages:
+    for make in (sparse.csr_array, sparse.csr_matrix):
+        A = make(X).copy()
+        damage(A)
+        for attempt in attempts(A):
+            try:
+                attempt()
+                print("taken", damage)
+            except InvalidInputError as error:
+                assert "damaged CSR" in str(error) and "\\n" not in str(error), error
+for name, part in (("csc", "indices"), ("bsr", "indices"), ("coo", "row"), ("coo", "col")):
+    A = X.asformat(name)
+    getattr(A, part)[3] = 10**6
+    try:
+        MinimumDensity(2).fit(A)
+        print("taken", name)
+    except InvalidInputError as error:
+        assert f"damaged {name.upper()}" in str(error), error
+A = X.asformat("lil")
+A.rows[3] = [0, 10**6]
+A.data[3] = [1.0, 1.0]
+try:
+    MinimumDensity(2).fit(A)
+    print("taken lil")
+except InvalidInputError as error:
+    print(error)
+"""
+
+
+def test_damaged_sparse_matrices_are_refused_at_every_door():
+    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns; make it anew"
+    assert run(DAMAGE) == [f"{expected} from its data"]
+
+
+WEIGHTS = """
+from functools import partial
+from tests.estimators import ESTIMATORS
+one, n = np.ones(120), np.arange(120)
+plain = {"ones": one, "zeros among": (n % 3 > 0) * 1.0, "integers": n % 4, "all 1e30": one * 1e30}
+alone = {"1 and 1e300": np.where(n == 7, 1e300, 1.0), "1e-300 and 1": np.where(n == 7, 1.0, 1e-300)}
+other = {"one 1e12": np.where(n == 7, 1e12, 1.0), "all 1e308": one * 1e308,
+         "half 1e300": np.where(n % 2, 1e300, 1.0)}
+few = {"all 1e-30": one * 1e-30, "subnormal": one * 5e-324}
+warnings.simplefilter("ignore")
+warnings.simplefilter("error", RuntimeWarning)
+y = np.where(n % 60 < 5, n // 60, -1)
+solvers = {solver: partial(MaximinSeparation, solver=solver) for solver in ("gep", "eig", "pursuit")}
+for name, estimator in {**ESTIMATORS, **solvers}.items():
+    for case, weights in {**plain, **alone, **other, **few}.items():
+        model = estimator(2).fit(X, sample_weight=weights)
+        model.score(X, sample_weight=weights)
+        if case in alone or case in few:
+            assert sizes(model) == [120], (name, case, sizes(model))
+        if case in plain and case != "all 1e30":
+            assert sizes(model) == [60, 60], (name, case, sizes(model))
+for case, weights in {**plain, **other, **few}.items():
+    MinimumDensityClassifier().fit(X, y, sample_weight=weights)
+print("done")
+"""
+
+
+def test_extreme_weights_end_in_every_estimator():
+    assert run(WEIGHTS, 300) == ["done"]
+
+
+def test_ordinary_weights_are_taken_as_they_are():
+    weights = np.random.default_rng(0).uniform(0, 1e6, 50)
+    weights[3] = 0.0
+    assert check_weights(weights, 50) is weights
+
+
+@pytest.mark.parametrize("power", [-1074, -900, 900, 1023])
+def test_weights_beyond_measure_are_scaled_by_a_power_of_two(power):
+    weights = np.ldexp(np.array([1.0, 0.5 if power > 0 else 1.0, 0.0]), power)
+    scaled = check_weights(weights, 3)
+    assert scaled[0] == 2.0 ** (199 if power > 0 else -201)
+    np.testing.assert_array_equal(scaled / scaled[0], weights / weights[0])
+
+
+def test_weights_lost_beside_the_largest_count_for_nothing():
+    with pytest.warns(UserWarning, match="2 rows count for nothing, .* beside the largest, 1e\\+20"):
+        found = check_weights(np.array([1e20, 1.0, 1e5, 1e-300, 0.0]), 5)
+    np.testing.assert_array_equal(found, [1e20, 0.0, 1e5, 0.0, 0.0])
+    assert check_weights(np.array([1e15, 1.0]), 2).tolist() == [1e15, 1.0]
