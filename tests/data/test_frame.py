@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ravine import InvalidInputError, MinimumDensity
+from ravine import InvalidInputError, PrincipalDirection
 from ravine.data import frame as frames
 from ravine.data.blocks import ArrayBlocks, drive
 from ravine.data.frame import fix_sign, frame_of, measure, principal
@@ -131,4 +131,4 @@ def test_rows_beside_a_row_very_far_away_are_constant_in_its_scale():
     below = drive(rows, frame_of(rows, root, True))
     assert (below.inverse_scale == 0).all()
     with pytest.warns(UserWarning, match="found 2 of 3"):
-        assert MinimumDensity(3).fit(X).n_clusters_ == 2
+        assert PrincipalDirection(3).fit(X).n_clusters_ == 2
