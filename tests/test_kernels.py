@@ -254,7 +254,7 @@ def test_a_pursuit_in_the_feature_space_is_drawn():
         ("rbf", {"landmarks": 1}, "landmarks"),
         ("rbf", [1], "kernel_params has to be a dict"),
         (None, [1], "kernel_params has to be a dict"),
-        ("polynomial", {"degree": "two"}, "degree has to be a number above 0, got 'two'"),
+        ("polynomial", {"degree": "two"}, "degree has to be a number at least 1, got 'two'"),
         ("sigmoid", {"coef0": "one"}, "coef0 has to be a number, got 'one'"),
         ("chi2", None, "needs values of at least 0, and standardized columns .* standardize=False"),
         ("diffusion", {"gamma": 1.0}, "may hold 'n_neighbors', 'diffusion_time'"),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 from ravine import SpectralConnectivity
@@ -50,7 +51,7 @@ def test_the_cut_is_that_of_plain_loops():
     for direction in rng.standard_normal((5, 3)):
         framed = (X - frame.mean) * frame.inverse_scale
         expected = slow_cut(framed, framed @ direction > 0.3)
-        assert graph.cut(graph.points @ direction > 0.3) == pytest.approx(expected, rel=1e-12)
+        assert graph.cut(graph.project(direction[None, :])[:, 0] > 0.3) == pytest.approx(expected, rel=1e-12)
         plane = Hyperplane(frame.weights(direction), frame.mean, 0.3)
         assert graph.parted_by(plane) == pytest.approx(expected, rel=1e-12)
 
@@ -67,7 +68,7 @@ def test_a_weight_is_as_many_copies():
     for direction in rng.standard_normal((3, 2)):
         expected = slow_cut((copies - frame.mean) * frame.inverse_scale, copies @ direction > 0.2)
         for graph in graphs:
-            assert graph.cut(graph.rows @ direction > 0.2) == pytest.approx(expected, rel=1e-9)
+            assert graph.cut(graph.rows.array @ direction > 0.2) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_cut_is_nought_between_groups_one_for_random_sides_and_two_for_an_empty_side():
@@ -75,18 +76,18 @@ def test_the_cut_is_nought_between_groups_one_for_random_sides_and_two_for_an_em
     X = rng.standard_normal((400, 3))
     X[:200, 0] += 20.0
     graph = graph_of(ArrayBlocks(X))
-    assert graph.cut(graph.rows[:, 0] > 10.0) == 0.0
+    assert graph.cut(graph.rows.array[:, 0] > 10.0) == 0.0
     assert graph.cut(rng.random(400) < 0.5) == pytest.approx(1.0, abs=0.1)
     assert graph.cut(np.zeros(400, dtype=bool)) == 2.0
 
 
 def test_many_or_wide_rows_are_sampled(monkeypatch):
     X = np.random.default_rng(3).standard_normal((6000, 4))
-    assert len(graph_of(ArrayBlocks(X)).points) == 2000
+    assert graph_of(ArrayBlocks(X)).rows.shape[0] == 2000
     monkeypatch.setattr(neighbour_cut, "GRAPH_CELLS", 1000)
-    assert len(graph_of(ArrayBlocks(X)).points) == 250
+    assert graph_of(ArrayBlocks(X)).rows.shape[0] == 250
     monkeypatch.setattr(neighbour_cut, "GRAPH_CELLS", 10)
-    assert len(graph_of(ArrayBlocks(X)).points) == 100
+    assert graph_of(ArrayBlocks(X)).rows.shape[0] == 100
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,7 @@ def test_of_several_directions_too(digits):
     ends = [splitter._pursue(clusters, rng.standard_normal((2, 64)), 3.0) for _ in range(5)]
 
     def cut(end):
-        near = nearest(graph.points @ end.directions.T, clusters.centres @ end.directions.T)[0]
+        near = nearest(graph.project(end.directions), clusters.centres @ end.directions.T)[0]
         return graph.cut(end.right[near])
 
     def share(end):
@@ -205,9 +206,20 @@ def test_with_labels_fewer_mistakes_come_first(digits):
         point = drive(rows, splitter._best(rows, view, some, 1.0)).point
         right = view.framed @ point.direction > point.index_value.cut
         wrong = sum(bool(side) != bool(c) for side, c in zip(right, labels.classes, strict=True))
-        return wrong, graph.cut(graph.points @ point.direction > point.index_value.cut)
+        return wrong, graph.cut(graph.project(point.direction[None, :])[:, 0] > point.index_value.cut)
 
     alone = [judged(start[None, :] / np.linalg.norm(start)) for start in starts]
     assert min(alone)[1] > min(cut for _, cut in alone)  # another parts fewer, with more mistakes
     assert sorted(alone)[0][0] == sorted(alone)[1][0]  # as few mistakes, but parts more
     assert judged(starts / np.linalg.norm(starts, axis=1, keepdims=True)) == min(alone)
+
+
+def test_the_graph_of_sparse_rows_is_that_of_dense_ones():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((300, 6)) * (rng.random((300, 6)) < 0.4)
+    X[:150, 0] += 5.0
+    frame = drive(ArrayBlocks(X), frame_of(ArrayBlocks(X), None, True))
+    dense, thin = (NeighbourGraph.of(ArrayBlocks(rows), frame) for rows in (X, sparse.csr_array(X)))
+    for direction in rng.standard_normal((4, 6)):
+        cuts = [graph.cut(graph.project(direction[None, :])[:, 0] > 0.1) for graph in (dense, thin)]
+        assert cuts[0] == pytest.approx(cuts[1], rel=1e-9)

@@ -238,6 +238,9 @@ class RowBlocks(Protocol):
     def counted(self) -> IntArray | None:
         """Return the rows of positive weight, or None where all are."""
 
+    def stored(self) -> sparse.csr_array | None:
+        """Return the rows as they are stored, where that is a sparse matrix; else None."""
+
 
 def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
     """Merge neighbours until one is left: a tree that depends on the number of parts only."""
@@ -337,6 +340,12 @@ class ArrayBlocks:
             return None
         weights = self.weights if self.picked is None else self.weights[self.picked]
         return None if (weights > 0).all() else np.flatnonzero(weights > 0)
+
+    def stored(self) -> sparse.csr_array | None:
+        """Return the rows as they are stored, where that is a sparse matrix; else None."""
+        if not sparse.issparse(self.array):
+            return None
+        return sparse.csr_array(self.array if self.picked is None else self.array[self.picked])
 
     def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result]:
         self.reads.rows += self.shape[0]

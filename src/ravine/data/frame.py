@@ -64,6 +64,12 @@ class Frame:
     constant: npt.NDArray[np.bool_]
     unit: float = 1.0
 
+    @classmethod
+    def identity(cls, n_features: int, total: float) -> Frame:
+        """Return the frame that leaves rows as they are."""
+        ones = np.ones(n_features)
+        return cls(np.zeros(n_features), ones, ones, total, np.zeros(n_features, dtype=bool))
+
     @property
     def spread(self) -> float:
         """The root mean square of the columns' standard deviations, in user's units: 1 if standardized."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Additive, Answer, Asker, RowBlocks, Rows
@@ -15,6 +13,7 @@ from ravine.data.frame import Frame
 
 SAMPLE_ROWS = 20  # rows a micro-cluster that its seed is sought among
 PIECE = 1024  # rows whose distances to all centres are held at a time
+TIE = 1e-9  # of the largest square: centres that are nearer by less are as near
 ROUNDS = 10  # of k-means on the sample: finer seeds make no better stand-ins
 
 
@@ -47,7 +46,7 @@ class NearestSum(Additive):
         for request, (mass, sums) in zip(requests, answers, strict=True):
             frame, seeds = request.frame, request.seeds
             inner = rows.project(frame.mean, frame.weights(seeds @ request.directions))
-            nearest = np.argmax(inner - 0.5 * (seeds**2).sum(axis=1)[:, None], axis=0)
+            nearest = _first_nearest(inner, seeds)
             mass += np.bincount(nearest, rows.weights, len(seeds))
             rows.group_sums(frame.mean, rows.weights, nearest, sums)
 
@@ -107,13 +106,29 @@ def of_points(
 
 
 def _k_means(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return n centres of some points."""
-    from sklearn.cluster import KMeans
+    """Return n centres of some points: k-means++ and a few of Lloyd's rounds."""
+    from sklearn.cluster import kmeans_plusplus
 
-    means = KMeans(n, n_init=1, max_iter=ROUNDS, random_state=int(rng.integers(2**31 - 1)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than asked for
-        return np.asarray(means.fit(points, sample_weight=weights).cluster_centers_, dtype=np.float64)
+    seed = int(rng.integers(2**31 - 1))
+    centres = np.asarray(kmeans_plusplus(points, n, sample_weight=weights, random_state=seed)[0], dtype=float)
+    for _ in range(ROUNDS):
+        group = _first_nearest(centres @ points.T, centres)
+        mass = np.bincount(group, weights, n)
+        sums = np.stack([np.bincount(group, weights * column, n) for column in points.T], axis=1)
+        full = mass > 0
+        centres[full] = sums[full] / mass[full, None]
+    return centres
+
+
+def _first_nearest(inner: FloatArray, centres: FloatArray) -> IntArray:
+    """Return the nearest centre of every point, given their products; the first of those that are as near.
+
+    Rows of whole numbers are often as near to several centres, and rounding would choose between them.
+    """
+    half = 0.5 * (centres**2).sum(axis=1)
+    closeness = inner - half[:, None]
+    tie = TIE * (np.abs(closeness).max(initial=0.0) + half.max(initial=0.0))
+    return np.asarray(np.argmax(closeness >= closeness.max(axis=0) - tie, axis=0))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ class Nearest:
     without that it stays exact, and says that it may take long.
     """
 
-    def __init__(self, points: FloatArray, n: int, masses: FloatArray | None = None) -> None:
+    def __init__(
+        self, points: FloatArray, n: int, masses: FloatArray | None = None, metric: str = "euclidean"
+    ) -> None:
         self.n, self.n_points = n, len(points)
         self.masses = np.maximum(1.0, np.ones(len(points)) if masses is None else masses)
         self.approximate = len(points) > EXACT_ROWS and _has_pynndescent(len(points))
@@ -41,7 +43,7 @@ class Nearest:
         else:
             from sklearn.neighbors import NearestNeighbors
 
-            self._index = NearestNeighbors().fit(points)
+            self._index = NearestNeighbors(metric=metric).fit(points)
 
     def graph(self, rows: FloatArray) -> sparse.csr_array:
         """Return 1 where a column is one of the points near a row, else 0; shape (rows, points)."""

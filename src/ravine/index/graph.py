@@ -16,6 +16,7 @@ from ravine._validate import FloatArray
 from ravine.index.connectivity import draw_in
 
 RESOLVED = 1e-9  # of the largest possible eigenvalue: below, the second eigenvector is no longer resolved
+UNSEEN = 1e-200  # eigenvalues below this are this, so that their inverse is a number
 COALESCED = 1e-4  # eigenvalues this close to each other, relative to the second, count as one
 SIMILARITIES = ("laplace", "near-laplace", "gaussian")  # in the order of the compiled code
 ALPHA = 0.1  # of the near-Laplace kernel
@@ -60,7 +61,7 @@ class GraphConnectivity:
         k, k_over = np.empty((2, len(points), len(points)))
         graph_kernels.similarities(moved, self.sigma, SIMILARITIES.index(self.similarity), k, k_over)
         values, modes = self._modes(moved, k, mass)
-        second = max(float(values[0]), np.finfo(float).tiny)
+        second = max(float(values[0]), UNSEEN)
         t = 1 + int(np.sum(values[1:] - second <= COALESCED * second))
         value, by_lambda = np.log(second), 1.0 / second
         if self.normalized:
@@ -72,7 +73,8 @@ class GraphConnectivity:
                 ya, yb = (np.ascontiguousarray(modes[:, c]) for c in (a, b))
                 by_moved = slopes[a, b]
                 graph_kernels.slopes(moved, mass, k_over, ya, yb, second * self.normalized, by_moved)
-                by_moved *= by_lambda / self.sigma**2
+                for factor in (by_lambda, 1.0 / self.sigma, 1.0 / self.sigma):  # their product may overflow
+                    by_moved *= factor
                 d_std = self.beta * (by_moved * by_edge).sum(axis=0)
                 through_std = np.divide(d_std, mass.sum() * std, out=np.zeros_like(std), where=std > 0)
                 slopes[a, b] = by_moved * steep + mass[:, None] * points * through_std

@@ -34,9 +34,7 @@ def widen(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> W
     As its scale goes to zero the minimiser becomes the normal of the hyperplane of largest margin (Theorem 4
     of the paper).
     """
-    d = rows.centres.shape[1]
-    total = float(rows.weights.sum())
-    view = View(Frame(np.zeros(d), np.ones(d), np.ones(d), total, np.zeros(d, dtype=bool)), np.nan)
+    view = View(Frame.identity(rows.centres.shape[1], float(rows.weights.sum())), np.nan)
 
     def look(free: FloatArray) -> Evaluated:
         seen = project_exactly(view, rows.centres, rows.weights, free / np.linalg.norm(free))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Asker, RowBlocks
+from ravine.data.blocks import ArrayBlocks, Asker, RowBlocks, drive
 from ravine.data.frame import Frame, fix_sign, frame_of, principal
 from ravine.data.microclusters import MicroClusters, around_cut, microclusters, nearest, of_points
 from ravine.index.base import ProjectionIndex
@@ -29,6 +29,8 @@ SIGMA = 0.5  # the scale, times sd n^(-1/5)
 FINE = 600  # micro-clusters in the projection that the reported figures are made of
 SPARE = 3  # principal components beyond those of one start, to make other starts from
 CLEAR = 10.0  # a gap is one if it is this many times wider than the spacing of the rows beside it
+WIDEST = 1024  # columns: wider rows are searched in their principal components
+COMPONENTS = 32  # of these
 HALVINGS = 40  # of sigma at most
 UNDERFLOW = 600.0  # widths of a gap, in units of sigma: its affinity is 1e-260, and the margin exact to 1 %
 SETTLED = 1e-3  # the change of the normal, in radians, that ends the search for a large margin
@@ -175,6 +177,8 @@ class SeveralSplitter:
         frame = yield from frame_of(rows, root, self.univariate.standardize)
         if not (frame.inverse_scale > 0).any():
             return frame, None
+        if rows.shape[1] > WIDEST:
+            return frame, (yield from self._search_in_components(rows, root, frame, least, rng))
         found = yield from principal(rows, frame, self.n_directions + SPARE, rng)
         useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
         clusters = yield from microclusters(rows, frame, self.n_microclusters, rng)
@@ -192,6 +196,39 @@ class SeveralSplitter:
         if self.large_margin:
             best, clusters = yield from self._shrink(rows, frame, best, clusters, rng)
         return frame, self._finish(rows, frame, best, clusters, least, (root or frame).mean, rng)
+
+    def _search_in_components(
+        self, rows: RowBlocks, root: Frame | None, frame: Frame, least: float, rng: np.random.Generator
+    ) -> Asker[Split | None]:
+        """Search the principal components of very wide rows: there, rows and micro-clusters are short.
+
+        The directions of the split are in the span of the components. Correlated ones are only a start, from
+        which the univariate search goes on in all columns.
+        """
+        found = yield from principal(rows, frame, COMPONENTS, rng)
+        axes = found.directions[found.deviations > 1e-6 * found.deviations[0]]
+        points = rows.map(lambda block: block.project(frame.mean, frame.weights(axes)).T)
+        narrow = ArrayBlocks(points, rows.map(lambda block: block.weights))
+        split = drive(narrow, self.search(narrow, Frame.identity(len(axes), frame.total), least, rng))[1]
+        if split is None:
+            return None
+        if isinstance(split.boundary, Hyperplane):
+            init = split.boundary.weights @ frame.weights(axes)
+            return (yield from replace(self.univariate, init=init[None, :]).search(rows, root, least, rng))[1]
+        boundary, direction = split.boundary.about(np.zeros(len(axes))), split.direction @ axes
+        flip = fix_sign(direction) is not direction
+        whole = NearestCentre(
+            frame.unit * boundary.directions @ frame.weights(axes),
+            frame.mean,
+            frame.unit * boundary.centres,
+            boundary.right != flip,
+        )
+        return replace(
+            split,
+            boundary=whole.about((root or frame).mean),
+            direction=fix_sign(direction),
+            facts={**split.facts, "sigma": frame.unit * split.facts["sigma"]},
+        )
 
     def _starts(self, n_useful: int, n: int) -> list[tuple[int, ...]]:
         """Return sets of principal components, the strongest first."""
@@ -220,7 +257,7 @@ class SeveralSplitter:
 
         def cut(end: several.Directions) -> float:
             centres = clusters.centres @ end.directions.T
-            return graph.cut(end.right[nearest(graph.points @ end.directions.T, centres)[0]])
+            return graph.cut(end.right[nearest(graph.project(end.directions), centres)[0]])
 
         return min(ends, key=cut)
 

@@ -27,31 +27,46 @@ NEIGHBOURS = 10  # of a row in the graph
 
 @dataclass(frozen=True)
 class NeighbourGraph:
-    """Some rows, their points in a frame, and the weights of the edges between neighbours.
+    """Some rows, how they are seen, and the weights of the edges between neighbours.
 
     Rows are neighbours if fewer than ten rows are nearer to one than the other is. A row of weight k is k
     copies, each a neighbour of the others.
     """
 
-    rows: FloatArray
-    points: FloatArray
+    rows: RowBlocks
+    frame: Frame
     edges: sparse.csr_array
 
     @classmethod
     def of(cls, rows: RowBlocks, frame: Frame) -> Self:
         """Return the graph of at most 2000 rows, the same ones whatever is drawn elsewhere."""
-        most = min(GRAPH_ROWS, max(FEWEST, GRAPH_CELLS // rows.shape[1]))
-        raw, points, weights = distinct(rows.sample(most, np.random.default_rng(0)), frame)
+        stored = rows.stored() is not None
+        most = min(GRAPH_ROWS, max(FEWEST, GRAPH_CELLS // rows.shape[1])) if not stored else GRAPH_ROWS
+        some = rows.sample(most, np.random.default_rng(0))
+        matrix = some.stored()
+        if matrix is None:
+            raw, points, weights = distinct(some, frame)
+            some = ArrayBlocks(raw)
+            nearest = Nearest(points, NEIGHBOURS + 1, weights)  # + 1: a row is its own nearest
+        else:
+            weights = some.map(lambda block: block.weights)
+            points = distances_between(matrix, frame)
+            nearest = Nearest(points, NEIGHBOURS + 1, weights, metric="precomputed")
         m = len(points)
-        near = Nearest(points, NEIGHBOURS + 1, weights).graph(points).tocoo()  # + 1: a row is its own nearest
+        near = nearest.graph(points).tocoo()
         here, there = (index[near.row != near.col] for index in (near.row, near.col))
         one_way = sparse.csr_array((weights[here] * weights[there], (here, there)), shape=(m, m))
         copies = sparse.diags_array(weights * np.maximum(weights - 1.0, 0.0))
-        return cls(raw, points, sparse.csr_array(one_way.maximum(one_way.T) + copies))
+        return cls(some, frame, sparse.csr_array(one_way.maximum(one_way.T) + copies))
+
+    def project(self, directions: FloatArray) -> FloatArray:
+        """Return the framed rows along some directions of the frame; shape (rows, directions)."""
+        weights = self.frame.weights(directions)
+        return self.rows.map(lambda block: block.project(self.frame.mean, weights).T)
 
     def parted_by(self, boundary: Boundary) -> float:
         """Return the normalised cut between the sides of a boundary."""
-        return self.cut(boundary.signed_distance(ArrayBlocks(self.rows)) > 0)
+        return self.cut(boundary.signed_distance(self.rows) > 0)
 
     def cut(self, right: npt.NDArray[np.bool_]) -> float:
         r"""Return the normalised cut of the points on the right from the others, in [0, 2].
@@ -68,3 +83,16 @@ class NeighbourGraph:
             return 2.0
         parted = float((self.edges @ side) @ (1.0 - side))
         return parted / volumes[0] + parted / volumes[1]
+
+
+def distances_between(rows: sparse.csr_array, frame: Frame) -> FloatArray:
+    """Return the distances between all framed sparse rows, by their products: no zeros are written out."""
+    scaled = sparse.csr_array(rows.multiply(frame.inverse_scale[None, :]))
+    center = frame.mean * frame.inverse_scale
+    products = np.asarray((scaled @ scaled.T).toarray())
+    along = np.asarray(scaled @ center)
+    products += float(center @ center) - along[:, None] - along[None, :]
+    squares = np.diag(products)
+    found = np.sqrt(np.maximum(squares[:, None] + squares[None, :] - 2.0 * products, 0.0))
+    np.fill_diagonal(found, 0.0)
+    return np.asarray(found)

@@ -241,4 +241,7 @@ def fewest_parted(rows: RowBlocks, frame: Frame, ends: Sequence[Pursued]) -> Pur
     if len(ends) == 1:
         return ends[0]
     graph = NeighbourGraph.of(rows, frame)
-    return min(ends, key=lambda e: graph.cut(graph.points @ e.point.direction > e.point.index_value.cut))
+    return min(
+        ends,
+        key=lambda e: graph.cut(graph.project(e.point.direction[None, :])[:, 0] > e.point.index_value.cut),
+    )

@@ -75,9 +75,8 @@ class Trial:
     def _depth_by_chance(self, drawn: FloatArray, least: float, rng: np.random.Generator) -> float:
         """Search one reference; return the L that it shows."""
         n, d = drawn.shape
-        unit = Frame(np.zeros(d), np.ones(d), np.ones(d), float(n), np.zeros(d, dtype=bool))
         rows = ArrayBlocks(drawn)
-        _, split = drive(rows, self.splitter.search(rows, unit, least, rng))
+        _, split = drive(rows, self.splitter.search(rows, Frame.identity(d, float(n)), least, rng))
         return log_depth(split)
 
 

@@ -1,0 +1,35 @@
+"""Sparse rows cost their stored entries: a fit of very wide ones stays far below their size with zeros."""
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import resource, warnings
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
+import ravine
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+n, d, stored = 3000, 50_000, 20
+y = np.arange(n) % 2
+columns = rng.integers(0, d // 2, (n, stored)) + (d // 2) * ((rng.random((n, stored)) < 0.1) != y[:, None])
+starts = np.arange(0, n * stored + 1, stored)
+X = sparse.csr_matrix((np.ones(n * stored), columns.ravel(), starts), shape=(n, d))
+X.sum_duplicates()
+ravine.SpectralConnectivity(2).fit(rng.standard_normal((60, 3)))  # imports and compiled code
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model = ravine.SpectralConnectivity(2, projection=PROJECTION, standardize=False).fit(X)
+assert adjusted_rand_score(y, model.labels_) > 0.8
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize("projection", ["univariate", "orthogonal", "correlated"])
+def test_very_wide_sparse_rows_are_never_written_out(projection):
+    script = SCRIPT.replace("PROJECTION", repr(projection))
+    child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(child.stdout) < 250  # MB; with zeros, the rows have 1200
