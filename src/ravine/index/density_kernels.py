@@ -190,7 +190,11 @@ def cuts_at_points(points, low, high):
 
 @jit
 def coarse_cuts(points, mass, total, h, half):
-    """Return cuts in [-half, half], a quarter of a bandwidth apart or fewer, and the log density there."""
+    """Return cuts in [-half, half], the log density there, and how far from one of them a minimum may be.
+
+    The cuts are at most a quarter of a bandwidth apart, or at the points and in the middle of their gaps.
+    """
+    step = h / 2.0
     if 8.0 * half > MOST_CUTS * h:
         cuts = cuts_at_points(points, -half, half)
     else:
@@ -200,11 +204,11 @@ def coarse_cuts(points, mass, total, h, half):
         curve = np.empty(m)
         densities(points, mass, h, -half, step, curve)
         if np.min(curve) > TINY * 1e20 * total:
-            return cuts, np.log(curve)
+            return cuts, np.log(curve), step
     curve = np.empty(len(cuts))
     for k in range(len(cuts)):
         curve[k] = log_density(points, mass, total, h, cuts[k])[0]
-    return cuts, curve
+    return cuts, curve, step
 
 
 @jit
@@ -212,7 +216,7 @@ def lowest_cut(points, mass, total, h, half, eta):
     """Return the cut with the least f: the best settled of all coarse minima close to the lowest."""
     if half == 0.0:
         return settle(points, mass, total, h, half, eta, -eta, 0.0, eta)
-    cuts, curve = coarse_cuts(points, mass, total, h, half)
+    cuts, curve, step = coarse_cuts(points, mass, total, h, half)
     m = len(cuts)
     bound = np.min(curve) + CLOSE
     best = 0.0
@@ -221,8 +225,8 @@ def lowest_cut(points, mass, total, h, half, eta):
         left_ok = k == 0 or curve[k] <= curve[k - 1]
         right_ok = k == m - 1 or curve[k] <= curve[k + 1]
         if curve[k] <= bound and left_ok and right_ok:
-            left = cuts[k - 1] if k > 0 else -half - eta
-            right = cuts[k + 1] if k < m - 1 else half + eta
+            left = cuts[k] - step if k > 0 else -half - eta
+            right = cuts[k] + step if k < m - 1 else half + eta
             b = settle(points, mass, total, h, half, eta, left, cuts[k], right)
             value = penalised(points, mass, total, h, half, eta, b)[0]
             if value < lowest:
@@ -259,12 +263,7 @@ def slopes(points, mass, total, h, half, eta, b, slope):
 
 @jit
 def settle(points, mass, total, h, half, eta, left, b, right):
-    """Return the minimiser of f between left and right: Newton's steps, halving where they leave it.
-
-    It is at most half a bandwidth from b: cuts that are farther apart are the middles of empty gaps.
-    """
-    left = max(left, b - h / 2.0)
-    right = min(right, b + h / 2.0)
+    """Return the minimiser of f between left and right: Newton's steps, halving where they leave it."""
     for _ in range(bracket_kernels.STEPS):
         _, d1, d2, _ = penalised(points, mass, total, h, half, eta, b)
         before = b
@@ -289,12 +288,7 @@ def with_labels(points, mass, total, h, half, eta, places, sides, strength, b):
 
 @jit
 def settle_with_labels(points, mass, total, h, half, eta, places, sides, strength, left, b, right):
-    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it.
-
-    It is at most half a bandwidth from b: cuts that are farther apart are the middles of empty gaps.
-    """
-    left = max(left, b - h / 2.0)
-    right = min(right, b + h / 2.0)
+    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it."""
     for _ in range(bracket_kernels.STEPS):
         _, d1, d2, _ = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
         before = b
@@ -313,6 +307,7 @@ def least_with_labels(points, mass, total, h, half, eta, places, sides, strength
     lowest = labels_kernels.lowest(places, sides, strength)
     low = min(-half, lowest) - h / 2.0
     high = max(half, lowest) + h / 2.0
+    step = h / 2.0
     if 2.0 * (high - low) > MOST_CUTS * h:
         cuts = np.sort(np.append(cuts_at_points(points, low, high), lowest))
         log_f = curve(points, mass, total, h, half, eta, cuts)
@@ -330,8 +325,9 @@ def least_with_labels(points, mass, total, h, half, eta, places, sides, strength
     value, _, _, share = with_labels(points, mass, total, h, half, eta, places, sides, strength, cut)
     for k in range(1, len(cuts) - 1):
         if log_f[k] <= bound and log_f[k] <= log_f[k - 1] and log_f[k] <= log_f[k + 1]:
+            b = cuts[k]
             b = settle_with_labels(
-                points, mass, total, h, half, eta, places, sides, strength, cuts[k - 1], cuts[k], cuts[k + 1]
+                points, mass, total, h, half, eta, places, sides, strength, b - step, b, b + step
             )
             now, _, _, s = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
             if now < value:
@@ -449,7 +445,8 @@ def lowest_valley(points, mass, total, h, least):
     for k in range(1, len(cuts)):
         after = log_density(points, mass, total, h, cuts[k])[0]
         if now < before and now <= after and now < lowest and k > 1:
-            cut = settle(points, mass, total, h, np.inf, h, cuts[k - 2], cuts[k - 1], cuts[k])
+            b = cuts[k - 1]
+            cut = settle(points, mass, total, h, np.inf, h, b - step, b, b + step)
             j = np.searchsorted(points, cut)
             left = left_of[j - 1] if j > 0 else 0.0
             if min(left, total - left) >= least:
