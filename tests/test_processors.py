@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks.processors import PROCESSORS, can_run, environment
+from benchmarks.robustness import ESTIMATORS
 from sklearn.metrics import adjusted_rand_score
 
-from tests.test_same_answer import ROWS, WAYS
+from tests.test_same_answer import ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = ("iris", "five groups and a far row")
@@ -18,9 +19,9 @@ SETS = ("iris", "five groups and a far row")
 def partitions():
     """Return the labels of every way to cluster, for the rows that show a difference soonest."""
     return {
-        f"{way}, {rows}": WAYS[way](ROWS[rows][1]).fit(ROWS[rows][0]).labels_.tolist()
+        f"{way}, {rows}": ESTIMATORS[way](ROWS[rows][1]).fit(ROWS[rows][0]).labels_.tolist()
         for rows in SETS
-        for way in WAYS
+        for way in ESTIMATORS
     }
 
 

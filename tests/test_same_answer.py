@@ -4,10 +4,9 @@ Rounding differs between processors, and a perturbation of 1e-12 is larger than 
 that changes nothing, another processor does not either. `make test-cpus` emulates some.
 """
 
-from functools import partial
-
 import numpy as np
 import pytest
+from benchmarks.robustness import ESTIMATORS, VARIANTS
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.metrics import adjusted_rand_score
 
@@ -31,39 +30,15 @@ ROWS = {
         4,
     ),
 }
-WAYS = {
-    "MinimumDensity": ravine.MinimumDensity,
-    "auto": lambda k: ravine.MinimumDensity("auto"),
-    "principal direction": ravine.PrincipalDirection,
-    "connectivity": ravine.SpectralConnectivity,
-    "standard Laplacian": partial(ravine.SpectralConnectivity, laplacian="standard"),
-    "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
-    "correlated": partial(ravine.SpectralConnectivity, projection="correlated"),
-    "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
-    "MaximumMargin": ravine.MaximumMargin,
-    **{
-        solver: partial(ravine.MaximinSeparation, solver=solver)
-        for solver in ("mpm", "gep", "eig", "pursuit")
-    },
-    "rbf": partial(ravine.MinimumDensity, kernel="rbf"),
-    "diffusion": partial(ravine.MinimumDensity, kernel="diffusion"),
-    "connectivity, diffusion": partial(ravine.SpectralConnectivity, kernel="diffusion"),
-}
-CHANGES = {
-    "negated": lambda X: -X,
-    "mirrored": lambda X: X * np.where(np.arange(X.shape[1]) % 2, -1.0, 1.0),
-    "permuted": lambda X: X[:, ::-1],
-    "perturbed": lambda X: X * (1 + 1e-12 * np.random.default_rng(1).standard_normal(X.shape)),
-}
 
 
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ESTIMATORS)
 def test_mirrored_permuted_and_perturbed_rows_have_the_same_clusters(way, rows):
     X, k = ROWS[rows]
-    usual = WAYS[way](k).fit(X).labels_
-    for name, change in CHANGES.items():
-        labels = WAYS[way](k).fit(change(X)).labels_
+    usual = ESTIMATORS[way](k).fit(X).labels_
+    for name, change in VARIANTS.items():
+        labels = ESTIMATORS[way](k).fit(change(X)).labels_
         assert adjusted_rand_score(usual, labels) >= 0.99, name
 
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from benchmarks.robustness import ESTIMATORS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris, make_blobs
@@ -14,21 +15,9 @@ import ravine
 IRIS = load_iris().data
 LENGTHS = {"bandwidth", "sigma", "margin"}
 
-WAYS = {
-    "density": ravine.MinimumDensity,
-    "principal direction": ravine.PrincipalDirection,
-    "valley": partial(ravine.PrincipalDirection, cut="density"),
-    "connectivity": ravine.SpectralConnectivity,
-    "standard Laplacian": partial(ravine.SpectralConnectivity, laplacian="standard"),
-    "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
-    "correlated": partial(ravine.SpectralConnectivity, projection="correlated"),
-    "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
-    "margin": ravine.MaximumMargin,
-    **{
-        solver: partial(ravine.MaximinSeparation, solver=solver)
-        for solver in ("mpm", "gep", "eig", "pursuit")
-    },
-}
+WITH_KERNELS = ("rbf", "diffusion", "connectivity, diffusion")
+WAYS = {name: way for name, way in ESTIMATORS.items() if name not in (*WITH_KERNELS, "MinimumDensity auto")}
+WAYS["valley"] = partial(ravine.PrincipalDirection, cut="density")
 
 
 def fitted(make, scale, **parameters):
@@ -123,7 +112,9 @@ def test_the_margin_is_that_of_a_hard_margin_machine(scale, standardize):
         assert np.abs(model.decision_function(X)).min() == pytest.approx(hard, rel=0.02)
 
 
-@pytest.mark.parametrize("name", ["density", "connectivity", "margin", "mpm", "large margin"])
+@pytest.mark.parametrize(
+    "name", ["MinimumDensity", "SpectralConnectivity", "MaximumMargin", "mpm", "large margin"]
+)
 def test_status_claims_no_gradient_that_is_not_there(name):
     for standardize in (True, False):
         model = WAYS[name](3, standardize=standardize).fit(IRIS)

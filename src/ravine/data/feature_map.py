@@ -65,7 +65,7 @@ class Scaling:
     def __call__(self, rows: Any) -> FloatArray:
         """Return a block as an array of scaled numbers."""
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        with np.errstate(over="ignore", invalid="ignore"):  # told below
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
             scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
         usable = np.abs(scaled) <= LARGEST
         if not usable.all():
@@ -123,7 +123,7 @@ class Kernel:
             else:
                 from sklearn.metrics.pairwise import pairwise_kernels
 
-                with np.errstate(over="ignore", invalid="ignore"):  # told below
+                with np.errstate(over="ignore", invalid="ignore"):  # refused below
                     matrix = pairwise_kernels(prepared, landmarks, metric=self.kind, **self.parameters)
         else:
             matrix = np.asarray(self.kind(prepared, landmarks, **self.parameters), dtype=np.float64)
@@ -531,7 +531,7 @@ def rbf_width(points: FloatArray, weights: FloatArray) -> float:
 
     nearest = np.empty(len(points))
     for a in range(0, len(points), MAP_ROWS):
-        with np.errstate(over="ignore", invalid="ignore"):  # told below
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
             distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
         nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBOURS)

@@ -263,9 +263,9 @@ def _simpler(
 
 
 def _scale(split: Split) -> FloatArray:
-    """Return what the columns were multiplied by where a split was found; 0 where it does not tell."""
-    told = split.direction != 0
-    return np.asarray(split.boundary.weights / np.where(told, split.direction, np.inf))
+    """Return what the columns were multiplied by where a split was found; 0 where that is not known."""
+    known = split.direction != 0
+    return np.asarray(split.boundary.weights / np.where(known, split.direction, np.inf))
 
 
 def _best_cut(points: FloatArray, right: npt.NDArray[np.bool_], weight: FloatArray) -> tuple[float, float]:
