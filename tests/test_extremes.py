@@ -3,6 +3,7 @@
 What might hang or crash runs in a process of its own, and has a time to end in.
 """
 
+import signal
 import subprocess
 import sys
 
@@ -201,3 +202,31 @@ def test_weights_lost_beside_the_largest_count_for_nothing():
         found = check_weights(np.array([1e20, 1.0, 1e5, 1e-300, 0.0]), 5)
     np.testing.assert_array_equal(found, [1e20, 0.0, 1e5, 0.0, 0.0])
     assert check_weights(np.array([1e15, 1.0]), 2).tolist() == [1e15, 1.0]
+
+
+STOPPABLE = """
+import signal
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda *_: sys.exit(3))
+model = MinimumDensity(2).fit(X)
+print("ready", flush=True)
+while True:
+    MinimumDensity(2, bandwidth_factor=1e-9).fit(X)
+    MinimumDensity(2).fit(X, sample_weight=np.where(np.arange(120) == 7, 1e12, 1.0))
+    model.score(X + 1e12)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_fit(number):
+    process = subprocess.Popen([sys.executable, "-c", BLOBS + STOPPABLE], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        process.send_signal(number)
+        assert process.wait(20.0) == 3
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -93,6 +93,12 @@ def test_across_is_the_most_variance_that_is_orthogonal_to_the_normal():
     assert len(numbers.see_node(MODEL, WINE.data, inner).members) == MODEL.tree_.weight[inner]
 
 
+@pytest.mark.parametrize("draw", [plot.density, plot.path, plot.step, plot.split, plot.tree])
+def test_models_of_a_tiny_bandwidth_are_drawn(draw):
+    model = MinimumDensity(3, bandwidth_factor=1e-9).fit(WINE.data)
+    draw(model, WINE.data)
+
+
 def test_the_path_ends_at_the_split_that_was_found():
     ends = [numbers.pursuit_path(MODEL, WINE.data, start=start) for start in range(4)]
     found = MODEL.tree_.splits[0]

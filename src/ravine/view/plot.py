@@ -91,7 +91,7 @@ def density(
         penalised = np.exp(MinimumDensityIndex(seen.bandwidth, seen.alpha).curve(profile, points))
     half = seen.alpha * profile.std
     _along_a_normal(ax, points + middle, curve, penalised, (middle - half, middle + half), 0.0)
-    _rows_below(ax, seen.distance, float(curve.max()), *_labels(seen, labels))
+    _rows_below(ax, seen.distance, float(curve.max()) or 1.0, *_labels(seen, labels))
     ax.set_xlabel("distance from the cut")
     ax.set_title(f"node {node}: {seen.view.frame.total:g} rows, quality {seen.split.quality:.2f}")
     ax.legend(fontsize="small", loc="upper right")
@@ -158,7 +158,7 @@ def step(
     interval = (-chosen.half_width, chosen.half_width)
     _along_a_normal(ax, chosen.points, chosen.density, chosen.penalised, interval, chosen.cut)
     given = _labels(seen, labels)
-    _rows_below(ax, numbers.along(seen, chosen.direction), float(chosen.density.max()), *given)
+    _rows_below(ax, numbers.along(seen, chosen.direction), float(chosen.density.max()) or 1.0, *given)
     ax.set_xlim(chosen.points[0], chosen.points[-1])
     ax.set_xlabel("distance from the mean")
     told = f"node {node}, start {start}, step {number % len(steps)} of {len(steps) - 1}"
@@ -192,7 +192,7 @@ def path(
     """
     ax = _axes(ax)
     steps = numbers.pursuit_path(model, X, node, start, sample_weight)
-    top = max(float(step.density.max()) for step in steps)
+    top = max(float(step.density.max()) for step in steps) or 1.0  # 0 where no curve comes near a row
     ticks = []
     for i, step in enumerate(steps):
         base = -float(i)
