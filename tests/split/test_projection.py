@@ -163,3 +163,17 @@ def test_starts_may_be_given_in_the_units_of_the_data():
     assert split.n_iter == 0
     weights = split.boundary.weights * 100
     assert abs(weights @ normal) / np.linalg.norm(weights) / np.linalg.norm(normal) == pytest.approx(1.0)
+
+
+def test_the_value_beyond_the_interval_is_the_density_at_the_threshold():
+    """One column: the foot of the valley lies beyond alpha_max standard deviations, within one bandwidth."""
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(0, 1, 900), rng.normal(5.0, 0.5, 100)])[:, None]
+    wide = MinimumDensity(2, alpha_max=3.0).fit(X).tree_.splits[0]
+    h, foot = wide.facts["bandwidth"], abs(wide.boundary.about(X.mean(axis=0)).cut)
+    split = MinimumDensity(2, alpha_max=foot - 0.5 * h).fit(X).tree_.splits[0]
+    threshold = split.boundary.about(X.mean(axis=0)).cut
+    assert abs(threshold) > foot - 0.5 * h
+    points = ((X - X.mean(axis=0)) / X.std(axis=0))[:, 0] * np.sign(split.direction[0])
+    density = oracles.density(np.sort(points), np.ones(1000), h, threshold)
+    assert split.value == pytest.approx(density, rel=1e-3)
