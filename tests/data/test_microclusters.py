@@ -93,3 +93,17 @@ def test_around_a_cut_the_nearest_rows_are_there_one_by_one():
     for row in [*np.sort(left)[-25:], *np.sort(right)[:25]]:
         assert np.abs(found - row).min() < 1e-9
     assert len(found) <= 110
+
+
+def test_rows_around_a_cut_are_mirrored_where_the_rows_are():
+    X = np.round(np.random.default_rng(5).standard_normal((900, 2)), 1)  # with many rows at one place
+    direction = np.array([0.8, 0.6])
+    found = []
+    for sign in (1.0, -1.0):
+        rows = ArrayBlocks(sign * X)
+        frame = drive(rows, frame_of(rows, None, True))
+        near = around_cut(rows, frame, direction, sign * 0.313, 60)
+        order = np.lexsort((sign * near.rows.centres).round(9).T)
+        found.append((sign * near.rows.centres[order], near.rows.weights[order], near.gap, near.spacing))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)

@@ -178,8 +178,11 @@ def around_cut(rows: RowBlocks, frame: Frame, direction: FloatArray, cut: float,
     low = below[-quarter:][0] if len(below) else cut
     high = above[:quarter][-1] if len(above) else cut
     near = rows.select(np.flatnonzero(counted & (points >= low) & (points <= high)))
-    far = [part[:: -(-len(part) // quarter)] for part in (below[:-quarter], above[quarter:]) if len(part)]
-    edges = np.unique(np.concatenate([*far, [np.nextafter(low, -np.inf), high]]))
+    # outward from the cut on both sides, and a row on an edge belongs to the stretch nearer to the cut
+    left, right = (
+        part[:: max(1, -(-len(part) // quarter))] for part in (below[:-quarter][::-1], above[quarter:])
+    )
+    edges = np.unique(np.concatenate([np.nextafter(np.append(left, low), -np.inf), right, [high]]))
     ((mass, sums),) = rows.pass_over([_StretchSum(frame, direction, edges)])
     mass[np.searchsorted(edges, high)] = 0.0  # these rows count one by one
     full = mass > 0
