@@ -408,7 +408,8 @@ def log_mode(points, mass, total, h, b, step):
     at = b
     while (at > end) if step < 0 else (at < end):
         behind, ahead = neighbors(points, at, step)
-        near = skip_empty(at, step, h, behind, ahead)
+        # a rising density may be about to fall behind the last point
+        near = at if rising else skip_empty(at, step, h, behind, ahead)
         if near != at:
             at = near
             last = log_density(points, mass, total, h, at)[0]
