@@ -15,8 +15,8 @@ test-slow: .venv/dev
 	$(BIN)/python -m pytest -m slow
 
 # The numerical tests under emulated processors; `make test` has a short form of it (tests/test_processors.py).
-NUMERICAL := tests/data/test_frame.py tests/data/test_microclusters.py tests/data/test_neighbours.py tests/index \
-	tests/optimise tests/split tests/tree/test_evidence.py tests/test_kernels.py tests/test_steering.py \
+NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py tests/data/test_neighbors.py tests/index \
+	tests/optimize tests/split tests/tree/test_significance.py tests/test_kernels.py tests/estimators/test_partial_labels.py \
 	tests/test_same_answer.py tests/test_units.py
 
 test-cpus: .venv/dev

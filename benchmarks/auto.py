@@ -70,12 +70,12 @@ SHAPES: dict[str, Callable[[int, int, np.random.Generator], Array]] = {
 
 
 def blobs(k: int, d: int, rng: np.random.Generator, n: int = 200, apart: float = 8.0) -> tuple[Array, Array]:
-    """Draw k unit Gaussians of n rows whose centres are random, the two closest `apart` from each other."""
-    centres = rng.standard_normal((k, d))
-    distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
-    centres *= apart / distances[np.triu_indices(k, 1)].min()
+    """Draw k unit Gaussians of n rows whose centers are random, the two closest `apart` from each other."""
+    centers = rng.standard_normal((k, d))
+    distances = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+    centers *= apart / distances[np.triu_indices(k, 1)].min()
     labels = np.repeat(np.arange(k), n)
-    return centres[labels] + rng.standard_normal((k * n, d)), labels
+    return centers[labels] + rng.standard_normal((k * n, d)), labels
 
 
 def run_unimodal(given: argparse.Namespace) -> list[Row]:

@@ -18,17 +18,17 @@ def lda_km(X: Array, n_clusters: int, regularization: float, *, rounds: int = 30
     """
     from scipy.linalg import eigh
 
-    centred = X - X.mean(axis=0)
-    total = centred.T @ centred / len(X)
+    centered = X - X.mean(axis=0)
+    total = centered.T @ centered / len(X)
     labels = KMeans(n_clusters, n_init=10, random_state=0).fit_predict(X)
     for _ in range(rounds):
-        means = np.array([centred[labels == k].mean(axis=0) for k in range(n_clusters)])
+        means = np.array([centered[labels == k].mean(axis=0) for k in range(n_clusters)])
         shares = np.bincount(labels, minlength=n_clusters) / len(X)
         between = (means.T * shares) @ means
         within = total - between + regularization * np.eye(X.shape[1])
         top = [X.shape[1] - n_clusters + 1, X.shape[1] - 1]
         directions = eigh(between, within, subset_by_index=top)[1]
-        points = centred @ directions
+        points = centered @ directions
         start = np.array([points[labels == k].mean(axis=0) for k in range(n_clusters)])
         now = KMeans(n_clusters, init=start, n_init=1).fit_predict(points)
         if (now == labels).all() or len(np.unique(now)) < n_clusters:
@@ -44,9 +44,9 @@ def discriminative_kmeans(X: Array, n_clusters: int, regularization: float) -> A
 
     Ye, Zhao, Wu: Discriminative k-means for clustering. NIPS, 2007.
     """
-    centred = X - X.mean(axis=0)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
-    mapped = centred @ (vectors / np.sqrt(np.maximum(values, 0) + regularization))
+    centered = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(centered.T @ centered)
+    mapped = centered @ (vectors / np.sqrt(np.maximum(values, 0) + regularization))
     return np.asarray(KMeans(n_clusters, n_init=10, random_state=0).fit_predict(mapped))
 
 
@@ -67,11 +67,11 @@ def kernel_kmeans(X: Array, n_clusters: int) -> Array:
 
 
 def self_tuning_spectral(X: Array, n_clusters: int, *, neighbor: int = 7) -> Array:
-    """Spectral clustering with exp(-|x - y|^2 / (s_x s_y)), s the distance to the seventh neighbour.
+    """Spectral clustering with exp(-|x - y|^2 / (s_x s_y)), s the distance to the seventh neighbor.
 
     Zelnik-Manor, Perona: Self-tuning spectral clustering. NIPS, 2004, with the number of clusters given and
     k-means in the end, on scikit-learn's SpectralClustering. Above a few thousand rows a random part is
-    clustered, and the others follow their nearest neighbour in it.
+    clustered, and the others follow their nearest neighbor in it.
     """
     from sklearn.cluster import SpectralClustering
     from sklearn.metrics.pairwise import euclidean_distances
@@ -142,7 +142,7 @@ class LapSVM:
 
     Belkin, Niyogi, Sindhwani: Manifold regularization. JMLR 7, 2006; in the primal, with the squared hinge,
     as in Melacci, Belkin: Laplacian support vector machines trained in the primal. JMLR 12, 2011. `y` is -1
-    for a row without a label; the graph is that of the nearest neighbours, with the normalised Laplacian.
+    for a row without a label; the graph is that of the nearest neighbors, with the normalized Laplacian.
     """
 
     ridge: float = 0.01

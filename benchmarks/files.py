@@ -26,9 +26,9 @@ SIZES = {"csv": 1_000_000_000, "parquet": 2_000_000_000}
 
 def blocks(n_rows: int) -> Iterator[Any]:
     rng = np.random.default_rng(0)
-    centres = 3 * rng.standard_normal((CLUSTERS, COLUMNS))
+    centers = 3 * rng.standard_normal((CLUSTERS, COLUMNS))
     while True:
-        rows = centres[rng.integers(0, CLUSTERS, n_rows)] + rng.standard_normal((n_rows, COLUMNS))
+        rows = centers[rng.integers(0, CLUSTERS, n_rows)] + rng.standard_normal((n_rows, COLUMNS))
         yield pa.table([rows[:, j] for j in range(COLUMNS)], names=[f"f{j}" for j in range(COLUMNS)])
 
 

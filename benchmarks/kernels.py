@@ -52,7 +52,7 @@ def agreement(a: Any, b: Any) -> float:
 
 
 def compare(X: Any, y: Any) -> Row:
-    """V-measure at the true number of clusters, and how held-out rows are labelled."""
+    """V-measure at the true number of clusters, and how held-out rows are labeled."""
     from sklearn.cluster import AgglomerativeClustering, SpectralClustering
     from sklearn.preprocessing import StandardScaler
 

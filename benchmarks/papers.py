@@ -83,14 +83,14 @@ TEN = (
 
 
 def clusters(directory: str | None) -> list[Row]:
-    """V-measure at the true number of clusters on ten sets, standardised, beside scikit-learn's."""
+    """V-measure at the true number of clusters on ten sets, standardized, beside scikit-learn's."""
     from sklearn.cluster import AgglomerativeClustering, BisectingKMeans, KMeans
     from sklearn.preprocessing import StandardScaler
 
     methods: dict[str, Callable[[int], Any]] = {
         "MinimumDensity": lambda k: MinimumDensity(k),
         "PDDP": lambda k: PrincipalDirection(k),
-        "dePDDP": lambda k: PrincipalDirection(k, cut="density"),
+        "dePDDP": lambda k: PrincipalDirection(k, threshold="density"),
         "KMeans": lambda k: KMeans(k, n_init=10, random_state=0),
         "BisectingKMeans": lambda k: BisectingKMeans(k, random_state=0),
         "Ward": lambda k: AgglomerativeClustering(k),
@@ -247,11 +247,11 @@ def margin_errors(
         n: [fit(C=split.facts["C"] * factor, balance=balance, n_init=n) for factor, balance in grid]
         for n in starts
     }
-    least = {n: min(error(model.labels_) for model in models) for n, models in tuned.items()}
+    min_weight = {n: min(error(model.labels_) for model in models) for n, models in tuned.items()}
     splits = [model.tree_.splits[0] for model in [default, *itertools.chain(*tuned.values())]]
     return {
-        "tuned": least[1],
-        "tuned, 4 starts": least.get(4, np.nan),
+        "tuned": min_weight[1],
+        "tuned, 4 starts": min_weight.get(4, np.nan),
         "default": error(default.labels_),
         "standardized": error(MaximumMargin(2, max_iter=200).fit(X).labels_) if standardized else np.nan,
         "IterSVR tuned": min(error(method.fit_predict(X)) for method in SVR_GRID) if svr else np.nan,

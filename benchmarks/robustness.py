@@ -34,8 +34,8 @@ from benchmarks.datasets import load
 from benchmarks.processors import PROCESSORS, can_run, environment
 
 BAR = 0.99
-MOST_ROWS = 2500  # rows per set at most (every k-th), so that a run ends within the hour
-MOST_CLUSTERS = 10
+MAX_ROWS = 2500  # rows per set at most (every k-th), so that a run ends within the hour
+MAX_CLUSTERS = 10
 
 ESTIMATORS: dict[str, Callable[[int], Any]] = {
     "MinimumDensity": ravine.MinimumDensity,
@@ -91,8 +91,8 @@ VARIANTS = {f.__name__: f for f in (perturbed, negated, mirrored, permuted)}
 def rows_of(name: str, directory: str | None) -> tuple[Any, int]:
     """Return at most 2500 rows of a set, evenly spread, and how many clusters to ask for."""
     X, y = load(name, directory)
-    step = -(-X.shape[0] // MOST_ROWS)
-    return X[::step], min(MOST_CLUSTERS, len(np.unique(y)))
+    step = -(-X.shape[0] // MAX_ROWS)
+    return X[::step], min(MAX_CLUSTERS, len(np.unique(y)))
 
 
 def partition(make: Callable[[int], Any], X: Any, k: int) -> list[int]:

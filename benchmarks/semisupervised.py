@@ -1,7 +1,7 @@
-"""Semi-supervised classification: the error on unlabelled rows by the number of labels.
+"""Semi-supervised classification: the error on unlabeled rows by the number of labels.
 
 The protocol of Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016, Section 5.2.2:
-random draws of labelled rows (with both classes among them), the error on all others, the median and
+random draws of labeled rows (with both classes among them), the error on all others, the median and
 quartiles over the draws; for more than two classes the mean over all pairs of classes.
 
 python benchmarks/semisupervised.py --data DIR                                  all sets, 30 draws
@@ -48,7 +48,7 @@ def minimum_density(X: Array, y: Array) -> Array:
 
 
 def supervised(X: Array, y: Array) -> Array:
-    """A linear support vector machine on the labelled rows only."""
+    """A linear support vector machine on the labeled rows only."""
     from sklearn.svm import SVC
 
     known = y != -1
@@ -56,7 +56,7 @@ def supervised(X: Array, y: Array) -> Array:
 
 
 def spreading(X: Array, y: Array) -> Array:
-    """scikit-learn's LabelSpreading over nearest neighbours."""
+    """scikit-learn's LabelSpreading over nearest neighbors."""
     from sklearn.semi_supervised import LabelSpreading
 
     return np.asarray(LabelSpreading(kernel="knn", n_neighbors=10).fit(X, y).predict(X))
@@ -85,20 +85,20 @@ METHODS: dict[str, Method] = {
 
 
 def problems(name: str, directory: str | None) -> list[tuple[Array, Array]]:
-    """Return the two-class problems of a set, columns standardised: one, or all pairs of its classes."""
+    """Return the two-class problems of a set, columns standardized: one, or all pairs of its classes."""
     X, y = datasets.load(name, directory)
     pairs = itertools.combinations(range(len(np.unique(y))), 2)
-    return [(standardised(rows), labels) for rows, labels in (datasets.pair(X, y, a, b) for a, b in pairs)]
+    return [(standardized(rows), labels) for rows, labels in (datasets.pair(X, y, a, b) for a, b in pairs)]
 
 
-def standardised(X: Array) -> Array:
+def standardized(X: Array) -> Array:
     """Return the columns that vary, with unit variance."""
     X = X[:, X.std(axis=0) > 0]
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
 def draw(y: Array, n_labels: int, rng: np.random.Generator) -> Array:
-    """Return y with all but `n_labels` random rows unlabelled, rows of both classes among them."""
+    """Return y with all but `n_labels` random rows unlabeled, rows of both classes among them."""
     while True:
         known = rng.choice(len(y), n_labels, replace=False)
         if len(np.unique(y[known])) == 2:
@@ -133,15 +133,15 @@ def several(directory: str | None, n_rows: int = 1500, n_draws: int = 2) -> str:
     for name, n_labels in itertools.product(("optdigits", "segment"), (50, 200)):
         X, y = datasets.load(name, directory)
         some = np.random.default_rng(0).choice(len(X), n_rows, replace=False)
-        X, y = standardised(X[some]), y[some]
+        X, y = standardized(X[some]), y[some]
         found = []
         for seed in range(n_draws):
             known = np.random.default_rng(seed).choice(n_rows, n_labels, replace=False)
             partly = np.full(n_rows, -1)
             partly[known] = y[known]
-            said = [MinimumDensityClassifier(multi_class=m).fit(X, partly).predict(X) for m in SCHEMES]
-            said.append(LinearSVC(dual=False).fit(X[known], y[known]).predict(X))
-            found.append([100 * np.mean((s != y)[partly == -1]) for s in said])
+            result = [MinimumDensityClassifier(multi_class=m).fit(X, partly).predict(X) for m in SCHEMES]
+            result.append(LinearSVC(dual=False).fit(X[known], y[known]).predict(X))
+            found.append([100 * np.mean((s != y)[partly == -1]) for s in result])
         cells = " | ".join(f"{error:.1f}" for error in np.median(found, axis=0))
         lines.append(f"| {name} | {n_labels} | {cells} |")
     return "\n".join(lines)
@@ -194,7 +194,7 @@ def plot(results: list[Result], path: Path) -> None:
             (line,) = axis.plot(counts, middle, marker="o", markersize=3, label=method)
             axis.fill_between(counts, low, high, color=line.get_color(), alpha=0.15)
         axis.set(title=name, xlabel="labels", xscale="log")
-    axes[0][0].set_ylabel("error on unlabelled rows, %")
+    axes[0][0].set_ylabel("error on unlabeled rows, %")
     axes[0][0].legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(path, dpi=110)

@@ -22,8 +22,8 @@ if not __package__:  # run as a script, from anywhere
 
 from benchmarks.datasets import load, of_classes, problem
 from ravine import MaximinSeparation
+from ravine.estimators.selection import JUDGE
 from ravine.metrics import separation_probability
-from ravine.selection import JUDGE
 
 Array = np.ndarray[Any, Any]
 SIX = ("ionosphere", "breast_w_683", "australian", "pima", "letter_ab", "satellite_1_2")
@@ -78,7 +78,7 @@ def pairs(name: str, directory: str | None) -> list[tuple[str, Array, Array]]:
     return [(f"{a} vs {b}", *of_classes(X, y, [a, b])) for a, b in itertools.combinations(np.unique(y), 2)]
 
 
-def judge(directory: str | None, out: Path) -> None:
+def evaluate_projected(directory: str | None, out: Path) -> None:
     """Correlate the separation probability of mpm's clusters with their accuracy, over three groups."""
     import matplotlib.pyplot as plt
 
@@ -110,7 +110,7 @@ def judge(directory: str | None, out: Path) -> None:
     figure.savefig(out / "separation_judge.png", dpi=110)
 
 
-FIGURES = {"scaling": scaling, "judge": judge}
+FIGURES = {"scaling": scaling, "judge": evaluate_projected}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -31,13 +31,13 @@ if not __package__:  # run as a script, from anywhere
 
 
 def four_gaussians(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
-    """Rows of four unit Gaussians whose centres are drawn with sd 1.2 a coordinate."""
+    """Rows of four unit Gaussians whose centers are drawn with sd 1.2 a coordinate."""
     rng = np.random.default_rng(seed)
-    centres = 1.2 * rng.standard_normal((4, d))
+    centers = 1.2 * rng.standard_normal((4, d))
     labels = rng.integers(4, size=n)
     X = rng.standard_normal((n, d))
     for k in range(4):
-        X[labels == k] += centres[k]
+        X[labels == k] += centers[k]
     return X, labels
 
 
@@ -137,27 +137,27 @@ def connectivity(data: str | None) -> None:
     from scipy.linalg import eigh
 
     from ravine import MinimumDensity, SpectralConnectivity, metrics
-    from ravine.data.blocks import ArrayBlocks, drive
-    from ravine.data.frame import frame_of
+    from ravine.data.blocks import ArrayBlocks, run
+    from ravine.data.standardization import standardization_of
     from ravine.index.connectivity import ConnectivityIndex
     from ravine.index.density import MinimumDensityIndex
-    from ravine.optimise.pursuit import View, evaluate
+    from ravine.optimize.pursuit import View, evaluate
 
     n, d = 1_000_000, 50
     X, y = four_gaussians(n, d)
     rows = ArrayBlocks(X)
-    frame = drive(rows, frame_of(rows, None, True))
-    view, direction = View(frame, 2.0), np.eye(d)[0]
+    standardization = run(rows, standardization_of(rows, None, True))
+    view, direction = View(standardization, 2.0), np.eye(d)[0]
     indices = {
         "minimum density": MinimumDensityIndex(0.9 * 2.0 * n**-0.2, 0.9),
-        "connectivity, normalised": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5),
+        "connectivity, normalized": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5),
         "connectivity, standard": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5, normalized=False),
     }
     print("| one evaluation, 1 000 000 x 50 | s | ratio |\n|---|---|---|")
     times: dict[str, float] = {}
     for _ in range(4):  # turn by turn, so that all see the same machine
         for name, index in indices.items():
-            seconds, _found = best_of(1, lambda i=index: drive(rows, evaluate(view, i, direction)))  # type: ignore[misc]
+            seconds, _found = best_of(1, lambda i=index: run(rows, evaluate(view, i, direction)))  # type: ignore[misc]
             times[name] = min(seconds, times.get(name, np.inf))
     for name, seconds in times.items():
         print(f"| {name} | {seconds:.3f} | {seconds / times['minimum density']:.2f} |")
@@ -273,8 +273,10 @@ def labels() -> None:
     print("| 100 000 x 50, one thread | least s | passes |\n|---|---|---|")
     for (name, seconds_of), fitted in zip(times.items(), (clusters, model), strict=True):
         print(f"| {name} | {min(seconds_of):.3f} | {fitted.n_passes_:.1f} |")
-    least = min(times["MinimumDensityClassifier"]) / min(times["MinimumDensity"])
-    print(f"\nratio of the least times {least:.2f}; of each pair, median {np.median(ratios):.2f}", end=" ")
+    min_weight = min(times["MinimumDensityClassifier"]) / min(times["MinimumDensity"])
+    print(
+        f"\nratio of the least times {min_weight:.2f}; of each pair, median {np.median(ratios):.2f}", end=" "
+    )
     print(f"({ratios.min():.2f} to {ratios.max():.2f}); {100 * (model.predict(X) == y).mean():.2f} % right")
 
 

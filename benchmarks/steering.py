@@ -23,11 +23,11 @@ Array = np.ndarray[Any, Any]
 
 SETS = ("banknote", "breast_w", "dermatology", "seeds", "voting", "wine")
 METHODS = ("MinimumDensity", "SpectralConnectivity", "MaximumMargin", "MaximinSeparation")
-EACH = (0, 2, 6)  # labelled rows of each class
+EACH = (0, 2, 6)  # labeled rows of each class
 
 
 def draw(y: Array, each: int, rng: np.random.Generator) -> Array:
-    """Return y with all but some random rows of each class unlabelled."""
+    """Return y with all but some random rows of each class unlabeled."""
     partly = np.full(len(y), -1)
     for c in np.unique(y):
         known = rng.choice(np.flatnonzero(y == c), each, replace=False)
@@ -36,7 +36,7 @@ def draw(y: Array, each: int, rng: np.random.Generator) -> Array:
 
 
 def agreement(method: str, X: Array, y: Array, each: int, n_draws: int) -> float:
-    """Return the mean adjusted Rand index over the unlabelled rows."""
+    """Return the mean adjusted Rand index over the unlabeled rows."""
     import ravine
 
     found = []

@@ -32,7 +32,7 @@ def log_mode(points, weights, h, b, step):
     return walk[-1]
 
 
-def penalised(points, weights, h, alpha, eta, b):
+def penalized(points, weights, h, alpha, eta, b):
     """f_CL of Equation 10 with epsilon = 1, the mean and the deviation taken from the points."""
     mean = weights @ points / weights.sum()
     std = np.sqrt(weights @ (points - mean) ** 2 / weights.sum())
@@ -48,7 +48,7 @@ def phi(points, weights, h, alpha, eta):
     cuts = np.linspace(mean - alpha * std - eta, mean + alpha * std + eta, 2001)
 
     def value(b):
-        return penalised(points, weights, h, alpha, eta, b)
+        return penalized(points, weights, h, alpha, eta, b)
 
     values = np.array([value(b) for b in cuts])
     around = np.concatenate([[np.inf], values, [np.inf]])
@@ -58,8 +58,8 @@ def phi(points, weights, h, alpha, eta):
         bounds = cuts[max(k - 1, 0)], cuts[min(k + 1, 2000)]
         found = minimize_scalar(value, bounds=bounds, method="bounded", options={"xatol": 1e-10})
         polished.append((found.fun, found.x))
-    least, at = min(polished)
-    return float(least), float(at)
+    min_weight, at = min(polished)
+    return float(min_weight), float(at)
 
 
 def central_difference(function, at, step):

@@ -14,7 +14,13 @@ from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["ravine.commands", "ravine.cluster.minimum_density", "ravine.view.report", "ravine.metrics", "numba"]
+    [
+        "ravine.cli.commands",
+        "ravine.estimators.minimum_density",
+        "ravine.view.report",
+        "ravine.metrics",
+        "numba",
+    ]
 )
 COMMAND = [sys.executable, "-m", "ravine"]
 
@@ -28,7 +34,7 @@ def _child(arguments, where, folder, largest_file):
     ):
         os.dup2(os.open(Path(folder) / name, flags), number)
     sys.stdin = open(0)  # noqa: SIM115
-    from ravine.cli import main
+    from ravine.cli.arguments import main
 
     sys.exit(main(arguments))
 

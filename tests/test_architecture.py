@@ -10,10 +10,10 @@ import pytest
 import ravine
 
 SOURCE = Path(ravine.__file__).parent
-FLOW = ["_validate", "data", "index", "optimise", "split", "tree", "view"]
+FLOW = ["_validate", "data", "index", "optimize", "split", "tree", "view"]
 ONE_PLACE = {
     "dask": {"data/dask_blocks.py"},
-    "daqp": {"optimise/cutting_plane.py"},
+    "daqp": {"optimize/cutting_plane.py"},
     "matplotlib": {"view/plot.py"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))

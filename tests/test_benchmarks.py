@@ -132,7 +132,7 @@ def test_accuracy_matches_clusters_with_classes_in_the_better_way():
 
 @pytest.mark.parametrize("method", [baselines.kernel_kmeans, baselines.self_tuning_spectral])
 def test_kernel_baselines_find_two_blobs(method, monkeypatch):
-    monkeypatch.setattr(baselines, "FEW", 200)  # so that the rows above follow their neighbours
+    monkeypatch.setattr(baselines, "FEW", 200)  # so that the rows above follow their neighbors
     X, y = two_blobs(300, 4, gap=8.0)
     assert metrics.purity(y, method(X, 2)) > 0.98
 
@@ -150,7 +150,7 @@ def test_the_laplacian_machine_without_its_graph_is_the_linear_machine():
     from sklearn.svm import LinearSVC
 
     X, y = sklearn.datasets.load_breast_cancer(return_X_y=True)
-    X = semisupervised.standardised(X)
+    X = semisupervised.standardized(X)
     known = np.where(np.arange(len(y)) % 10 == 0, y, -1)
     there = known != -1
     C = 1 / (2 * 0.01 * there.sum())

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests.estimators import ESTIMATORS
+from tests.every_estimator import ESTIMATORS
 
 
 @parametrize_with_checks([make() for make in ESTIMATORS.values()])

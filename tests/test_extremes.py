@@ -38,7 +38,7 @@ def test_a_bandwidth_below_rounding_ends():
     code = """
 for factor in (1e-3, 1e-9, 5e-324):
     print(sizes(MinimumDensity(2, bandwidth_factor=factor).fit(X)))
-    print(sizes(PrincipalDirection(2, cut="density", bandwidth_factor=factor).fit(X)))
+    print(sizes(PrincipalDirection(2, threshold="density", bandwidth_factor=factor).fit(X)))
     y = np.where(np.arange(120) % 60 < 5, np.arange(120) // 60, -1)
     print(np.bincount(MinimumDensityClassifier(bandwidth_factor=factor).fit(X, y).predict(X)).tolist())
 """
@@ -71,7 +71,7 @@ def test_a_threshold_far_from_all_rows_has_no_depth():
 from dataclasses import replace
 model = MinimumDensity(2).fit(X)
 split = model.tree_.splits[0]
-far = replace(split, boundary=replace(split.boundary, cut=2.0**31))
+far = replace(split, boundary=replace(split.boundary, threshold=2.0**31))
 model.tree_ = replace(model.tree_, splits=(far, None, None))
 print(model.score(X))
 """
@@ -154,7 +154,7 @@ def test_damaged_sparse_matrices_are_refused_at_every_door():
 
 WEIGHTS = """
 from functools import partial
-from tests.estimators import ESTIMATORS
+from tests.every_estimator import ESTIMATORS
 one, n = np.ones(120), np.arange(120)
 plain = {"ones": one, "zeros among": (n % 3 > 0) * 1.0, "integers": n % 4, "all 1e30": one * 1e30}
 alone = {"1 and 1e300": np.where(n == 7, 1e300, 1.0), "1e-300 and 1": np.where(n == 7, 1.0, 1e-300)}

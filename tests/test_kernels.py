@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import ravine
 from ravine import InvalidInputError, InvalidModelError, MinimumDensity, RavineError, SpectralConnectivity
 from ravine.data import feature_map as maps
-from tests.estimators import ESTIMATORS
+from tests.every_estimator import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 WINE, CLASSES = load_wine(return_X_y=True)
@@ -146,19 +146,19 @@ def test_strings_with_a_string_kernel():
 def test_mixed_rows_of_a_data_frame():
     rng = np.random.default_rng(0)
     kind = np.repeat([0, 1], 80)
-    frame = pd.DataFrame(
-        {"size": rng.normal(4.0 * kind, 1.0), "colour": np.where(kind, "red", "blue").astype(object)}
+    standardization = pd.DataFrame(
+        {"size": rng.normal(4.0 * kind, 1.0), "color": np.where(kind, "red", "blue").astype(object)}
     )
-    frame.loc[rng.choice(160, 10), "colour"] = "green"
+    standardization.loc[rng.choice(160, 10), "color"] = "green"
 
     def mixed(A, B):
         apart = A["size"].to_numpy()[:, None] - B["size"].to_numpy()[None, :]
-        same = A["colour"].to_numpy()[:, None] == B["colour"].to_numpy()[None, :]
+        same = A["color"].to_numpy()[:, None] == B["color"].to_numpy()[None, :]
         return np.exp(-(apart**2) / 8) + same
 
-    model = MinimumDensity(2, kernel=mixed).fit(frame)
+    model = MinimumDensity(2, kernel=mixed).fit(standardization)
     assert adjusted_rand_score(kind, model.labels_) > 0.9
-    assert (model.predict(frame.iloc[:7]) == model.labels_[:7]).all()
+    assert (model.predict(standardization.iloc[:7]) == model.labels_[:7]).all()
 
 
 # --- keeping, and what there is none of -------------------------------------------------------------------

@@ -90,7 +90,7 @@ WINE, CLASSES = load_wine(return_X_y=True)
 
 
 def msp_by_hand(X, right, ridge=0.0):
-    """Definition 1 by a general optimiser from several starts."""
+    """Definition 1 by a general optimizer from several starts."""
     (m1, S1), (m2, S2) = [(X[s].mean(axis=0), np.cov(X[s].T, bias=True)) for s in (~right, right)]
     extra = ridge * np.diag(X.var(axis=0))
 

@@ -17,7 +17,7 @@ LENGTHS = {"bandwidth", "sigma", "margin"}
 
 WITH_KERNELS = ("rbf", "diffusion", "connectivity, diffusion")
 WAYS = {name: way for name, way in ESTIMATORS.items() if name not in (*WITH_KERNELS, "MinimumDensity auto")}
-WAYS["valley"] = partial(ravine.PrincipalDirection, cut="density")
+WAYS["valley"] = partial(ravine.PrincipalDirection, threshold="density")
 
 
 def fitted(make, scale, **parameters):
@@ -49,7 +49,7 @@ def check_units(one, other, scale):
         if a is None:
             continue
         near(b.boundary.weights, a.boundary.weights, atol=1e-3)
-        near(b.boundary.cut, scale * a.boundary.cut, atol=1e-4 * scale)
+        near(b.boundary.threshold, scale * a.boundary.threshold, atol=1e-4 * scale)
         near(b.direction, a.direction, atol=1e-3)
         near(b.value, of_value(a, scale) * a.value)
         near(b.quality, a.quality)
@@ -101,8 +101,8 @@ def test_a_linear_kernel_is_in_the_unit_of_the_rows():
 def test_the_margin_is_that_of_a_hard_margin_machine(scale, standardize):
     X, y = make_blobs(200, 3, centers=[[0, 0, 0], [6, 6, 6]], random_state=0)
     X = X * scale
-    seen = (X - X.mean(axis=0)) / X.std(axis=0) if standardize else X
-    machine = SVC(kernel="linear", C=1e6).fit(seen, y)
+    projected = (X - X.mean(axis=0)) / X.std(axis=0) if standardize else X
+    machine = SVC(kernel="linear", C=1e6).fit(projected, y)
     hard = 1.0 / np.linalg.norm(machine.coef_)
     C = 1e4 if standardize else 1e4 / scale**2
     margin = ravine.MaximumMargin(2, standardize=standardize, C=C, balance=0.9, epsilon=1e-5).fit(X)

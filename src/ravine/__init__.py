@@ -6,16 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ravine._validate import InterruptedWarning, InvalidInputError, InvalidModelError, RavineError
-    from ravine.classify import MinimumDensityClassifier
-    from ravine.cluster.maximin_separation import MaximinSeparation
-    from ravine.cluster.maximum_margin import MaximumMargin
-    from ravine.cluster.minimum_density import MinimumDensity
-    from ravine.cluster.principal_direction import PrincipalDirection
-    from ravine.cluster.spectral_connectivity import SpectralConnectivity
-    from ravine.selection import Candidate, Selection, compare, select
+    from ravine.estimators.classifier import MinimumDensityClassifier
+    from ravine.estimators.maximin_separation import MaximinSeparation
+    from ravine.estimators.maximum_margin import MaximumMargin
+    from ravine.estimators.minimum_density import MinimumDensity
+    from ravine.estimators.model_file import load, save
+    from ravine.estimators.principal_direction import PrincipalDirection
+    from ravine.estimators.selection import Candidate, Selection, compare, select
+    from ravine.estimators.spectral_connectivity import SpectralConnectivity
+    from ravine.exceptions import InterruptedWarning, InvalidInputError, InvalidModelError, RavineError
     from ravine.tree.grow import Progress
-    from ravine.tree.store import load, save
     from ravine.tree.tree import ClusterTree
     from ravine.view.explain import explain
     from ravine.view.report import report
@@ -25,26 +25,26 @@ __version__ = "0.1.0"
 # Where each public name lives: it is imported when it is first asked for, so that the command line answers
 # at once and `import ravine` costs nothing.
 _HOMES = {
-    "Candidate": "ravine.selection",
+    "Candidate": "ravine.estimators.selection",
     "ClusterTree": "ravine.tree.tree",
-    "InterruptedWarning": "ravine._validate",
-    "InvalidInputError": "ravine._validate",
-    "InvalidModelError": "ravine._validate",
-    "MaximinSeparation": "ravine.cluster.maximin_separation",
-    "MaximumMargin": "ravine.cluster.maximum_margin",
-    "MinimumDensity": "ravine.cluster.minimum_density",
-    "MinimumDensityClassifier": "ravine.classify",
-    "PrincipalDirection": "ravine.cluster.principal_direction",
+    "InterruptedWarning": "ravine.exceptions",
+    "InvalidInputError": "ravine.exceptions",
+    "InvalidModelError": "ravine.exceptions",
+    "MaximinSeparation": "ravine.estimators.maximin_separation",
+    "MaximumMargin": "ravine.estimators.maximum_margin",
+    "MinimumDensity": "ravine.estimators.minimum_density",
+    "MinimumDensityClassifier": "ravine.estimators.classifier",
+    "PrincipalDirection": "ravine.estimators.principal_direction",
     "Progress": "ravine.tree.grow",
-    "RavineError": "ravine._validate",
-    "SpectralConnectivity": "ravine.cluster.spectral_connectivity",
-    "Selection": "ravine.selection",
-    "compare": "ravine.selection",
+    "RavineError": "ravine.exceptions",
+    "SpectralConnectivity": "ravine.estimators.spectral_connectivity",
+    "Selection": "ravine.estimators.selection",
+    "compare": "ravine.estimators.selection",
     "explain": "ravine.view.explain",
-    "load": "ravine.tree.store",
+    "load": "ravine.estimators.model_file",
     "report": "ravine.view.report",
-    "save": "ravine.tree.store",
-    "select": "ravine.selection",
+    "save": "ravine.estimators.model_file",
+    "select": "ravine.estimators.selection",
 }
 
 __all__ = [

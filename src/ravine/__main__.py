@@ -2,6 +2,6 @@
 
 import sys
 
-from ravine.cli import main
+from ravine.cli.arguments import main
 
 sys.exit(main())

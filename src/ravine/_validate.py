@@ -9,28 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ravine.exceptions import InvalidInputError
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 LARGEST_INT = 2**63 - 1  # what an array of whole numbers can hold
 NEGLIGIBLE = 2.0**-52  # the share of the largest weight below which sums do not show a weight
-MOST_EXPONENT = 200  # of two, in weights: the product of five of them is still finite
-
-
-class RavineError(Exception):
-    """Base of every exception that ravine raises on purpose."""
-
-
-class InvalidInputError(RavineError, ValueError):
-    """The data or a parameter cannot be used; the message says what to do about it."""
-
-
-class InvalidModelError(RavineError, ValueError):
-    """A file or a text is not a ravine model, or not a whole one."""
-
-
-class InterruptedWarning(UserWarning):
-    """A fit was interrupted from the keyboard: the tree is what was found until then."""
+MAX_EXPONENT = 200  # of two, in weights: the product of five of them is still finite
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
@@ -61,7 +47,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         raise InvalidInputError("sample_weight is zero for every row; at least one weight has to be positive")
     largest = weights.max()
     exponent = int(np.frexp(largest)[1])
-    inside = min(max(exponent, -MOST_EXPONENT), MOST_EXPONENT)
+    inside = min(max(exponent, -MAX_EXPONENT), MAX_EXPONENT)
     if inside != exponent:
         weights = np.ldexp(weights, inside - exponent)
         largest = weights.max()
@@ -155,7 +141,7 @@ def check_real(
     except OverflowError:  # a whole number beyond all floats
         number = np.inf
     if not low <= number <= high or not np.isfinite(number) or (open_low and number == low):
-        bounds = f" {'above' if open_low else 'at least'} {low:g}" if np.isfinite(low) else ""
+        bounds = f" {'above' if open_low else 'at min_weight'} {low:g}" if np.isfinite(low) else ""
         if np.isfinite(high):
             bounds += f" and at most {high:g}"
         other = f" or {or_else}" if or_else else ""

@@ -11,14 +11,15 @@ from scipy import sparse
 from sklearn.metrics import v_measure_score
 from sklearn.utils import check_array
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_real, check_weights, checked_csr
-from ravine.data.blocks import ArrayBlocks, RowBlocks, drive, one_blas_thread
-from ravine.data.frame import measure
-from ravine.data.on_disk import FileMatrix
+from ravine._validate import FloatArray, IntArray, check_real, check_weights, checked_csr
+from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread, run
+from ravine.data.standardization import measure
+from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
+from ravine.io.on_disk import FileMatrix
 from ravine.split.minimax import minimax
-from ravine.split.separation import MOST_FEATURES
+from ravine.split.separation import MAX_FEATURES
 from ravine.split.sides import Side, SideSums, varying
 
 
@@ -137,7 +138,7 @@ def _projected(X: Any, weights: Any) -> FloatArray:
 
 def relative_depth(
     X: npt.ArrayLike,
-    cut: float,
+    threshold: float,
     bandwidth: float,
     *,
     weights: npt.ArrayLike | None = None,
@@ -160,12 +161,12 @@ def relative_depth(
     points, mass = points[mass > 0], mass[mass > 0]
     order = np.argsort(points, kind="stable")
     profile = Profile(points[order], mass[order], float(mass.sum()), 1.0)
-    quality = MinimumDensityIndex(bandwidth, alpha=np.inf).quality(profile, cut)
+    quality = MinimumDensityIndex(bandwidth, alpha=np.inf).quality(profile, threshold)
     return quality / (1.0 - quality) if quality < 1.0 else np.inf
 
 
 def margin(
-    X: npt.ArrayLike, cut: float, *, weights: npt.ArrayLike | None = None, sample_weight: Any = None
+    X: npt.ArrayLike, threshold: float, *, weights: npt.ArrayLike | None = None, sample_weight: Any = None
 ) -> float:
     """Return the distance from a cut (or a hyperplane weights . x = cut) to the nearest row.
 
@@ -177,13 +178,13 @@ def margin(
     if mass is not None:
         points = points[mass > 0]
     length = 1.0 if weights is None else float(np.linalg.norm(weights))
-    return float(np.abs(points - cut).min() / length)
+    return float(np.abs(points - threshold).min() / length)
 
 
 def separation_probability(
     X: Any, labels: Any, *, regularization: float = 0.0, pairwise: bool = False, sample_weight: Any = None
 ) -> Any:
-    r"""Return the minimum separation probability (MSP) of a labelling (MSPC, Definition 1).
+    r"""Return the minimum separation probability (MSP) of a labeling (MSPC, Definition 1).
 
     Of all distributions with the means and covariances of two clusters take the worst: a hyperplane exists
     that still puts a row on its right side with at least this probability,
@@ -207,15 +208,15 @@ def separation_probability(
     if not isinstance(X, FileMatrix):
         X = checked_csr(X) if sparse.issparse(X) else X
         X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-    if X.shape[1] > MOST_FEATURES:
+    if X.shape[1] > MAX_FEATURES:
         raise InvalidInputError(
-            f"the covariances of {X.shape[1]} features are too large, {MOST_FEATURES} at most; "
+            f"the covariances of {X.shape[1]} features are too large, {MAX_FEATURES} at most; "
             "project the rows first, with sklearn.decomposition.TruncatedSVD for instance"
         )
     rows = ArrayBlocks(X, check_weights(sample_weight, X.shape[0]))
     members = _members(labels, rows)
     with one_blas_thread():
-        own = drive(rows, measure(rows))
+        own = run(rows, measure(rows))
         varies = varying(own)
         sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
         spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]
@@ -229,7 +230,7 @@ def separation_probability(
 def generalized_separation_probability(
     distances: Any, labels: Any, *, pairwise: bool = False, sample_weight: Any = None
 ) -> Any:
-    r"""Return the generalized MSP of a labelling, from distances alone (MSPC, supplement, Equation 1).
+    r"""Return the generalized MSP of a labeling, from distances alone (MSPC, supplement, Equation 1).
 
     .. math:: \tilde\kappa = \frac{\frac{1}{N_1 N_2} \sum_{i \in 1} \sum_{j \in 2} s_{ij}}
               {\sum_k \frac{1}{N_k} \sqrt{\sum_{i, j \in k} s_{ij}^2}}

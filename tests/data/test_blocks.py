@@ -10,13 +10,15 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 from ravine import MinimumDensity
 from ravine.data import blocks
-from ravine.data.blocks import ArrayBlocks, DenseRows, SparseRows, drive, fold, one_blas_thread, together
-from ravine.data.frame import CovarianceTimes, Frame, Moments
+from ravine.data.blocks import ArrayBlocks, DenseRows, SparseRows, fold, gather, one_blas_thread, run
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
+from ravine.data.standardization import CovarianceTimes, Moments, Standardization
 
 RNG = np.random.default_rng(0)
 ROWS = np.ascontiguousarray(RNG.normal(size=(700, 7)).round(3) * RNG.integers(0, 2, (700, 7)))
-FRAME = Frame(ROWS.mean(axis=0), ROWS.std(axis=0), 1 / ROWS.std(axis=0), 700.0, np.zeros(7, dtype=bool))
+FRAME = Standardization(
+    ROWS.mean(axis=0), ROWS.std(axis=0), 1 / ROWS.std(axis=0), 700.0, np.zeros(7, dtype=bool)
+)
 DIRECTION = RNG.standard_normal(7)
 GRID = Grid.around_mean(8.0, 0.1)
 
@@ -197,7 +199,7 @@ def test_the_two_matrix_products_keep_their_digits_far_from_the_origin(kind):
     np.testing.assert_allclose(block.weighted_sums(pivot, weights), weights @ near, atol=1e-8)
 
 
-def test_the_fold_is_a_tree_over_neighbours():
+def test_the_fold_is_a_tree_over_neighbors():
     def merge(a, b):
         return (f"({a[0]}{b[0]})",)
 
@@ -214,7 +216,7 @@ def test_together_asks_in_one_pass_and_returns_in_order():
             total += mass.sum()
         return total
 
-    assert drive(rows, together([asker(3), asker(0), asker(5)])) == [2100.0, 0.0, 3500.0]
+    assert run(rows, gather([asker(3), asker(0), asker(5)])) == [2100.0, 0.0, 3500.0]
     assert rows.reads.rows == 5 * 700
 
 

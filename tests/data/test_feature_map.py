@@ -1,4 +1,4 @@
-"""Maps of kernels, held to the slow obvious version: dense, uncentred first, one row after the other."""
+"""Maps of kernels, held to the slow obvious version: dense, uncentered first, one row after the other."""
 
 import numpy as np
 import pytest
@@ -21,23 +21,23 @@ def fit(X, kernel="rbf", weights=None, **given):
     return fit_kernel_map(X, weights, kernel, given, standardize=True, rng=np.random.default_rng(0))
 
 
-def centred(matrix):
+def centered(matrix):
     n = len(matrix)
     centring = np.eye(n) - np.full((n, n), 1 / n)
     return centring @ matrix @ centring
 
 
-def test_exact_components_have_the_centred_kernel_as_their_inner_products():
+def test_exact_components_have_the_centered_kernel_as_their_inner_products():
     found = fit(WINE, gamma=0.1)
     points = found(WINE)
-    np.testing.assert_allclose(points @ points.T, centred(rbf_kernel(Z, gamma=0.1)), atol=1e-8)
+    np.testing.assert_allclose(points @ points.T, centered(rbf_kernel(Z, gamma=0.1)), atol=1e-8)
     variances = points.var(axis=0)
     np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(np.cov(points.T, bias=True), np.diag(variances), atol=1e-9)
     assert (np.diff(variances) <= 1e-12).all()
 
 
-def test_new_rows_are_centred_as_scikit_learn_centres_them():
+def test_new_rows_are_centered_as_scikit_learn_centers_them():
     train, new = WINE[::2], WINE[1::2]
     found = fit(train, gamma=0.1, n_components=5)
     scaled = [(part - train.mean(axis=0)) / train.std(axis=0) for part in (train, new)]
@@ -87,7 +87,7 @@ def test_nystroem_components_of_weighted_rows_are_those_of_copies():
     np.testing.assert_allclose(weighted @ weighted.T, plain @ plain.T, atol=1e-7)
 
 
-def test_the_width_is_twice_the_median_distance_to_the_tenth_neighbour():
+def test_the_width_is_twice_the_median_distance_to_the_tenth_neighbor():
     slow = 2 * np.median(np.sort(euclidean_distances(Z[:177]), axis=1)[:, 10])
     assert rbf_width(Z[:177], np.ones(177)) == pytest.approx(slow)
     assert rbf_width(np.repeat(Z[:3], 20, axis=0), np.ones(60)) == pytest.approx(np.sqrt(13))
@@ -132,7 +132,7 @@ def test_sparse_rows_are_mapped_like_dense_ones():
 
 
 def walk_slowly(X, k):
-    """Symmetrised k-nearest-neighbour graph with every row its own first neighbour, row-normalised."""
+    """Symmetrized k-nearest-neighbor graph with every row its own first neighbor, row-normalized."""
     near = np.zeros((len(X), len(X)))
     for i, distances in enumerate(euclidean_distances(X)):
         near[i, np.argsort(distances)[:k]] = 1

@@ -44,29 +44,29 @@ def test_a_gap_of_a_thousand_bandwidths_is_cut_in_its_middle():
     profile = seen(np.array([-3.0, -2.5, 1.0, 1.2]), np.ones(4))
     index = MinimumDensityIndex(0.001, alpha=0.9)
     middle = (profile.points[1] + profile.points[2]) / 2
-    said = index.evaluate(profile)
-    assert said.valid
-    assert said.cut == pytest.approx(middle, abs=1e-3)
-    assert index.quality(profile, said.cut) == 1.0
+    result = index.evaluate(profile)
+    assert result.valid
+    assert result.threshold == pytest.approx(middle, abs=1e-3)
+    assert index.quality(profile, result.threshold) == 1.0
 
 
 def test_relative_depth_is_that_of_equation_30():
     profile = make_profile(6, n=300)
     h = 0.35
     index = MinimumDensityIndex(h, alpha=0.9)
-    said = index.evaluate(profile)
+    result = index.evaluate(profile)
     grid = np.linspace(-6, 6, 4001)
     curve = np.array([oracles.density(profile.points, profile.mass, h, b) for b in grid])
-    here = oracles.density(profile.points, profile.mass, h, said.cut)
+    here = oracles.density(profile.points, profile.mass, h, result.threshold)
 
     def adjacent_mode(side):
-        walk = curve[grid < said.cut][::-1] if side < 0 else curve[grid > said.cut]
+        walk = curve[grid < result.threshold][::-1] if side < 0 else curve[grid > result.threshold]
         falls = np.flatnonzero(np.diff(walk) < 0)
         return walk[falls[0]]
 
     depth = min(adjacent_mode(-1), adjacent_mode(1)) / here - 1
-    assert said.valid
-    quality = index.quality(profile, said.cut)
+    assert result.valid
+    quality = index.quality(profile, result.threshold)
     assert quality / (1 - quality) == pytest.approx(depth, rel=1e-3)
 
 
@@ -83,17 +83,17 @@ def test_a_foot_within_one_bandwidth_of_the_edge_is_reached():
     h = 0.35
     foot = min(np.linspace(1.5, 3.5, 2001), key=lambda b: oracles.density(profile.points, profile.mass, h, b))
     for short, reached in ((0.5 * h, True), (3.0 * h, False)):
-        said = MinimumDensityIndex(h, alpha=(foot - short) / profile.std).evaluate(profile)
-        assert said.valid is reached
+        result = MinimumDensityIndex(h, alpha=(foot - short) / profile.std).evaluate(profile)
+        assert result.valid is reached
         if reached:
-            assert said.cut == pytest.approx(foot, abs=2e-3)
+            assert result.threshold == pytest.approx(foot, abs=2e-3)
 
 
-def test_curve_is_the_penalised_density_of_equation_10():
+def test_curve_is_the_penalized_density_of_equation_10():
     profile = make_profile(7)
     index = MinimumDensityIndex(0.4, alpha=0.3)
     cuts = np.array([-2.0, -0.1, 0.0, 0.5, 3.0])
-    expected = [oracles.penalised(profile.points, profile.mass, 0.4, 0.3, index.eta * 0.4, b) for b in cuts]
+    expected = [oracles.penalized(profile.points, profile.mass, 0.4, 0.3, index.eta * 0.4, b) for b in cuts]
     np.testing.assert_allclose(np.exp(index.curve(profile, cuts)), expected, rtol=1e-9)
 
 
@@ -113,20 +113,22 @@ def test_the_mode_beside_a_cut_is_that_of_the_plain_walk(seed, gap, spread, sign
     heaps = np.cumsum(rng.uniform(0.0, gap, 6))
     points = np.sort(heaps[rng.integers(0, 6, 30)] + rng.normal(0, 0.5, 30))
     mass = 10.0 ** rng.uniform(0, spread, 30)
-    cut = rng.uniform(points[0] - 2 * gap, points[-1] + 2 * gap)
-    found = kernels.log_mode(points, mass, mass.sum(), 0.7, cut, sign * 0.175)
-    assert found == pytest.approx(oracles.log_mode(points, mass, 0.7, cut, sign * 0.175), rel=1e-9, abs=1e-9)
+    threshold = rng.uniform(points[0] - 2 * gap, points[-1] + 2 * gap)
+    found = kernels.log_mode(points, mass, mass.sum(), 0.7, threshold, sign * 0.175)
+    assert found == pytest.approx(
+        oracles.log_mode(points, mass, 0.7, threshold, sign * 0.175), rel=1e-9, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("h", [1e-3, 1e-9, 1e-200])
 def test_tiny_bandwidths_find_the_widest_gap(h):
     profile = seen(np.array([-3.0, -2.5, -2.1, 1.0, 1.2, 3.0, 7.0]), np.ones(7))
     index = MinimumDensityIndex(max(h, 1e-9), alpha=0.9)
-    said = index.evaluate(profile)
+    result = index.evaluate(profile)
     middle = (profile.points[2] + profile.points[3]) / 2
-    assert said.valid
-    assert said.cut == pytest.approx(middle, abs=2e-3)
-    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, said.cut) == 1.0
+    assert result.valid
+    assert result.threshold == pytest.approx(middle, abs=2e-3)
+    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, result.threshold) == 1.0
     assert MinimumDensityIndex(h, alpha=0.9).quality(profile, 1e9) == 0.0
 
 
@@ -149,7 +151,7 @@ def test_few_cuts_find_what_many_find(monkeypatch):
     few = kernels.coarse_cuts.py_func(*about)
     for cuts, curve, _ in (many, few):
         lowest = cuts[np.argmin(curve)]
-        assert lowest == pytest.approx(index.evaluate(profile).cut, abs=0.03)
+        assert lowest == pytest.approx(index.evaluate(profile).threshold, abs=0.03)
         np.testing.assert_allclose(
             np.diff(curve), np.diff(index.curve(profile, cuts)), atol=1e-9
         )  # up to a constant

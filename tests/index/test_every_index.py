@@ -18,7 +18,7 @@ def make_profile(seed=0, n=60, offset=2.0):
 
 
 def seen(points, mass):
-    """A profile as the pursuit makes it: centred, sorted, with its own deviation."""
+    """A profile as the pursuit makes it: centered, sorted, with its own deviation."""
     points = points - mass @ points / mass.sum()
     order = np.argsort(points)
     points, mass = points[order], mass[order]
@@ -40,8 +40,8 @@ def test_slope_is_the_derivative_by_every_point(make_index, seed, offset):
         std = float(np.sqrt(profile.mass @ points**2 / profile.total))
         return index.evaluate(replace(profile, points=points, std=std)).value
 
-    said = index.evaluate(profile)
-    total = said.slope + said.d_std * profile.mass * profile.points / (profile.total * profile.std)
+    result = index.evaluate(profile)
+    total = result.slope + result.d_std * profile.mass * profile.points / (profile.total * profile.std)
     np.testing.assert_allclose(
         total, central_difference(value, profile.points, 1e-6), rtol=1e-4, atol=1e-6 * np.abs(total).max()
     )
@@ -53,7 +53,7 @@ def test_mass_two_is_two_points(make_index):
     index = make_index(profile)
     one, two = index.evaluate(profile), index.evaluate(doubled)
     assert two.value == pytest.approx(one.value, rel=1e-12)
-    assert two.cut == pytest.approx(one.cut, abs=1e-9)
+    assert two.threshold == pytest.approx(one.threshold, abs=1e-9)
     np.testing.assert_allclose(two.slope.reshape(-1, 2).sum(axis=1), one.slope, atol=1e-12)
 
 
@@ -63,8 +63,10 @@ def test_the_mirror_image_has_the_mirrored_cut(make_index):
     index = make_index(profile)
     one, two = index.evaluate(profile), index.evaluate(mirror)
     assert two.value == pytest.approx(one.value, rel=1e-9)
-    assert two.cut == pytest.approx(-one.cut, abs=1e-6 * profile.std)
-    assert index.quality(mirror, two.cut) == pytest.approx(index.quality(profile, one.cut), abs=1e-9)
+    assert two.threshold == pytest.approx(-one.threshold, abs=1e-6 * profile.std)
+    assert index.quality(mirror, two.threshold) == pytest.approx(
+        index.quality(profile, one.threshold), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
@@ -72,16 +74,16 @@ def test_units_do_not_matter(make_index, scale):
     profile = make_profile(3)
     scaled = replace(profile, points=profile.points * scale, std=profile.std * scale)
     one, two = make_index(profile).evaluate(profile), make_index(scaled).evaluate(scaled)
-    assert two.cut == pytest.approx(one.cut * scale, rel=1e-6)
+    assert two.threshold == pytest.approx(one.threshold * scale, rel=1e-6)
     np.testing.assert_allclose(two.slope * scale, one.slope, atol=1e-7 * np.abs(one.slope).max())
-    quality = make_index(profile).quality(profile, one.cut)
-    assert make_index(scaled).quality(scaled, two.cut) == pytest.approx(quality, rel=1e-6)
+    quality = make_index(profile).quality(profile, one.threshold)
+    assert make_index(scaled).quality(scaled, two.threshold) == pytest.approx(quality, rel=1e-6)
 
 
 def test_quality_lies_between_nothing_and_one(make_index):
     apart, one_heap = make_profile(0, 200, 4.0), make_profile(0, 200, 0.0)
     for profile in (apart, one_heap):
         index = make_index(profile)
-        assert 0.0 <= index.quality(profile, index.evaluate(profile).cut) <= 1.0
+        assert 0.0 <= index.quality(profile, index.evaluate(profile).threshold) <= 1.0
     index = make_index(apart)
-    assert index.quality(apart, index.evaluate(apart).cut) > 0.5
+    assert index.quality(apart, index.evaluate(apart).threshold) > 0.5

@@ -52,12 +52,12 @@ def test_weighted_points_are_repeated_rows(similarity, normalized):
 def test_the_slopes_are_those_of_finite_differences(similarity, normalized, beta):
     points, mass = two_groups(1)
     index = GraphConnectivity(0.7, beta, normalized, similarity)
-    said = index.evaluate(points, mass)
-    assert said.multiplicity == 1
+    result = index.evaluate(points, mass)
+    assert result.multiplicity == 1
     way = np.random.default_rng(2).standard_normal(points.shape)
     step = 1e-6
     ahead, back = (index.evaluate(points + s * step * way, mass).value for s in (1, -1))
-    assert (said.slopes[0, 0] * way).sum() == pytest.approx((ahead - back) / (2 * step), rel=1e-5)
+    assert (result.slopes[0, 0] * way).sum() == pytest.approx((ahead - back) / (2 * step), rel=1e-5)
 
 
 @pytest.mark.parametrize("normalized", [True, False])
@@ -70,15 +70,15 @@ def test_on_a_line_it_is_the_path_form(normalized):
     line = ConnectivityIndex(0.6, 1.0, normalized).evaluate(profile)
     assert graph.value == pytest.approx(line.value, rel=1e-8)
     assert (np.diff(np.sign(graph.mode)) != 0).sum() == 1
-    assert (points[graph.mode > 0].min() > line.cut) or (points[graph.mode > 0].max() < line.cut)
+    assert (points[graph.mode > 0].min() > line.threshold) or (points[graph.mode > 0].max() < line.threshold)
 
 
 def test_an_equilateral_triangle_has_a_repeated_eigenvalue():
     corners = np.array([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(3) / 3])
     for normalized in (True, False):
-        said = GraphConnectivity(0.5, 1e6, normalized).evaluate(corners, np.ones(3))
-        assert said.multiplicity == 2
-        assert said.slopes.shape == (2, 2, 3, 2)
+        result = GraphConnectivity(0.5, 1e6, normalized).evaluate(corners, np.ones(3))
+        assert result.multiplicity == 2
+        assert result.slopes.shape == (2, 2, 3, 2)
 
 
 @pytest.mark.parametrize("normalized", [True, False])
@@ -98,13 +98,13 @@ def test_the_error_bound_is_the_largest_ratio_of_affinities(similarity, normaliz
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_the_error_of_micro_clusters_is_within_its_bound(similarity, normalized):
     rng = np.random.default_rng(4)
-    centres, _ = two_groups(5, 20)
-    rows = np.repeat(centres, 3, axis=0)
+    centers, _ = two_groups(5, 20)
+    rows = np.repeat(centers, 3, axis=0)
     shift = rng.standard_normal(rows.shape)
     radius = 0.03
     rows += radius * shift / np.linalg.norm(shift, axis=1, keepdims=True)
     index = GraphConnectivity(0.9, 1e6, normalized, similarity)
     exact = eigenvalue_over_rows(rows, np.ones(len(rows)), index)
-    found = index.evaluate(centres, np.full(20, 3.0)).eigenvalue
+    found = index.evaluate(centers, np.full(20, 3.0)).eigenvalue
     diameter = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2)).max()
     assert abs(found - exact) <= index.error_bound(radius, diameter) * exact

@@ -5,77 +5,79 @@ import pytest
 
 from ravine.index.base import registered
 from ravine.index.density import MinimumDensityIndex
-from ravine.index.labels import LabelledIndex, Penalty
+from ravine.index.labels import LabeledIndex, Penalty
 from tests import oracles
 from tests.index.test_every_index import make_profile
 
 INDICES = registered()
 
 
-def labelled_profile(seed, offset=1.5, n_labelled=8):
-    """A profile with labelled rows, not all of them on the side they should be on."""
+def labeled_profile(seed, offset=1.5, n_labeled=8):
+    """A profile with labeled rows, not all of them on the side they should be on."""
     rng = np.random.default_rng(seed)
     profile = make_profile(seed, offset=offset)
-    points = rng.uniform(-3.0, 3.0, n_labelled)
-    sides = np.where(points + rng.normal(0.0, 1.0, n_labelled) > 0, 1.0, -1.0)
+    points = rng.uniform(-3.0, 3.0, n_labeled)
+    sides = np.where(points + rng.normal(0.0, 1.0, n_labeled) > 0, 1.0, -1.0)
     points[:2], sides[:2] = (0.8, -0.6), (-1.0, 1.0)  # no cut has all on their sides
-    return replace(profile, labelled=points), sides, rng.uniform(0.5, 2.0, n_labelled)
+    return replace(profile, labeled=points), sides, rng.uniform(0.5, 2.0, n_labeled)
 
 
-def penalty_at(points, sides, strength, cut):
+def penalty_at(points, sides, strength, threshold):
     """The sum of Equation 16 with epsilon = 1, row by row."""
-    return sum(c * max(0.0, -y * (t - cut)) ** 2 for t, y, c in zip(points, sides, strength, strict=True))
+    return sum(
+        c * max(0.0, -y * (t - threshold)) ** 2 for t, y, c in zip(points, sides, strength, strict=True)
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("gamma", [0.1, 10.0])
 def test_value_is_phi_ssc_of_the_paper(seed, gamma):
-    profile, sides, weights = labelled_profile(seed, offset=seed % 3)
+    profile, sides, weights = labeled_profile(seed, offset=seed % 3)
     h, unit = 0.4, 1.7
     index = MinimumDensityIndex(h, alpha=0.6)
-    said = LabelledIndex(index, sides, weights, gamma, unit).evaluate(profile)
+    result = LabeledIndex(index, sides, weights, gamma, unit).evaluate(profile)
 
     def f(b):
-        plain = oracles.penalised(profile.points, profile.mass, h, 0.6, index.eta * h, b)
-        return plain + penalty_at(profile.labelled, sides, gamma / unit**3 * weights, b)
+        plain = oracles.penalized(profile.points, profile.mass, h, 0.6, index.eta * h, b)
+        return plain + penalty_at(profile.labeled, sides, gamma / unit**3 * weights, b)
 
     cuts = np.linspace(-4.0, 4.0, 2001)
     lowest = min(f(b) for b in cuts)
-    assert np.exp(said.value) == pytest.approx(f(said.cut), rel=1e-9)
-    assert lowest * (1 - 1e-3) <= np.exp(said.value) <= lowest * (1 + 1e-9)
+    assert np.exp(result.value) == pytest.approx(f(result.threshold), rel=1e-9)
+    assert lowest * (1 - 1e-3) <= np.exp(result.value) <= lowest * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("seed", "gamma"), [(0, 0.1), (1, 10.0), (2, 1.0)])
 @pytest.mark.parametrize("name", sorted(INDICES))
-def test_slopes_are_the_derivatives_by_every_point_and_every_labelled_row(name, seed, gamma):
-    profile, sides, weights = labelled_profile(seed)
-    index = LabelledIndex(INDICES[name](profile), sides, weights, gamma, unit=1.3)
-    said = index.evaluate(profile)
+def test_slopes_are_the_derivatives_by_every_point_and_every_labeled_row(name, seed, gamma):
+    profile, sides, weights = labeled_profile(seed)
+    index = LabeledIndex(INDICES[name](profile), sides, weights, gamma, unit=1.3)
+    result = index.evaluate(profile)
 
     def by_points(points):
         std = float(np.sqrt(profile.mass @ points**2 / profile.total))
         return index.evaluate(replace(profile, points=points, std=std)).value
 
-    def by_labelled(labelled):
-        return index.evaluate(replace(profile, labelled=labelled)).value
+    def by_labeled(labeled):
+        return index.evaluate(replace(profile, labeled=labeled)).value
 
-    total = said.slope + said.d_std * profile.mass * profile.points / (profile.total * profile.std)
+    total = result.slope + result.d_std * profile.mass * profile.points / (profile.total * profile.std)
     expected = oracles.central_difference(by_points, profile.points, 1e-6)
     np.testing.assert_allclose(total, expected, rtol=1e-4, atol=1e-5 * np.abs(total).max())
-    expected = oracles.central_difference(by_labelled, profile.labelled, 1e-6)
-    np.testing.assert_allclose(said.labelled_slope, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
-    assert (said.labelled_slope != 0).any()
+    expected = oracles.central_difference(by_labeled, profile.labeled, 1e-6)
+    np.testing.assert_allclose(result.labeled_slope, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
+    assert (result.labeled_slope != 0).any()
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_least_penalty_is_found(seed):
-    profile, sides, weights = labelled_profile(seed)
-    penalty = Penalty(profile.labelled, sides, weights)
-    cut = penalty.lowest()
-    least = min(penalty_at(profile.labelled, sides, weights, b) for b in np.linspace(-4, 4, 4001))
-    assert penalty.at(cut)[0] <= least + 1e-12
-    up, down = penalty.at(cut + 1e-5), penalty.at(cut - 1e-5)
-    assert penalty.at(cut)[1] == pytest.approx((up[0] - down[0]) / 2e-5, abs=1e-6)
+    profile, sides, weights = labeled_profile(seed)
+    penalty = Penalty(profile.labeled, sides, weights)
+    threshold = penalty.lowest()
+    least = min(penalty_at(profile.labeled, sides, weights, b) for b in np.linspace(-4, 4, 4001))
+    assert penalty.at(threshold)[0] <= least + 1e-12
+    up, down = penalty.at(threshold + 1e-5), penalty.at(threshold - 1e-5)
+    assert penalty.at(threshold)[1] == pytest.approx((up[0] - down[0]) / 2e-5, abs=1e-6)
 
 
 def test_sides_that_lie_apart_are_cut_in_the_middle_at_no_cost():
@@ -85,12 +87,13 @@ def test_sides_that_lie_apart_are_cut_in_the_middle_at_no_cost():
 
 
 def test_labels_pull_the_cut_out_of_the_interval_as_gamma_grows():
-    profile, _, _ = labelled_profile(0, offset=0.0)
-    profile = replace(profile, labelled=np.array([2.0, 2.5]))
+    profile, _, _ = labeled_profile(0, offset=0.0)
+    profile = replace(profile, labeled=np.array([2.0, 2.5]))
     sides = np.array([-1.0, 1.0])
     inner = MinimumDensityIndex(0.4, alpha=0.1)
     cuts = [
-        LabelledIndex(inner, sides, np.ones(2), g, 1.0).evaluate(profile).cut for g in (0.01, 1, 1e4, 1e8)
+        LabeledIndex(inner, sides, np.ones(2), g, 1.0).evaluate(profile).threshold
+        for g in (0.01, 1, 1e4, 1e8)
     ]
     assert (np.diff(cuts) > 0).all()
     assert cuts[0] < 0.5
@@ -99,19 +102,17 @@ def test_labels_pull_the_cut_out_of_the_interval_as_gamma_grows():
 
 @pytest.mark.parametrize("name", sorted(INDICES))
 def test_units_do_not_matter_and_the_mirror_image_needs_mirrored_sides(name):
-    profile, sides, weights = labelled_profile(3)
-    one = LabelledIndex(INDICES[name](profile), sides, weights, 1.0, unit=1.0).evaluate(profile)
+    profile, sides, weights = labeled_profile(3)
+    one = LabeledIndex(INDICES[name](profile), sides, weights, 1.0, unit=1.0).evaluate(profile)
     scaled = replace(
-        profile, points=profile.points * 1e4, std=profile.std * 1e4, labelled=profile.labelled * 1e4
+        profile, points=profile.points * 1e4, std=profile.std * 1e4, labeled=profile.labeled * 1e4
     )
-    two = LabelledIndex(INDICES[name](scaled), sides, weights, 1.0, unit=1e4).evaluate(scaled)
-    assert two.cut == pytest.approx(1e4 * one.cut, rel=1e-6)
-    np.testing.assert_allclose(two.labelled_slope * 1e4, one.labelled_slope, rtol=1e-5, atol=1e-9)
-    mirror = replace(
-        profile, points=-profile.points[::-1], mass=profile.mass[::-1], labelled=-profile.labelled
-    )
-    three = LabelledIndex(INDICES[name](profile), -sides, weights, 1.0, unit=1.0).evaluate(mirror)
-    assert three.cut == pytest.approx(-one.cut, abs=1e-6)
+    two = LabeledIndex(INDICES[name](scaled), sides, weights, 1.0, unit=1e4).evaluate(scaled)
+    assert two.threshold == pytest.approx(1e4 * one.threshold, rel=1e-6)
+    np.testing.assert_allclose(two.labeled_slope * 1e4, one.labeled_slope, rtol=1e-5, atol=1e-9)
+    mirror = replace(profile, points=-profile.points[::-1], mass=profile.mass[::-1], labeled=-profile.labeled)
+    three = LabeledIndex(INDICES[name](profile), -sides, weights, 1.0, unit=1.0).evaluate(mirror)
+    assert three.threshold == pytest.approx(-one.threshold, abs=1e-6)
     assert three.value == pytest.approx(one.value, rel=1e-9)
-    wrong = LabelledIndex(INDICES[name](profile), sides, weights, 1.0, unit=1.0).evaluate(mirror)
+    wrong = LabeledIndex(INDICES[name](profile), sides, weights, 1.0, unit=1.0).evaluate(mirror)
     assert wrong.value > one.value

@@ -25,11 +25,11 @@ def best_by_hand(points, mass, ridge, least):
 def test_the_best_cut_is_that_of_all_cuts(seed, ridge, least):
     profile = make_profile(seed, offset=seed / 2)
     index = SeparationIndex(ridge, 0.01, least)
-    kappa, cut = best_by_hand(profile.points, profile.mass, ridge, least)
-    said = index.evaluate(profile)
-    assert said.cut == pytest.approx(cut)
-    assert said.value == pytest.approx(-np.log1p(kappa**2))
-    assert index.quality(profile, cut) == pytest.approx(kappa**2 / (1 + kappa**2))
+    kappa, threshold = best_by_hand(profile.points, profile.mass, ridge, least)
+    result = index.evaluate(profile)
+    assert result.threshold == pytest.approx(threshold)
+    assert result.value == pytest.approx(-np.log1p(kappa**2))
+    assert index.quality(profile, threshold) == pytest.approx(kappa**2 / (1 + kappa**2))
 
 
 def test_one_far_point_does_not_win():
@@ -38,8 +38,8 @@ def test_one_far_point_does_not_win():
     alone = SeparationIndex(0.0, 0.01, least_share=0.0)
     shared = SeparationIndex(0.0, 0.01)
     far, near = alone.evaluate(profile), shared.evaluate(profile)
-    assert (profile.points > far.cut).sum() == 1
-    assert (profile.points > near.cut).sum() >= 0.05 * 101
+    assert (profile.points > far.threshold).sum() == 1
+    assert (profile.points > near.threshold).sum() >= 0.05 * 101
     assert far.value < near.value
 
 

@@ -15,7 +15,7 @@ from ravine.index.connectivity import BINS_PER_SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
 from ravine.split import samples
 from ravine.split.connectivity import BETAS
-from ravine.split.hyperplane import Hyperplane, NearestCentre
+from ravine.split.hyperplane import Hyperplane, NearestCenter
 from ravine.split.projection import EXACT
 from tests.index.test_connectivity import dense
 from tests.oracles import two_blobs
@@ -107,7 +107,7 @@ def curved(moons):
 
 def test_orthogonal_directions_follow_a_boundary_that_no_hyperplane_does(moons, curved):
     X, y = moons
-    assert isinstance(curved.tree_.splits[0].boundary, NearestCentre)
+    assert isinstance(curved.tree_.splits[0].boundary, NearestCenter)
     straight = SpectralConnectivity(2, standardize=False).fit(X)
     assert adjusted_rand_score(y, curved.labels_) > 0.95
     assert adjusted_rand_score(y, straight.labels_) < 0.8

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from ravine.data.blocks import ArrayBlocks
-from ravine.split.hyperplane import Hyperplane, NearestCentre
+from ravine.split.hyperplane import Hyperplane, NearestCenter
 
 RNG = np.random.default_rng(0)
 PIVOT = RNG.standard_normal(4)
 BOUNDARIES = {
     "hyperplane": Hyperplane(RNG.standard_normal(4), PIVOT, 0.7),
-    "nearest centers": NearestCentre(
+    "nearest centers": NearestCenter(
         RNG.standard_normal((2, 4)), PIVOT, RNG.standard_normal((6, 2)), np.arange(6) % 2 == 0
     ),
 }
@@ -26,7 +26,7 @@ def test_a_boundary_is_the_same_from_another_pivot(boundary):
     np.testing.assert_array_equal(moved.pivot, far)
     np.testing.assert_allclose(moved.signed_distance(rows), distance, atol=1e-12)
     np.testing.assert_allclose(
-        moved.weights @ (rows.array - far).T - moved.cut,
-        boundary.weights @ (rows.array - PIVOT).T - boundary.cut,
+        moved.weights @ (rows.array - far).T - moved.threshold,
+        boundary.weights @ (rows.array - PIVOT).T - boundary.threshold,
         atol=1e-12,
     )

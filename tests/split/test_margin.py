@@ -30,7 +30,7 @@ def test_the_facts_of_a_split_are_those_of_the_plain_sums(name):
     split = model.tree_.splits[0]
     facts = split.facts
     Z = StandardScaler().fit_transform(X)
-    f = (Z @ split.direction - split.boundary.cut) / facts["margin"]
+    f = (Z @ split.direction - split.boundary.threshold) / facts["margin"]
     np.testing.assert_array_equal(model.labels_, f > 0)
     assert facts["slack"] == pytest.approx(np.maximum(0, 1 - np.abs(f)).mean(), rel=1e-9)
     assert facts["support"] == pytest.approx((np.abs(f) < 1).mean(), abs=2 / len(X))
@@ -112,8 +112,8 @@ def test_many_rows_cost_few_passes_and_all_constraints_hold():
 
 def test_auto_finds_the_groups_and_leaves_one_heap_alone():
     rng = np.random.default_rng(0)
-    centres = np.array([[0, 0, 0], [12, 0, 0], [0, 12, 0]])
-    X = rng.standard_normal((300, 3)) + centres[np.arange(300) % 3]
+    centers = np.array([[0, 0, 0], [12, 0, 0], [0, 12, 0]])
+    X = rng.standard_normal((300, 3)) + centers[np.arange(300) % 3]
     model = MaximumMargin("auto").fit(X)
     assert model.n_clusters_ == 3
     assert metrics.clustering_error(np.arange(300) % 3, model.labels_) < 0.01

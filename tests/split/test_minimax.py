@@ -17,7 +17,7 @@ def kappa(w, A, B, apart):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_optimiser_finds_a_higher_kappa(seed):
+def test_no_optimizer_finds_a_higher_kappa(seed):
     A, B, apart = moments(seed, 6)
     found = minimax(A, B, apart)
     assert found.kappa == pytest.approx(kappa(found.direction, A, B, apart))

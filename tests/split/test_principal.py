@@ -47,4 +47,4 @@ def test_depddp_cuts_at_the_lowest_valley():
 def test_depddp_leaves_one_heap_alone():
     X = norm.ppf((np.arange(400) + 0.5) / 400)[:, None] * [1.0, 0.1]
     with pytest.warns(UserWarning, match="found 1 of 2"):
-        assert PrincipalDirection(2, cut="density", standardize=False).fit(X).n_clusters_ == 1
+        assert PrincipalDirection(2, threshold="density", standardize=False).fit(X).n_clusters_ == 1

@@ -8,18 +8,18 @@ from scipy.stats import norm
 from sklearn.svm import SVC
 
 from ravine import MinimumDensity, metrics
-from ravine.data.blocks import ArrayBlocks, drive
-from ravine.optimise.pursuit import evaluate
+from ravine.data.blocks import ArrayBlocks, run
+from ravine.optimize.pursuit import evaluate
 from ravine.split import projection, samples
 from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
 from tests import oracles
 
 
-def search(X, weights=None, least=1.0, n_jobs=1, **options):
+def search(X, weights=None, min_weight=1.0, n_jobs=1, **options):
     rows = ArrayBlocks(X, weights, n_jobs)
     splitter = ProjectionSplitter(MinimumDensityFamily(), **options)
-    frame, split = drive(rows, splitter.search(rows, None, least, np.random.default_rng(0)))
-    return rows, frame, split
+    standardization, split = run(rows, splitter.search(rows, None, min_weight, np.random.default_rng(0)))
+    return rows, standardization, split
 
 
 def test_two_blobs_are_told_apart():
@@ -32,8 +32,8 @@ def test_two_blobs_are_told_apart():
 
 def test_the_reported_figures_are_those_of_the_exact_sums():
     X, _ = oracles.two_blobs(800, 6, gap=4.0, seed=2)
-    _, frame, split = search(X)
-    Z = (X - frame.mean) * frame.inverse_scale
+    _, standardization, split = search(X)
+    Z = (X - standardization.mean) * standardization.inverse_scale
     widest = np.sqrt(np.linalg.eigvalsh(np.cov(Z.T, bias=True))[-1])
     h = 0.9 * widest * 800**-0.2
     points = Z @ split.direction
@@ -41,10 +41,10 @@ def test_the_reported_figures_are_those_of_the_exact_sums():
     def log_phi(v):
         return np.log(oracles.phi(Z @ v / np.linalg.norm(v), np.ones(800), h, 0.9, 0.05 * h)[0])
 
-    value, cut = oracles.phi(points, np.ones(800), h, 0.9, 0.05 * h)
+    value, threshold = oracles.phi(points, np.ones(800), h, 0.9, 0.05 * h)
     assert split.value == pytest.approx(value, rel=1e-4)
-    assert split.boundary.cut == pytest.approx(cut, abs=1e-3 * h)
-    assert split.relative_depth == pytest.approx(metrics.relative_depth(points, cut, h), rel=1e-3)
+    assert split.boundary.threshold == pytest.approx(threshold, abs=1e-3 * h)
+    assert split.relative_depth == pytest.approx(metrics.relative_depth(points, threshold, h), rel=1e-3)
     gradient = oracles.central_difference(log_phi, split.direction, 1e-5)
     assert split.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=0.05, abs=1e-3)
 
@@ -86,10 +86,10 @@ def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, mo
 
 def test_the_minimum_weight_of_a_side_is_scaled_to_the_samples(small_samples):
     X, _ = oracles.two_blobs(20_000, 3, gap=8.0, share=0.4)
-    rows, _, split = search(X, least=7500)
+    rows, _, split = search(X, min_weight=7500)
     sides = np.bincount(split.boundary.signed_distance(rows) > 0)
     assert sides.min() == pytest.approx(8000, abs=50)
-    assert search(X, least=8500)[2] is None
+    assert search(X, min_weight=8500)[2] is None
 
 
 def test_samples_and_all_rows_find_the_same_valley(small_samples, monkeypatch):
@@ -106,7 +106,11 @@ def test_the_same_bits_for_any_number_of_threads(small_samples, n_jobs):
     X, _ = oracles.two_blobs(30_000, 5, gap=4.0, seed=1)
     one, many = search(X)[2], search(X, n_jobs=n_jobs)[2]
     np.testing.assert_array_equal(one.boundary.weights, many.boundary.weights)
-    assert (one.boundary.cut, one.value, one.quality) == (many.boundary.cut, many.value, many.quality)
+    assert (one.boundary.threshold, one.value, one.quality) == (
+        many.boundary.threshold,
+        many.value,
+        many.quality,
+    )
 
 
 def test_one_heap_is_no_split():
@@ -116,19 +120,19 @@ def test_one_heap_is_no_split():
 
 def test_a_side_that_would_be_too_small_is_no_split():
     X, _ = oracles.two_blobs(500, 4, gap=9.0, share=0.8)
-    assert search(X, least=90)[2] is not None
-    assert search(X, least=200)[2] is None
+    assert search(X, min_weight=90)[2] is not None
+    assert search(X, min_weight=200)[2] is None
 
 
 def test_the_exact_end_has_to_leave_enough_on_both_sides_too(monkeypatch):
     def near_the_edge(*args, **options):
         point = yield from evaluate(*args, **options)
-        return replace(point, index_value=replace(point.index_value, cut=point.profile.points[9]))
+        return replace(point, index_value=replace(point.index_value, threshold=point.profile.points[9]))
 
     X, _ = oracles.two_blobs(500, 4, gap=9.0)
     monkeypatch.setattr(projection, "evaluate", near_the_edge)
-    assert search(X, least=2)[2] is not None
-    assert search(X, least=100)[2] is None
+    assert search(X, min_weight=2)[2] is not None
+    assert search(X, min_weight=100)[2] is None
 
 
 def test_weights_are_repeats_bandwidth_included():
@@ -137,7 +141,7 @@ def test_weights_are_repeats_bandwidth_included():
     one = search(X, counts.astype(float))[2]
     two = search(np.repeat(X, counts, axis=0))[2]
     np.testing.assert_allclose(one.boundary.weights, two.boundary.weights, atol=1e-6)
-    assert one.boundary.cut == pytest.approx(two.boundary.cut, abs=1e-6)
+    assert one.boundary.threshold == pytest.approx(two.boundary.threshold, abs=1e-6)
     assert one.value == pytest.approx(two.value, rel=1e-6)
 
 
@@ -170,9 +174,9 @@ def test_the_value_beyond_the_interval_is_the_density_at_the_threshold():
     rng = np.random.default_rng(1)
     X = np.concatenate([rng.normal(0, 1, 900), rng.normal(5.0, 0.5, 100)])[:, None]
     wide = MinimumDensity(2, alpha_max=3.0).fit(X).tree_.splits[0]
-    h, foot = wide.facts["bandwidth"], abs(wide.boundary.about(X.mean(axis=0)).cut)
+    h, foot = wide.facts["bandwidth"], abs(wide.boundary.about(X.mean(axis=0)).threshold)
     split = MinimumDensity(2, alpha_max=foot - 0.5 * h).fit(X).tree_.splits[0]
-    threshold = split.boundary.about(X.mean(axis=0)).cut
+    threshold = split.boundary.about(X.mean(axis=0)).threshold
     assert abs(threshold) > foot - 0.5 * h
     points = ((X - X.mean(axis=0)) / X.std(axis=0))[:, 0] * np.sign(split.direction[0])
     density = oracles.density(np.sort(points), np.ones(1000), h, threshold)

@@ -8,9 +8,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
 
 from ravine import InvalidInputError, MaximinSeparation, metrics
-from ravine.data.blocks import ArrayBlocks, drive
-from ravine.data.frame import frame_of
+from ravine.data.blocks import ArrayBlocks, run
 from ravine.data.profile import Grid
+from ravine.data.standardization import standardization_of
 from ravine.split.hyperplane import Hyperplane
 from ravine.split.minimax import minimax
 from ravine.split.separation import best_threshold, two_means
@@ -25,7 +25,7 @@ SOLVERS = ["mpm", "gep", "eig", "pursuit"]
 
 
 def same(a, b):
-    """Whether two labellings with two labels are the same partition."""
+    """Whether two labelings with two labels are the same partition."""
     return bool((a == b).all() or (a != b).all())
 
 
@@ -91,11 +91,11 @@ def test_the_threshold_leaves_the_least_mass_on_both_sides():
     at = np.floor((t - grid.low) / grid.width).astype(int)
     mass = np.bincount(at, minlength=grid.n_bins).astype(float)
     moment = np.bincount(at, weights=t, minlength=grid.n_bins)
-    for least in (0.0, 5.0, 30.0):
-        low = max(int(least), 1)
+    for min_weight in (0.0, 5.0, 30.0):
+        low = max(int(min_weight), 1)
         best = max(range(low, 101 - low), key=lambda k: bound(t, k, 0.1))
-        cut = best_threshold(grid, mass, moment, t.var() + 0.1, least)
-        assert (t < cut).sum() == best
+        threshold = best_threshold(grid, mass, moment, t.var() + 0.1, min_weight)
+        assert (t < threshold).sum() == best
     assert (t > best_threshold(grid, mass, moment, t.var(), 0.0)).sum() == 1  # the far point
     assert best_threshold(grid, mass, moment, t.var(), 51.0) is None
 
@@ -135,19 +135,22 @@ def test_eig_with_more_columns_than_rows():
 def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch):
     monkeypatch.setattr("ravine.split.sides.WAITING", waiting)
     rows = ArrayBlocks(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
-    frame = drive(rows, frame_of(rows, None, True))
+    standardization = run(rows, standardization_of(rows, None, True))
     rng = np.random.default_rng(1)
     columns = np.arange(13)
-    planes = [Hyperplane(frame.weights(rng.standard_normal(13)), frame.mean, rng.normal()) for _ in range(3)]
-    fresh = [Side.of(rows.pass_over([SideSums(frame, plane)])[0]) for plane in planes]
+    planes = [
+        Hyperplane(standardization.weights(rng.standard_normal(13)), standardization.mean, rng.normal())
+        for _ in range(3)
+    ]
+    fresh = [Side.of(rows.pass_over([SideSums(standardization, plane)])[0]) for plane in planes]
     for i, j in ((0, 1), (1, 2)):
-        (answer,) = rows.pass_over([SideSums(frame, planes[j], planes[i])])
+        (answer,) = rows.pass_over([SideSums(standardization, planes[j], planes[i])])
         updated = fresh[i] + Side.of(answer)
         assert updated.weight == fresh[j].weight
         np.testing.assert_allclose(updated.covariance(columns), fresh[j].covariance(columns), atol=1e-12)
         sign = [plane.signed_distance(rows) > 0 for plane in planes]
         assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
-    Z = (WINE - frame.mean) * frame.inverse_scale
+    Z = (WINE - standardization.mean) * standardization.inverse_scale
     right = sign[2]
     np.testing.assert_allclose(
         fresh[2].covariance(columns),
@@ -160,9 +163,9 @@ def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch)
 def test_the_start_is_within_a_thousandth_of_ten_starts_of_k_means(X):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     rows = ArrayBlocks(X)
-    frame = drive(rows, frame_of(rows, None, False))
+    standardization = run(rows, standardization_of(rows, None, False))
     starts = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :4].T
-    plane = drive(rows, two_means(frame, starts))
+    plane = run(rows, two_means(standardization, starts))
     right = plane.signed_distance(rows) > 0
     inertia = sum(((X[s] - X[s].mean(axis=0)) ** 2).sum() for s in (right, ~right))
     assert inertia <= KMeans(2, n_init=10, random_state=0).fit(X).inertia_ * 1.001
@@ -184,7 +187,7 @@ def test_units_of_the_columns_do_not_matter(solver):
 
 
 @pytest.mark.parametrize("solver", ["mpm", "gep"])
-def test_without_regularisation_no_invertible_map_matters(solver):
+def test_without_regularization_no_invertible_map_matters(solver):
     rng = np.random.default_rng(0)
     P = rng.standard_normal((13, 13)) + 3 * np.eye(13)
     start = WINE[:, 0] > np.median(WINE[:, 0])
@@ -192,8 +195,8 @@ def test_without_regularisation_no_invertible_map_matters(solver):
     two = MaximinSeparation(solver=solver, regularization=0.0, init=start).fit(WINE @ P + 5.0)
     assert same(one.labels_, two.labels_)
     assert one.tree_.splits[0].value == pytest.approx(two.tree_.splits[0].value, rel=1e-4)
-    regularised = [MaximinSeparation(solver=solver, init=start).fit(Z) for Z in (WINE, WINE @ P)]
-    assert not same(*(m.labels_ for m in regularised))  # lambda diag(S) is not invariant under such maps
+    regularized = [MaximinSeparation(solver=solver, init=start).fit(Z) for Z in (WINE, WINE @ P)]
+    assert not same(*(m.labels_ for m in regularized))  # lambda diag(S) is not invariant under such maps
 
 
 def test_the_value_is_the_separation_probability():
@@ -231,9 +234,9 @@ def test_theorem_4_a_hard_margin_bounds_the_separation_probability(gap, share):
     margin = 2 / np.linalg.norm(machine.coef_)
     widest = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
     r = min(labels.mean(), 1 - labels.mean())
-    least = 1 / (2 / r * widest / margin**2 - 2 * (1 - r) + 1)
-    assert 0 < least <= metrics.separation_probability(X, labels)
-    assert least <= 1 - MaximinSeparation(regularization=0.0).fit(X).tree_.splits[0].value
+    min_weight = 1 / (2 / r * widest / margin**2 - 2 * (1 - r) + 1)
+    assert 0 < min_weight <= metrics.separation_probability(X, labels)
+    assert min_weight <= 1 - MaximinSeparation(regularization=0.0).fit(X).tree_.splits[0].value
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.8])
@@ -268,12 +271,18 @@ def test_sums_of_rows_that_switch_sides_are_those_of_all_rows_also_over_chunks(m
     monkeypatch.setattr("ravine.data.blocks.CHUNK_ROWS", 100)
     X = np.random.default_rng(0).standard_normal((1000, 3))
     rows = ArrayBlocks(X, np.random.default_rng(1).uniform(0.5, 2, 1000))
-    frame = drive(rows, frame_of(rows, None, True))
-    pivot = frame.mean
+    standardization = run(rows, standardization_of(rows, None, True))
+    pivot = standardization.mean
     old, new = (Hyperplane(np.array(w), pivot, 0.1) for w in ([1.0, 0.2, 0.0], [1.0, 0.0, 0.3]))
     change, before, after = (
         Side.of(answer)
-        for answer in rows.pass_over([SideSums(frame, new, old), SideSums(frame, old), SideSums(frame, new)])
+        for answer in rows.pass_over(
+            [
+                SideSums(standardization, new, old),
+                SideSums(standardization, old),
+                SideSums(standardization, new),
+            ]
+        )
     )
     found = before + change
     assert found.weight == pytest.approx(after.weight)
@@ -337,7 +346,7 @@ def test_weights_sparse_rows_and_threads(solver):
     np.testing.assert_array_equal(dense.labels_, csr.labels_)
     X = two_blobs(20_000, 4, gap=4.0)[0]
     one, two = (MaximinSeparation(solver=solver, n_jobs=k).fit(X) for k in (1, 2))
-    assert one.tree_.splits[0].boundary.cut == two.tree_.splits[0].boundary.cut
+    assert one.tree_.splits[0].boundary.threshold == two.tree_.splits[0].boundary.threshold
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -345,11 +354,11 @@ def test_auto_leaves_one_heap_alone_and_finds_as_many_as_there_are(solver):
     rng = np.random.default_rng(0)
     heap = rng.standard_normal((400, 4))
     assert MaximinSeparation("auto", solver=solver).fit(heap).n_clusters_ == 1
-    centres = np.array([[0.0, 0, 0, 0], [12.0, 0, 0, 0], [0, 12.0, 0, 0]])
+    centers = np.array([[0.0, 0, 0, 0], [12.0, 0, 0, 0], [0, 12.0, 0, 0]])
     if solver == "eig":  # cuts across the first principal direction at the mean, whatever is there
-        centres = np.array([[0.0] * 4, [6.0] * 4])
-    X = rng.standard_normal((150 * len(centres), 4)) + np.repeat(centres, 150, axis=0)
-    assert MaximinSeparation("auto", solver=solver).fit(X).n_clusters_ == len(centres)
+        centers = np.array([[0.0] * 4, [6.0] * 4])
+    X = rng.standard_normal((150 * len(centers), 4)) + np.repeat(centers, 150, axis=0)
+    assert MaximinSeparation("auto", solver=solver).fit(X).n_clusters_ == len(centers)
 
 
 def test_pursuit_starts_from_given_labels():

@@ -1,12 +1,12 @@
-"""Starts from a graph of neighbours, held to copies, to plain loops and to what they are for."""
+"""Starts from a graph of neighbors, held to copies, to plain loops and to what they are for."""
 
 import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from ravine.data.blocks import ArrayBlocks, drive
-from ravine.data.frame import frame_of
-from ravine.split.starts import neighbour_starts, similarities
+from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.standardization import standardization_of
+from ravine.split.starts import neighbor_starts, similarities
 
 
 def slow_similarities(points):
@@ -23,8 +23,8 @@ def slow_similarities(points):
 
 
 def starts_of(rows, n=2):
-    frame = drive(rows, frame_of(rows, None, False))
-    found = neighbour_starts(rows, frame, n, np.random.default_rng(0))
+    standardization = run(rows, standardization_of(rows, None, False))
+    found = neighbor_starts(rows, standardization, n, np.random.default_rng(0))
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
@@ -53,8 +53,12 @@ def test_the_first_start_tells_groups_apart_that_spread_less_than_the_rows():
     X = rng.standard_normal((500, 4)) * [20.0, 1.0, 10.0, 0.3]
     X[:, 1] = X[:, 1] * 0.1 + 40.0 * group
     rows = ArrayBlocks(X)
-    frame = drive(rows, frame_of(rows, None, False))
-    scores = (X - X.mean(axis=0)) * frame.inverse_scale @ neighbour_starts(rows, frame, 1, rng)[0]
+    standardization = run(rows, standardization_of(rows, None, False))
+    scores = (
+        (X - X.mean(axis=0))
+        * standardization.inverse_scale
+        @ neighbor_starts(rows, standardization, 1, rng)[0]
+    )
     assert min((scores > 0).mean(), (scores < 0).mean()) > 0.4
     assert abs(np.corrcoef(scores, group)[0, 1]) > 0.99
 
@@ -66,9 +70,9 @@ def test_the_directions_are_ridge_fits_of_the_eigenvectors():
     D = W.sum(axis=1)
     _, vectors = eigh(W, np.diag(D))  # the last is the constant one
     for found, g in zip(starts_of(ArrayBlocks(X)), vectors[:, [-2, -3]].T, strict=True):
-        centred = Z - D @ Z / D.sum()
-        normal = (centred.T * D) @ centred
-        v = np.linalg.solve(normal + 1e-3 * np.trace(normal) * np.eye(3), (centred.T * D) @ g)
+        centered = Z - D @ Z / D.sum()
+        normal = (centered.T * D) @ centered
+        v = np.linalg.solve(normal + 1e-3 * np.trace(normal) * np.eye(3), (centered.T * D) @ g)
         assert abs(found @ v) / np.linalg.norm(v) == pytest.approx(1.0, abs=1e-9)
 
 

@@ -129,8 +129,8 @@ def test_cuts_are_nested():
 
 
 def test_a_cut_leaf_remembers_the_split_that_was_there():
-    cut = TREE.cut(2)
-    assert cut.refused[1] == TREE.splits[1] or cut.refused[2] == TREE.splits[2]
+    threshold = TREE.cut(2)
+    assert threshold.refused[1] == TREE.splits[1] or threshold.refused[2] == TREE.splits[2]
     assert TREE.n_leaves == 8
 
 
@@ -240,9 +240,9 @@ def test_the_share_that_simplify_reports_is_true():
 
 def test_the_best_threshold_lies_between_rows_at_different_places():
     right = np.array([False, True, True])
-    cut, share = _best_cut(np.array([0.0, 0.0, 1.0]), right, np.ones(3))
+    threshold, share = _best_cut(np.array([0.0, 0.0, 1.0]), right, np.ones(3))
     assert share == pytest.approx(2 / 3)
-    assert cut in (-1.0, 0.5)
+    assert threshold in (-1.0, 0.5)
     assert _best_cut(np.array([0.0, 0.5, 1.0]), right, np.ones(3)) == (0.25, 1.0)
 
 
@@ -328,14 +328,14 @@ def test_a_model_may_take_an_edited_tree():
 
 
 def test_rows_with_other_columns_are_refused():
-    frame = load_wine(as_frame=True).data
-    tree = MinimumDensity(2).fit(frame).tree_
+    standardization = load_wine(as_frame=True).data
+    tree = MinimumDensity(2).fit(standardization).tree_
     for wrong in (WINE[:, :5], np.hstack([WINE, WINE]), sparse.csr_array(WINE[:, :5])):
         for use in (tree.predict, tree.predict_proba, tree.decision_path, tree.exemplars, tree.simplify):
             with pytest.raises(InvalidInputError, match="but the tree was grown on 13"):
                 use(wrong)
     with pytest.raises(InvalidInputError, match="other names, or another order"):
-        tree.predict(frame[frame.columns[::-1]])
+        tree.predict(standardization[standardization.columns[::-1]])
     with pytest.raises(InvalidInputError, match="at least one row"):
         tree.predict(np.empty((0, 13)))
 

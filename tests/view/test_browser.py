@@ -231,8 +231,8 @@ def test_text_stands_out_in_light_and_dark(browser, scheme):
     browser.find_element("id", "open-all").click()
     paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-    least, where = browser.execute_script(CONTRAST)
-    assert least >= 4.5, where
+    min_weight, where = browser.execute_script(CONTRAST)
+    assert min_weight >= 4.5, where
 
 
 @pytest.mark.parametrize("sight", ["protanopia", "deuteranopia", "tritanopia", "achromatopsia"])
@@ -245,7 +245,7 @@ def test_the_two_sides_differ_for_every_eye(browser, sight):
     picture = Image.open(io.BytesIO(figure.screenshot_as_png)).convert("RGB")
     browser.execute_cdp_cmd("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
     counts = sorted(picture.getcolors(1 << 20), reverse=True)
-    two = np.array([colour for _, colour in counts[:3] if min(colour) < 240][:2], dtype=float)
+    two = np.array([color for _, color in counts[:3] if min(color) < 240][:2], dtype=float)
     assert np.abs(two[0] - two[1]).max() > 40, two
 
 

@@ -13,41 +13,41 @@ def test_a_density_is_the_kernel_estimate_of_the_rows_that_reach_the_split():
     path = MODEL.tree_.decision_path(WINE).toarray().astype(bool)
     found = density_of(MODEL, WINE)
     assert sorted(found) == sorted(MODEL.tree_.inner)
-    for node, seen in found.items():
+    for node, projected in found.items():
         rows = MODEL.tree_.rows(WINE).select(np.flatnonzero(path[:, node]))
         distance = MODEL.tree_.splits[node].boundary.signed_distance(rows)
         h = 0.9 * distance.std() * len(distance) ** -0.2
-        exact = np.exp(-0.5 * ((seen.points[:, None] - distance) / h) ** 2).mean(axis=1) / (
+        exact = np.exp(-0.5 * ((projected.points[:, None] - distance) / h) ** 2).mean(axis=1) / (
             h * np.sqrt(2 * np.pi)
         )
-        assert seen.weight == len(distance)
-        assert len(seen.points) == N_BINS
-        np.testing.assert_allclose(seen.density, exact, atol=0.03 * exact.max())
-        assert np.trapezoid(seen.density, seen.points) == pytest.approx(1, abs=0.02)
-        assert seen.points[0] < 0 < seen.points[-1]
+        assert projected.weight == len(distance)
+        assert len(projected.points) == N_BINS
+        np.testing.assert_allclose(projected.density, exact, atol=0.03 * exact.max())
+        assert np.trapezoid(projected.density, projected.points) == pytest.approx(1, abs=0.02)
+        assert projected.points[0] < 0 < projected.points[-1]
 
 
 def test_weights_are_repeats():
     weights = np.arange(len(WINE)) % 3
     weighted = density_of(MODEL, WINE, sample_weight=weights)
     repeated = density_of(MODEL, WINE.loc[WINE.index.repeat(weights)])
-    for node, seen in weighted.items():
-        assert seen.weight == repeated[node].weight
-        np.testing.assert_allclose(seen.points, repeated[node].points)
-        np.testing.assert_allclose(seen.density, repeated[node].density, rtol=1e-9)
+    for node, projected in weighted.items():
+        assert projected.weight == repeated[node].weight
+        np.testing.assert_allclose(projected.points, repeated[node].points)
+        np.testing.assert_allclose(projected.density, repeated[node].density, rtol=1e-9)
 
 
 def test_one_far_row_does_not_flatten_the_picture():
     far = WINE.to_numpy(copy=True)
     far[0] *= 1e4
     tree = MODEL.tree_.cut(2)
-    seen = density_of(tree, far)[0]
-    assert np.isfinite(seen.density).all()
+    projected = density_of(tree, far)[0]
+    assert np.isfinite(projected.density).all()
     distance = tree.splits[0].boundary.signed_distance(tree.rows(far))
     h = 0.9 * distance.std() * len(far) ** -0.2
     low, high = distance.mean() - 4 * distance.std() - 3 * h, distance.mean() + 4 * distance.std() + 3 * h
-    assert low <= seen.points[0] < 0 < seen.points[-1] <= high
-    assert np.ptp(distance) > 1.2 * (seen.points[-1] - seen.points[0])
+    assert low <= projected.points[0] < 0 < projected.points[-1] <= high
+    assert np.ptp(distance) > 1.2 * (projected.points[-1] - projected.points[0])
 
 
 def test_rows_that_do_not_reach_a_split_leave_it_out():

@@ -56,9 +56,9 @@ def test_density_shows_the_cut_in_its_valley():
         at_cut = np.interp(0.0, x, y)
         beside = min(y[x < 0].max(), y[x > 0].max())
         assert 1 - at_cut / beside == pytest.approx(MODEL.tree_.splits[number].quality, abs=0.01)
-        penalised = line(ax, "penalised density").get_ydata()
-        inside = np.isfinite(penalised)
-        assert (penalised[inside] >= y[inside] - 1e-12).all()
+        penalized = line(ax, "penalized density").get_ydata()
+        inside = np.isfinite(penalized)
+        assert (penalized[inside] >= y[inside] - 1e-12).all()
         assert line(ax, "cut").get_xdata()[0] == 0.0
 
 
@@ -122,13 +122,13 @@ def test_every_step_shows_density_objective_cut_and_rows(kernel):
     steps = numbers.pursuit_path(model, WINE.data)
     for number in (0, 5, len(steps) - 1):
         ax = plot.step(model, WINE.data, number, labels=WINE.target)
-        penalised, density = (line(ax, f"{name}density").get_xydata() for name in ("penalised ", ""))
-        cut = line(ax, "cut").get_xdata()[0]
+        penalized, density = (line(ax, f"{name}density").get_xydata() for name in ("penalized ", ""))
+        threshold = line(ax, "cut").get_xdata()[0]
         inside = np.abs(density[:, 0]) <= steps[number].half_width
-        np.testing.assert_allclose(penalised[inside, 1], density[inside, 1], rtol=1e-6)
-        lowest = density[np.nanargmin(penalised[:, 1])]
-        assert abs(cut - lowest[0]) <= numbers.see_node(model, WINE.data).bandwidth * 1.15
-        assert np.interp(cut, *density.T) <= lowest[1] * 1.001
+        np.testing.assert_allclose(penalized[inside, 1], density[inside, 1], rtol=1e-6)
+        lowest = density[np.nanargmin(penalized[:, 1])]
+        assert abs(threshold - lowest[0]) <= numbers.see_node(model, WINE.data).bandwidth * 1.15
+        assert np.interp(threshold, *density.T) <= lowest[1] * 1.001
         rows = np.concatenate(
             [item.get_offsets()[:, 0] for item in ax.collections if len(item.get_offsets()) > 1]
         )
@@ -142,10 +142,10 @@ def test_every_step_shows_density_objective_cut_and_rows(kernel):
         plot.step(model, WINE.data, 11)
 
 
-def test_a_step_of_connectivity_has_no_penalised_density():
+def test_a_step_of_connectivity_has_no_penalized_density():
     ax = plot.step(SpectralConnectivity(2).fit(WINE.data), WINE.data)
     assert {item.get_label() for item in ax.get_lines()} >= {"density", "cut"}
-    assert "penalised density" not in {item.get_label() for item in ax.get_lines()}
+    assert "penalized density" not in {item.get_label() for item in ax.get_lines()}
 
 
 def test_the_tree_shows_every_node():

@@ -131,8 +131,8 @@ def test_whatever_comes_from_the_data_is_escaped():
 
 def test_thirty_clusters_are_under_a_megabyte():
     rng = np.random.default_rng(0)
-    centres = 30 * rng.standard_normal((30, 40))
-    X = np.repeat(centres, 40, axis=0) + rng.standard_normal((1200, 40))
+    centers = 30 * rng.standard_normal((30, 40))
+    X = np.repeat(centers, 40, axis=0) + rng.standard_normal((1200, 40))
     model = MinimumDensity(30).fit(X)
     assert model.n_clusters_ == 30
     page = report(model, X, labels=np.repeat(np.arange(30), 40))

@@ -24,12 +24,12 @@ from ravine._validate import FloatArray, IntArray
 AnyArray = npt.NDArray[Any]
 Answer = tuple[AnyArray, ...]
 Result = TypeVar("Result")
-Asker = Generator[Sequence["Sum"], list[Answer], Result]
+Query = Generator[Sequence["Request"], list[Answer], Result]
 
 BLOCK_BYTES = 1 << 21  # what one thread holds at a time: fits a cache, and is worth a call
 CHUNK_ROWS = 8192  # the least number of rows that is worth a thread of its own
 COPY_BYTES = 1 << 25  # samples up to this size are copied, because they are read many times
-MOST_CHUNKS = 16  # partial sums that live at once, whatever the number of threads
+MAX_CHUNKS = 16  # partial sums that live at once, whatever the number of threads
 
 
 class Rows(Protocol):
@@ -96,7 +96,7 @@ class DenseRows:
         return out[:k]
 
     def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        """Centre the block and multiply."""
+        """Center the block and multiply."""
         return np.asarray(directions @ (self.values - pivot).T)
 
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
@@ -106,7 +106,7 @@ class DenseRows:
         kernels.group_sums(self.values, pivot, weights, groups, sums)
 
     def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
-        """Multiply the centred block by all weights at once."""
+        """Multiply the centered block by all weights at once."""
         return np.asarray(weights @ (self.values - pivot))
 
     def moments(
@@ -182,7 +182,7 @@ class SparseRows:
         return np.ascontiguousarray(self.matrix.toarray(), dtype=np.float64)
 
 
-class Sum(Protocol):
+class Request(Protocol):
     """A request for a sum over all rows."""
 
     def start(self, n_features: int) -> Answer:
@@ -220,7 +220,7 @@ class RowBlocks(Protocol):
     total: float
     reads: ReadCount
 
-    def pass_over(self, requests: Sequence[Sum]) -> list[Answer]:
+    def pass_over(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer every request in one pass over the rows."""
 
     def map(self, function: Callable[[Rows], AnyArray]) -> AnyArray:
@@ -243,7 +243,7 @@ class RowBlocks(Protocol):
 
 
 def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
-    """Merge neighbours until one is left: a tree that depends on the number of parts only."""
+    """Merge neighbors until one is left: a tree that depends on the number of parts only."""
     while len(parts) > 1:
         paired = [merge(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
         parts = paired + parts[len(parts) - len(parts) % 2 :]
@@ -279,7 +279,7 @@ class ArrayBlocks:
             picked = self.weights if self.picked is None else self.weights[self.picked]
             self.total = float(picked.sum())
 
-    def pass_over(self, requests: Sequence[Sum]) -> list[Answer]:
+    def pass_over(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer every request in one pass over the rows."""
         kinds: dict[type, list[int]] = {}
         for i, request in enumerate(requests):
@@ -358,7 +358,7 @@ class ArrayBlocks:
     def _chunks(self) -> list[tuple[int, int]]:
         """Return the chunks as ranges of the rows at hand, bounded in rows of the whole array."""
         n = self.array.shape[0]
-        step = max(CHUNK_ROWS, -(-n // MOST_CHUNKS))
+        step = max(CHUNK_ROWS, -(-n // MAX_CHUNKS))
         bounds = np.append(np.arange(0, n, step), n)
         if self.picked is not None:
             bounds = np.searchsorted(self.picked, bounds)
@@ -382,10 +382,10 @@ class ArrayBlocks:
                 yield DenseRows(values, weights)
 
 
-def together(askers: Sequence[Asker[Result]]) -> Asker[list[Result]]:
+def gather(askers: Sequence[Query[Result]]) -> Query[list[Result]]:
     """Run all askers side by side: each round asks for what every live one of them needs."""
     results: dict[int, Result] = {}
-    live: dict[int, Sequence[Sum]] = {}
+    live: dict[int, Sequence[Request]] = {}
 
     def advance(i: int, answers: list[Answer] | None) -> None:
         try:
@@ -404,7 +404,7 @@ def together(askers: Sequence[Asker[Result]]) -> Asker[list[Result]]:
     return [results[i] for i in range(len(askers))]
 
 
-def drive(rows: RowBlocks, asker: Asker[Result]) -> Result:
+def run(rows: RowBlocks, asker: Query[Result]) -> Result:
     """Run one asker to its end, one pass over the rows for each round of its questions."""
     answers: list[Answer] | None = None
     while True:

@@ -1,4 +1,4 @@
-"""The diffusion map of the nearest-neighbour graph: rows are close where many short paths join them.
+"""The diffusion map of the nearest-neighbor graph: rows are close where many short paths join them.
 
 Coifman, Lafon: Diffusion maps. Applied and Computational Harmonic Analysis 21(1), 2006.
 """
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
+from ravine._validate import FloatArray, IntArray, check_int, check_real
 from ravine.data.feature_map import (
     Scaling,
     check_components,
@@ -26,7 +26,8 @@ from ravine.data.feature_map import (
     signs,
     take,
 )
-from ravine.data.neighbours import Nearest, copies
+from ravine.data.neighbors import Nearest, copies
+from ravine.exceptions import InvalidInputError
 
 GRAPH_ROWS = 20_000  # up to this many rows are all in the graph; above, as many at random
 DENSE_ROWS = 400  # up to this many rows, all eigenvectors are found at once
@@ -38,7 +39,7 @@ class DiffusionMap:
     """phi(x) = the mean of the diffusion coordinates of x's nearest landmarks (Nystroem's extension).
 
     Training rows and new ones go through the same mean, so that a training row that comes again gets the same
-    point. A training row is one of its own neighbours.
+    point. A training row is one of its own neighbors.
     """
 
     scaling: Scaling
@@ -124,7 +125,7 @@ def fit_diffusion_map(
 
 
 def diffusion_coordinates(near: Any, masses: FloatArray, n_components: int, time: float) -> FloatArray:
-    """Return lambda^time psi of the walk on the symmetrised graph, without the constant psi.
+    """Return lambda^time psi of the walk on the symmetrized graph, without the constant psi.
 
     The walk steps from i to j with probability A_ij m_j / d_i, A = (near + near') / 2, d = A m; psi has
     variance 1 in its stationary law m d.

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
-from ravine.data.archive import Stored, require, shown
-from ravine.data.blocks import ArrayBlocks, drive
-from ravine.data.frame import LARGEST, measure
-from ravine.data.neighbours import nth_nearest, weighted_median
+from ravine._validate import FloatArray, IntArray, check_int, check_real
+from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.neighbors import nth_nearest, weighted_median
+from ravine.data.standardization import LARGEST, measure
+from ravine.exceptions import InvalidInputError
+from ravine.io.archive import Stored, require, shown
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
 LANDMARKS = 500  # above, at least this many rows stand for all
@@ -26,7 +27,7 @@ MOMENT_ROWS = 8192  # rows that centring and components come from where there ar
 HELD_BYTES = 1 << 28  # mapped rows up to this size are held, larger ones are made anew in every pass
 MAP_ROWS = 1024  # rows that are mapped at a time
 RANK = 1e-9  # components with less than this share of the largest eigenvalue are rounding
-NEIGHBOURS = 10  # the neighbour whose distance gives the width
+NEIGHBORS = 10  # the neighbor whose distance gives the width
 
 KernelFunction = Callable[..., Any]
 COMMON = ("n_components", "landmarks")
@@ -78,12 +79,12 @@ class Scaling:
 
 
 def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling:
-    """Return the standardising of the weighted rows, or none; NaN and infinity are found on the way."""
+    """Return the standardizing of the weighted rows, or none; NaN and infinity are found on the way."""
     rows = ArrayBlocks(X, weights)
-    frame = drive(rows, measure(rows))
+    standardization = run(rows, measure(rows))
     if standardize:
-        return Scaling(frame.mean, frame.inverse_scale)
-    return Scaling(np.zeros(len(frame.mean)), np.where(frame.constant, 0.0, 1.0))
+        return Scaling(standardization.mean, standardization.inverse_scale)
+    return Scaling(np.zeros(len(standardization.mean)), np.where(standardization.constant, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Kernel:
 class KernelMap:
     r"""Kernel principal components: phi(x) = k(x, landmarks) A - shift.
 
-    With all training rows as landmarks, of weights p (sum 1), the weighted centred kernel matrix
+    With all training rows as landmarks, of weights p (sum 1), the weighted centered kernel matrix
     diag(p)^(1/2) K_c diag(p)^(1/2) = U L U' gives A = diag(p)^(1/2) U L^(-1/2): then phi has mean 0 and
     covariance L over the training rows. Each column of A sums to 0, so the mean of k(x, .), which centring
     takes off a new row, drops out. With fewer landmarks (Nystroem), K_mm = V S V' gives psi(x) =
@@ -457,9 +458,9 @@ def exact_components(
     """Return A and the shift of `KernelMap` for a kernel matrix between all (weighted) rows."""
     p = weights / weights.sum()
     mean = p @ matrix
-    centred = matrix - mean[:, None] - mean[None, :] + p @ mean
+    centered = matrix - mean[:, None] - mean[None, :] + p @ mean
     root = np.sqrt(p)
-    values, vectors = falling(root[:, None] * centred * root[None, :])
+    values, vectors = falling(root[:, None] * centered * root[None, :])
     r = kept(values, n_components)
     if r == 0:
         return np.zeros((len(p), 1)), np.zeros(1)
@@ -534,7 +535,7 @@ def rbf_width(points: FloatArray, weights: FloatArray) -> float:
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
-        nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBOURS)
+        nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBORS)
     width = 2.0 * weighted_median(nearest, weights)
     if width != 0 and not np.sqrt(1.0 / LARGEST) < width < np.sqrt(LARGEST):
         raise InvalidInputError(

@@ -14,7 +14,7 @@ jit = numba.njit(cache=True, nogil=True)
 
 
 @jit
-def centred_dot(X, i, pivot, directions, k):
+def centered_dot(X, i, pivot, directions, k):
     """Return directions[k] . (X[i] - pivot), summed in four strands: the order of every dense projection."""
     d = X.shape[1]
     whole = d - d % 4
@@ -36,7 +36,7 @@ def centred_dot(X, i, pivot, directions, k):
 def project_one(X, pivot, directions, out):
     """out[0, i] = directions[0] . (X[i] - pivot)."""
     for i in range(len(X)):
-        out[0, i] = centred_dot(X, i, pivot, directions, 0)
+        out[0, i] = centered_dot(X, i, pivot, directions, 0)
 
 
 @jit
@@ -182,7 +182,7 @@ def moments(X, pivot, scale, weights, totals, low, high):
 def moments_csr(values, columns, starts, pivot, scale, weights, totals, low, high):
     """The same for the rows of a CSR block: stored entries one by one, the zeros of a column at once."""
     d = len(pivot)
-    seen = np.zeros(d)
+    projected = np.zeros(d)
     stored = np.zeros(d, dtype=np.int64)
     total = 0.0
     rows = 0
@@ -200,7 +200,7 @@ def moments_csr(values, columns, starts, pivot, scale, weights, totals, low, hig
                 z = scale[j] * (x - pivot[j])
                 totals[0, j] += w * z
                 totals[1, j] += w * z * z
-                seen[j] += w
+                projected[j] += w
                 stored[j] += 1
                 if x < low[j]:
                     low[j] = x
@@ -209,8 +209,8 @@ def moments_csr(values, columns, starts, pivot, scale, weights, totals, low, hig
     for j in range(d):
         if stored[j] < rows:
             z = -scale[j] * pivot[j]
-            totals[0, j] += (total - seen[j]) * z
-            totals[1, j] += (total - seen[j]) * z * z
+            totals[0, j] += (total - projected[j]) * z
+            totals[1, j] += (total - projected[j]) * z * z
             low[j] = min(low[j], 0.0)
             if not high[j] >= 0.0 and not np.isnan(high[j]):
                 high[j] = 0.0
@@ -221,7 +221,7 @@ def bin_points(points, weights, low, width, bins, mass, moment):
     """Put weighted points into bins of one width; points beyond the grid go to its ends.
 
     bins[i] is the bin of point i; mass[g] and moment[g] add the weights and weight x point of bin g, so
-    that moment / mass is the exact centre of a bin's points.
+    that moment / mass is the exact center of a bin's points.
     """
     last = len(mass) - 1
     inverse = 1.0 / width
@@ -247,7 +247,7 @@ def route(X, pivot, weights, cuts, left, right, out):
     for i in range(len(X)):
         node = 0
         while left[node] >= 0:
-            total = centred_dot(X, i, pivot, weights, node)
+            total = centered_dot(X, i, pivot, weights, node)
             if not np.isfinite(total):
                 break
             node = right[node] if total > cuts[node] else left[node]

@@ -11,9 +11,9 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Additive, Answer, Rows
-from ravine.data.frame import Frame
+from ravine.data.standardization import Standardization
 
-MOST_BINS = 1 << 17
+MAX_BINS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Grid:
     @classmethod
     def around_mean(cls, reach: float, width: float) -> Self:
         """Return the grid from -reach to reach with bins of at most `width`, within reason."""
-        n_bins = MOST_BINS if width * MOST_BINS <= 2 * reach else max(8, math.ceil(2 * reach / width))
+        n_bins = MAX_BINS if width * MAX_BINS <= 2 * reach else max(8, math.ceil(2 * reach / width))
         return cls(-reach, 2 * reach / n_bins, n_bins)
 
 
@@ -35,12 +35,12 @@ class Grid:
 class ProfileSum(Additive):
     """Request for the mass and the first moment of the projected rows in each bin of a grid.
 
-    With `with_rows`, also for the sum of the (centred) rows in each bin, from which the gradient of any
-    function of the bins' centres follows without a second pass. Answer: mass (G,), moment (G,) and rows
+    With `with_rows`, also for the sum of the (centered) rows in each bin, from which the gradient of any
+    function of the bins' centers follows without a second pass. Answer: mass (G,), moment (G,) and rows
     (G, d), or (0, d) where they were not asked for.
     """
 
-    frame: Frame
+    standardization: Standardization
     direction: FloatArray
     grid: Grid
     with_rows: bool
@@ -63,14 +63,14 @@ class ProfileSum(Additive):
             grid = request.grid
             kernels.bin_points(points, rows.weights, grid.low, grid.width, bins, mass, moment)
             if request.with_rows:
-                rows.group_sums(request.frame.mean, rows.weights, bins, sums)
+                rows.group_sums(request.standardization.mean, rows.weights, bins, sums)
 
 
 @dataclass(frozen=True)
 class SlopeSum(Additive):
-    """Request for the sum of the (centred) rows, each weighted by the slope of its bin. Answer: (1, d)."""
+    """Request for the sum of the (centered) rows, each weighted by the slope of its bin. Answer: (1, d)."""
 
-    frame: Frame
+    standardization: Standardization
     direction: FloatArray
     grid: Grid
     slope: FloatArray
@@ -90,15 +90,17 @@ class SlopeSum(Additive):
             grid = request.grid
             ignored = np.zeros(grid.n_bins)
             kernels.bin_points(points, rows.weights, grid.low, grid.width, bins, ignored, ignored)
-            rows.group_sums(request.frame.mean, rows.weights * request.slope[bins], one_group, total)
+            rows.group_sums(
+                request.standardization.mean, rows.weights * request.slope[bins], one_group, total
+            )
 
 
 def _project(rows: Rows, requests: Sequence[ProfileSum | SlopeSum]) -> list[FloatArray]:
     """Project a block on all directions; those that share a frame go together."""
     points: dict[int, FloatArray] = {}
-    frames = {id(request.frame): request.frame for request in requests}
-    for key, frame in frames.items():
-        members = [i for i, request in enumerate(requests) if id(request.frame) == key]
-        weights = frame.weights(np.array([requests[i].direction for i in members]))
-        points.update(zip(members, rows.project(frame.mean, weights), strict=True))
+    frames = {id(request.standardization): request.standardization for request in requests}
+    for key, standardization in frames.items():
+        members = [i for i, request in enumerate(requests) if id(request.standardization) == key]
+        weights = standardization.weights(np.array([requests[i].direction for i in members]))
+        points.update(zip(members, rows.project(standardization.mean, weights), strict=True))
     return [points[i] for i in range(len(requests))]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ravine._validate import FloatArray
 
-# Labelled rows on a line: their places, the side of each (-1 or 1), and what a unit on the wrong side costs.
+# Labeled rows on a line: their places, the side of each (-1 or 1), and what a unit on the wrong side costs.
 PlacedLabels = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -18,8 +18,8 @@ PlacedLabels = tuple[FloatArray, FloatArray, FloatArray]
 class Profile:
     """Mass on a line: all that an index ever sees of the data.
 
-    `points` are sorted and centred (their weighted mean is 0), `mass` is positive. A point is one row, or
-    the exact centre of the rows of one bin. `labelled` are the exact places of the rows whose class is known,
+    `points` are sorted and centered (their weighted mean is 0), `mass` is positive. A point is one row, or
+    the exact center of the rows of one bin. `labeled` are the exact places of the rows whose class is known,
     in their own order, where there are such rows.
     """
 
@@ -27,25 +27,25 @@ class Profile:
     mass: FloatArray
     total: float
     std: float
-    labelled: FloatArray | None = None
+    labeled: FloatArray | None = None
 
 
 @dataclass(frozen=True)
 class IndexValue:
-    """What an index says of a profile, to be minimised.
+    """What an index says of a profile, to be minimized.
 
     `slope` is the derivative of `value` by the position of each point, all else held fixed, and `d_std`
-    its derivative by the standard deviation of the profile; `labelled_slope` is that by the place of each
-    labelled row. `valid` says whether the cut is one in the index's own sense; a minimum at the edge of the
+    its derivative by the standard deviation of the profile; `labeled_slope` is that by the place of each
+    labeled row. `valid` says whether the cut is one in the index's own sense; a minimum at the edge of the
     search interval, say, is not.
     """
 
     value: float
     slope: FloatArray
-    cut: float
+    threshold: float
     d_std: float = 0.0
     valid: bool = True
-    labelled_slope: FloatArray | None = None
+    labeled_slope: FloatArray | None = None
 
 
 class ProjectionIndex(Protocol):
@@ -58,7 +58,7 @@ class ProjectionIndex(Protocol):
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return the value at the best cut, with its derivatives."""
 
-    def quality(self, profile: Profile, cut: float) -> float:
+    def quality(self, profile: Profile, threshold: float) -> float:
         """Return how good the cut is, in [0, 1], for comparing starts, leaves and methods."""
 
 

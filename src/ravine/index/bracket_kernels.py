@@ -12,7 +12,7 @@ STEPS = 60  # of Newton or of halving: what is left of a bracket is beyond round
 
 @jit
 def step(left, b, right, first, second):
-    """Return the bracket of a minimiser after b was seen, and Newton's next b, or the middle."""
+    """Return the bracket of a minimizer after b was seen, and Newton's next b, or the middle."""
     if first > 0.0:
         right = b
     else:

@@ -20,7 +20,7 @@ DELTA = 0.01  # the exponent of the contraction, for distances in units of sigma
 class ConnectivityIndex:
     r"""The second eigenvalue of the graph Laplacian of a profile, with the Laplace kernel exp(-|t| / sigma).
 
-    The value is :math:`\log\theta` with :math:`\theta = \lambda_2 / (1 - \lambda_2)` for the normalised
+    The value is :math:`\log\theta` with :math:`\theta = \lambda_2 / (1 - \lambda_2)` for the normalized
     Laplacian and :math:`\theta = \lambda_2` for the standard one. Points farther than `beta` standard
     deviations from the mean are drawn in (Equation 23), so that a few outliers are no cluster.
     Cost: O(G) by the path form.
@@ -30,7 +30,7 @@ class ConnectivityIndex:
     >>> points = np.array([-2.0, -1.8, 1.8, 2.0])
     >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
     >>> index = ConnectivityIndex(sigma=0.5, beta=3.0)
-    >>> round(abs(index.evaluate(profile).cut), 6)
+    >>> round(abs(index.evaluate(profile).threshold), 6)
     0.0
     """
 
@@ -56,10 +56,10 @@ class ConnectivityIndex:
         )
         k = int(np.searchsorted(mode > 0, True))
         k = min(max(k, 1), len(points) - 1)
-        cut = float(profile.points[k - 1] / 2 + profile.points[k] / 2)
-        return IndexValue(value, slope * steep, cut, d_std=self.beta * float(slope @ by_edge))
+        threshold = float(profile.points[k - 1] / 2 + profile.points[k] / 2)
+        return IndexValue(value, slope * steep, threshold, d_std=self.beta * float(slope @ by_edge))
 
-    def quality(self, profile: Profile, cut: float) -> float:
+    def quality(self, profile: Profile, threshold: float) -> float:
         """Return 1 - lambda_2, with that of the standard Laplacian in units of the mass; in [0, 1]."""
         return max(0.0, 1.0 - self.eigenvalue(profile) / (1.0 if self.normalized else profile.total))
 
@@ -73,7 +73,7 @@ class ConnectivityIndex:
 
         Distances are then right within 2 radius, so affinities within a factor of exp(r), r = 2 radius /
         sigma. For the standard Laplacian that bounds lambda_2 itself (Corollary 7 with alpha = 0), for the
-        normalised one lambda_2 is right within exp(2 r).
+        normalized one lambda_2 is right within exp(2 r).
         """
         r = 2.0 * radius / self.sigma
         return float(np.expm1(2.0 * r if self.normalized else r))
@@ -94,8 +94,8 @@ def draw_in(points: FloatArray, edge: FloatArray, sigma: float) -> tuple[FloatAr
     return moved, steep, np.where(outside, sign * (1.0 - steep), 0.0)
 
 
-@register("connectivity, normalised Laplacian")
-def _normalised(profile: Profile) -> ConnectivityIndex:
+@register("connectivity, normalized Laplacian")
+def _normalized(profile: Profile) -> ConnectivityIndex:
     return ConnectivityIndex(profile.std * profile.total**-0.2, beta=1.5)
 
 

@@ -2,7 +2,7 @@
 
 For the Laplace kernel exp(-|t_i - t_j| / s) of sorted points with masses w the graph's second eigenvector is
 that of a path: with degrees d = K w, gaps g_i in units of s, conductances c_i = d_i d_{i+1} / (2 sinh g_i)
-and node masses m_i, it solves (path Laplacian of c) y = theta diag(m) y. For the normalised Laplacian m = w d
+and node masses m_i, it solves (path Laplacian of c) y = theta diag(m) y. For the normalized Laplacian m = w d
 and theta = lambda / (1 - lambda); for the standard one m = w d / (d - lambda) and theta = lambda.
 """
 

@@ -25,7 +25,7 @@ def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
 
 @dataclass(frozen=True)
 class MinimumDensityIndex:
-    r"""The penalised density on the best hyperplane with a given normal (Equations 10 and 13).
+    r"""The penalized density on the best hyperplane with a given normal (Equations 10 and 13).
 
     .. math:: \phi(v) = \min_b \hat I(v, b) + \frac{L}{\eta}\max\{0, |b - \mu_v| - \alpha\sigma_v\}^2
 
@@ -50,7 +50,7 @@ class MinimumDensityIndex:
     >>> points = np.array([-2.0, -1.5, 1.5, 2.0])
     >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
     >>> index = MinimumDensityIndex(bandwidth=0.4, alpha=0.9)
-    >>> round(abs(index.evaluate(profile).cut), 6)
+    >>> round(abs(index.evaluate(profile).threshold), 6)
     0.0
     >>> index.quality(profile, 0.0) > 0.99
     True
@@ -70,18 +70,18 @@ class MinimumDensityIndex:
         from ravine.index import density_kernels
 
         slope = np.empty(len(profile.points))
-        value, cut, d_half, valid = density_kernels.minimum(*self._about(profile), slope)
-        return IndexValue(value, slope, cut, d_std=self.alpha * d_half, valid=valid)
+        value, threshold, d_half, valid = density_kernels.minimum(*self._about(profile), slope)
+        return IndexValue(value, slope, threshold, d_std=self.alpha * d_half, valid=valid)
 
-    def log_density(self, profile: Profile, cut: float) -> float:
+    def log_density(self, profile: Profile, threshold: float) -> float:
         """Return the logarithm of the density at a cut, without the penalty."""
         from ravine.index import density_kernels
 
         about = profile.points, profile.mass, profile.total, self.bandwidth
-        return float(density_kernels.log_density(*about, cut)[0])
+        return float(density_kernels.log_density(*about, threshold)[0])
 
     def curve(self, profile: Profile, cuts: FloatArray) -> FloatArray:
-        """Return log f, the penalised density, at every cut."""
+        """Return log f, the penalized density, at every cut."""
         from ravine.index import density_kernels
 
         return np.asarray(density_kernels.curve(*self._about(profile), np.asarray(cuts, dtype=np.float64)))
@@ -90,15 +90,15 @@ class MinimumDensityIndex:
         """Return the least log F over the cut, F = f + P, where that is, and the share f / F there."""
         from ravine.index import density_kernels
 
-        value, cut, share = density_kernels.least_with_labels(*self._about(profile), *labels)
-        return value, cut, share
+        value, threshold, share = density_kernels.least_with_labels(*self._about(profile), *labels)
+        return value, threshold, share
 
-    def slopes(self, profile: Profile, cut: float) -> tuple[FloatArray, float]:
+    def slopes(self, profile: Profile, threshold: float) -> tuple[FloatArray, float]:
         """Return the derivatives of log f at a cut by each point and by the standard deviation."""
         from ravine.index import density_kernels
 
         slope = np.empty(len(profile.points))
-        d_half = density_kernels.slopes(*self._about(profile), cut, slope)
+        d_half = density_kernels.slopes(*self._about(profile), threshold, slope)
         return slope, self.alpha * d_half
 
     def reach(self, profile: Profile) -> float:
@@ -114,12 +114,12 @@ class MinimumDensityIndex:
         """Return the lowest local minimum of the density with `least` mass on either side, or None."""
         from ravine.index import density_kernels
 
-        cut = density_kernels.lowest_valley(
+        threshold = density_kernels.lowest_valley(
             profile.points, profile.mass, profile.total, self.bandwidth, max(least, np.finfo(float).tiny)
         )
-        return None if np.isnan(cut) else float(cut)
+        return None if np.isnan(threshold) else float(threshold)
 
-    def quality(self, profile: Profile, cut: float) -> float:
+    def quality(self, profile: Profile, threshold: float) -> float:
         """Return relative depth / (1 + relative depth) of the cut, which lies in [0, 1].
 
         With I the density at the cut and M at the lower of the two adjacent modes, that is 1 - I / M: it
@@ -128,9 +128,9 @@ class MinimumDensityIndex:
         from ravine.index import density_kernels
 
         about = profile.points, profile.mass, profile.total, self.bandwidth
-        here = self.log_density(profile, cut)
+        here = self.log_density(profile, threshold)
         step = self.bandwidth / 4
-        lower = min(density_kernels.log_mode(*about, cut, s) for s in (-step, step))
+        lower = min(density_kernels.log_mode(*about, threshold, s) for s in (-step, step))
         return -math.expm1(here - lower) if here < lower else 0.0
 
 

@@ -19,7 +19,7 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 FAR = 80.0  # terms exp(-40) below the largest do not show in the sum
 TINY = 1e-250
 CLOSE = 0.1  # coarse minima whose log density is this close to the lowest are settled, too
-MOST_CUTS = 1 << 15  # evenly spaced cuts at most: where more were needed, the density shows single points
+MAX_CUTS = 1 << 15  # evenly spaced cuts at most: where more were needed, the density shows single points
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
 ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
 
@@ -113,7 +113,7 @@ def penalty(b, half, eta, h):
 
 
 @jit
-def penalised(points, mass, total, h, half, eta, b):
+def penalized(points, mass, total, h, half, eta, b):
     """Return log f(b), f'/f, f''/f and the share I/f of the density in f at the cut b."""
     log_i, d1, d2 = log_density(points, mass, total, h, b)
     excess, log_p = penalty(b, half, eta, h)
@@ -136,7 +136,7 @@ def curve(points, mass, total, h, half, eta, cuts):
     """Return log f at every cut."""
     out = np.empty(len(cuts))
     for k in range(len(cuts)):
-        out[k] = penalised(points, mass, total, h, half, eta, cuts[k])[0]
+        out[k] = penalized(points, mass, total, h, half, eta, cuts[k])[0]
     return out
 
 
@@ -195,7 +195,7 @@ def coarse_cuts(points, mass, total, h, half):
     The cuts are at most a quarter of a bandwidth apart, or at the points and in the middle of their gaps.
     """
     step = h / 2.0
-    if 8.0 * half > MOST_CUTS * h:
+    if 8.0 * half > MAX_CUTS * h:
         cuts = cuts_at_points(points, -half, half)
     else:
         m = max(5, math.ceil(8.0 * half / h) + 1)
@@ -228,7 +228,7 @@ def lowest_cut(points, mass, total, h, half, eta):
             left = cuts[k] - step if k > 0 else -half - eta
             right = cuts[k] + step if k < m - 1 else half + eta
             b = settle(points, mass, total, h, half, eta, left, cuts[k], right)
-            value = penalised(points, mass, total, h, half, eta, b)[0]
+            value = penalized(points, mass, total, h, half, eta, b)[0]
             if value < lowest:
                 lowest = value
                 best = b
@@ -237,13 +237,13 @@ def lowest_cut(points, mass, total, h, half, eta):
 
 @jit
 def minimum(points, mass, total, h, half, eta, slope):
-    """Minimise log f over the cut; fill `slope` with its derivative by each point.
+    """Minimize log f over the cut; fill `slope` with its derivative by each point.
 
-    Returns the value, the cut, the derivative by `half`, and whether the cut is a minimiser of the
+    Returns the value, the cut, the derivative by `half`, and whether the cut is a minimizer of the
     density itself. A cut at the edge of the interval is none, unless the foot of the valley is at hand.
     """
     b = lowest_cut(points, mass, total, h, half, eta)
-    value, _, d2, _ = penalised(points, mass, total, h, half, eta, b)
+    value, _, d2, _ = penalized(points, mass, total, h, half, eta, b)
     d_half = slopes(points, mass, total, h, half, eta, b, slope)
     excess = penalty(b, half, eta, h)[0]
     if excess == 0.0:
@@ -255,7 +255,7 @@ def minimum(points, mass, total, h, half, eta, slope):
 @jit
 def slopes(points, mass, total, h, half, eta, b, slope):
     """Fill `slope` with the derivative of log f(b) by each point; return that by `half`."""
-    share = penalised(points, mass, total, h, half, eta, b)[3]
+    share = penalized(points, mass, total, h, half, eta, b)[3]
     fill_slope(points, mass, h, b, share, slope)
     excess = penalty(b, half, eta, h)[0]
     return 0.0 if excess == 0.0 else -(1.0 - share) * 2.0 / abs(excess)
@@ -263,9 +263,9 @@ def slopes(points, mass, total, h, half, eta, b, slope):
 
 @jit
 def settle(points, mass, total, h, half, eta, left, b, right):
-    """Return the minimiser of f between left and right: Newton's steps, halving where they leave it."""
+    """Return the minimizer of f between left and right: Newton's steps, halving where they leave it."""
     for _ in range(bracket_kernels.STEPS):
-        _, d1, d2, _ = penalised(points, mass, total, h, half, eta, b)
+        _, d1, d2, _ = penalized(points, mass, total, h, half, eta, b)
         before = b
         left, b, right = bracket_kernels.step(left, b, right, d1, d2)
         if abs(b - before) <= 1e-9 * h:
@@ -276,7 +276,7 @@ def settle(points, mass, total, h, half, eta, left, b, right):
 @jit
 def with_labels(points, mass, total, h, half, eta, places, sides, strength, b):
     """Return log F, F'/F, F''/F of F = f + P at the cut b, and the share f/F; P is the labels' penalty."""
-    log_f, d1, d2, _ = penalised(points, mass, total, h, half, eta, b)
+    log_f, d1, d2, _ = penalized(points, mass, total, h, half, eta, b)
     p, p1, p2 = labels_kernels.at(places, sides, strength, b)
     if p == 0.0:
         return log_f, d1, d2, 1.0
@@ -288,7 +288,7 @@ def with_labels(points, mass, total, h, half, eta, places, sides, strength, b):
 
 @jit
 def settle_with_labels(points, mass, total, h, half, eta, places, sides, strength, left, b, right):
-    """Return the minimiser of f + P between left and right: Newton's steps, halving where they leave it."""
+    """Return the minimizer of f + P between left and right: Newton's steps, halving where they leave it."""
     for _ in range(bracket_kernels.STEPS):
         _, d1, d2, _ = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
         before = b
@@ -300,7 +300,7 @@ def settle_with_labels(points, mass, total, h, half, eta, places, sides, strengt
 
 @jit
 def least_with_labels(points, mass, total, h, half, eta, places, sides, strength):
-    """Minimise log F, F = f + P, over the cut; return the least, its cut and the share f/F.
+    """Minimize log F, F = f + P, over the cut; return the least, its cut and the share f/F.
 
     The penalty of the interval and P are convex: the least lies between the interval and the least P.
     """
@@ -308,7 +308,7 @@ def least_with_labels(points, mass, total, h, half, eta, places, sides, strength
     low = min(-half, lowest) - h / 2.0
     high = max(half, lowest) + h / 2.0
     step = h / 2.0
-    if 2.0 * (high - low) > MOST_CUTS * h:
+    if 2.0 * (high - low) > MAX_CUTS * h:
         cuts = np.sort(np.append(cuts_at_points(points, low, high), lowest))
         log_f = curve(points, mass, total, h, half, eta, cuts)
     else:
@@ -321,8 +321,8 @@ def least_with_labels(points, mass, total, h, half, eta, places, sides, strength
         if p > 0.0:
             log_f[k] = log_sum(log_f[k], math.log(p))
     bound = np.min(log_f) + CLOSE
-    cut = cuts[np.argmin(log_f)]
-    value, _, _, share = with_labels(points, mass, total, h, half, eta, places, sides, strength, cut)
+    threshold = cuts[np.argmin(log_f)]
+    value, _, _, share = with_labels(points, mass, total, h, half, eta, places, sides, strength, threshold)
     for k in range(1, len(cuts) - 1):
         if log_f[k] <= bound and log_f[k] <= log_f[k - 1] and log_f[k] <= log_f[k + 1]:
             b = cuts[k]
@@ -331,8 +331,8 @@ def least_with_labels(points, mass, total, h, half, eta, places, sides, strength
             )
             now, _, _, s = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
             if now < value:
-                value, cut, share = now, b, s
-    return value, cut, share
+                value, threshold, share = now, b, s
+    return value, threshold, share
 
 
 @jit
@@ -434,7 +434,7 @@ def lowest_valley(points, mass, total, h, least):
     At least `least` of the mass lies on either side of it.
     """
     step = h / 4.0
-    if points[-1] - points[0] > MOST_CUTS * step:
+    if points[-1] - points[0] > MAX_CUTS * step:
         cuts = cuts_at_points(points, points[0], points[-1])
     else:
         cuts = points[0] + step * np.arange(int((points[-1] - points[0]) / step) + 3)
@@ -447,12 +447,12 @@ def lowest_valley(points, mass, total, h, least):
         after = log_density(points, mass, total, h, cuts[k])[0]
         if now < before and now <= after and now < lowest and k > 1:
             b = cuts[k - 1]
-            cut = settle(points, mass, total, h, np.inf, h, b - step, b, b + step)
-            j = np.searchsorted(points, cut)
+            threshold = settle(points, mass, total, h, np.inf, h, b - step, b, b + step)
+            j = np.searchsorted(points, threshold)
             left = left_of[j - 1] if j > 0 else 0.0
             if min(left, total - left) >= least:
                 lowest = now
-                best = cut
+                best = threshold
         before = now
         now = after
     return best

@@ -45,7 +45,7 @@ class GraphValue:
 
 @dataclass(frozen=True)
 class GraphConnectivity:
-    """lambda_2 of the (normalised) Laplacian of weighted points in l dimensions, O(m^3) for m points."""
+    """lambda_2 of the (normalized) Laplacian of weighted points in l dimensions, O(m^3) for m points."""
 
     sigma: float
     beta: float
@@ -53,7 +53,7 @@ class GraphConnectivity:
     similarity: str = "near-laplace"
 
     def evaluate(self, points: FloatArray, mass: FloatArray) -> GraphValue:
-        """Return the value with its derivatives by every coordinate of every (centred) point."""
+        """Return the value with its derivatives by every coordinate of every (centered) point."""
         from ravine.index import graph_kernels
 
         std = np.sqrt(mass @ points**2 / mass.sum())

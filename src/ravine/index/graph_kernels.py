@@ -41,7 +41,7 @@ def similarities(points, sigma, kind, k, k_over):
 def slopes(points, mass, k_over, a, b, eigenvalue, out):
     """Fill out with the derivative of a' L b by every coordinate, for eigenvectors a and b of the Laplacian.
 
-    a' L b = 1/2 sum of w_i w_j k_ij (a_i - a_j)(b_i - b_j), less, for the normalised Laplacian, the change of
+    a' L b = 1/2 sum of w_i w_j k_ij (a_i - a_j)(b_i - b_j), less, for the normalized Laplacian, the change of
     the degrees times its eigenvalue (0 for the standard one).
     """
     n, d = points.shape

@@ -1,4 +1,4 @@
-"""The sums over labelled rows behind the penalty of labels, compiled."""
+"""The sums over labeled rows behind the penalty of labels, compiled."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ jit = numba.njit(cache=True, nogil=True)
 
 
 @jit
-def at(points, sides, strength, cut):
+def at(points, sides, strength, threshold):
     """Return P and its first two derivatives at a cut."""
     value = 0.0
     first = 0.0
     second = 0.0
     for i in range(len(points)):
-        wrong = sides[i] * (cut - points[i])
+        wrong = sides[i] * (threshold - points[i])
         if wrong > 0.0:
             pull = strength[i] * wrong
             value += pull * wrong
@@ -36,13 +36,13 @@ def lowest(points, sides, strength):
             left = min(left, points[i])
         else:
             right = max(right, points[i])
-    cut = left / 2.0 + right / 2.0
+    threshold = left / 2.0 + right / 2.0
     if right <= left:
-        return cut
+        return threshold
     for _ in range(bracket_kernels.STEPS):
-        _, first, second = at(points, sides, strength, cut)
-        before = cut
-        left, cut, right = bracket_kernels.step(left, cut, right, first, second)
-        if abs(cut - before) <= 1e-12 * (abs(left) + abs(right)):
+        _, first, second = at(points, sides, strength, threshold)
+        before = threshold
+        left, threshold, right = bracket_kernels.step(left, threshold, right, first, second)
+        if abs(threshold - before) <= 1e-12 * (abs(left) + abs(right)):
             break
-    return cut
+    return threshold

@@ -23,13 +23,13 @@ class SeparationIndex:
               \text{MSP} = \frac{\kappa^2}{1 + \kappa^2}
 
     with the mean and the variance of the points on either side of the cut b. The value is log(1 - MSP), to be
-    minimised. MSP alone is won by one far row against the rest, so both sides need a least share of the mass;
+    minimized. MSP alone is won by one far row against the rest, so both sides need a least share of the mass;
     `valid` says whether there is such a cut. Cost: O(G), three cumulative sums.
 
     Parameters
     ----------
     ridge : float
-        r, in squared units of the profile: the regulariser on this line.
+        r, in squared units of the profile: the regularizer on this line.
     resolution : float
         The widest bin: cuts lie between bins, and the spread inside a bin is not seen.
     least_share : float
@@ -40,8 +40,8 @@ class SeparationIndex:
     >>> points = np.array([-2.0, -1.0, 1.0, 2.0])
     >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
     >>> index = SeparationIndex(ridge=0.0, resolution=0.01)
-    >>> said = index.evaluate(profile)
-    >>> said.cut, round(index.quality(profile, said.cut), 6)  # kappa is 3 / (0.5 + 0.5)
+    >>> result = index.evaluate(profile)
+    >>> result.threshold, round(index.quality(profile, result.threshold), 6)  # kappa is 3 / (0.5 + 0.5)
     (0.0, 0.9)
     """
 
@@ -68,9 +68,9 @@ class SeparationIndex:
         slope *= -2.0 * best / (1.0 + best**2) / (deviations[0][k] + deviations[1][k])
         return IndexValue(-float(np.log1p(best**2)), slope, float(points[k] / 2 + points[k + 1] / 2))
 
-    def quality(self, profile: Profile, cut: float) -> float:
+    def quality(self, profile: Profile, threshold: float) -> float:
         """Return the MSP of a cut, in [0, 1]; 0 where it leaves nothing on one side."""
-        k = int(np.searchsorted(profile.points, cut, side="right"))
+        k = int(np.searchsorted(profile.points, threshold, side="right"))
         if not 0 < k < len(profile.points):
             return 0.0
         kappa = float(self._every_cut(profile)[0][k - 1])

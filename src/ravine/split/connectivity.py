@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import ArrayBlocks, Asker, RowBlocks, drive
-from ravine.data.frame import Frame, fix_sign, frame_of, principal
-from ravine.data.microclusters import MicroClusters, around_cut, microclusters, nearest, of_points
+from ravine.data.blocks import ArrayBlocks, Query, RowBlocks, run
+from ravine.data.microclusters import MicroClusters, around_threshold, microclusters, nearest, of_points
+from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
 from ravine.index.base import ProjectionIndex
 from ravine.index.connectivity import ConnectivityIndex, draw_in
 from ravine.index.graph import GraphConnectivity
-from ravine.optimise import several
-from ravine.optimise.large_margin import widen
-from ravine.optimise.pursuit import Evaluated, View
-from ravine.split.hyperplane import Hyperplane, NearestCentre, Split
+from ravine.optimize import several
+from ravine.optimize.large_margin import widen
+from ravine.optimize.pursuit import Evaluated, View
+from ravine.split.hyperplane import Hyperplane, NearestCenter, Split
 from ravine.split.labels import Labels
-from ravine.split.neighbour_cut import NeighbourGraph
+from ravine.split.neighbor_cut import NeighborGraph
 from ravine.split.projection import ProjectionSplitter
 
 BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
@@ -58,7 +58,7 @@ class ConnectivityFamily:
 
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
         """Return the index at every beta, from the largest."""
-        sigma = SIGMA * self.sigma_factor * view.widest * view.frame.total**-0.2
+        sigma = SIGMA * self.sigma_factor * view.widest * view.standardization.total**-0.2
         return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
 
     def accepts(self, point: Evaluated) -> bool:
@@ -82,7 +82,7 @@ class ConnectivityFamily:
 class LargeMarginSplitter:
     """Follows sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
-    At every step the rows nearest to the cut count one by one, the others in groups of neighbours along the
+    At every step the rows nearest to the cut count one by one, the others in groups of neighbors along the
     normal; each step costs three passes. A step that leaves less than `least_share` of the weight on one side
     is not taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges.
     Where the gap at the end is no clear one, such rows have none, and the split of the fixed scale is kept:
@@ -102,43 +102,56 @@ class LargeMarginSplitter:
         return replace(self, univariate=self.univariate.steered(labels))
 
     def search(
-        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
-    ) -> Asker[tuple[Frame, Split | None]]:
+        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
+    ) -> Query[tuple[Standardization, Split | None]]:
         """Find the split of the fixed scale, then halve the scale until the normal settles."""
-        frame, split = yield from self.univariate.search(rows, root, least, rng)
+        standardization, split = yield from self.univariate.search(rows, root, min_weight, rng)
         if split is None:
-            return frame, None
+            return standardization, None
         assert isinstance(split.boundary, Hyperplane)
-        sigma, beta = split.facts["sigma"] / frame.unit, split.facts["beta"]
+        sigma, beta = split.facts["sigma"] / standardization.unit, split.facts["beta"]
         direction = split.direction
-        cut = split.boundary.about(frame.mean).cut / frame.unit
+        threshold = split.boundary.about(standardization.mean).threshold / standardization.unit
         n_iter, status, norm = split.n_iter, split.status, split.gradient_norm
-        near = around_cut(rows, frame, direction, cut, self.n_rows)
-        balance = min(near.smaller, self.least_share * frame.total)
+        near = around_threshold(rows, standardization, direction, threshold, self.n_rows)
+        balance = min(near.smaller, self.least_share * standardization.total)
         for _ in range(HALVINGS):
             if near.gap > UNDERFLOW * sigma / 2.0:
                 break
             end = widen(near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False))
             point = end.point
-            trial = around_cut(rows, frame, point.direction, point.index_value.cut, self.n_rows)
+            trial = around_threshold(
+                rows, standardization, point.direction, point.index_value.threshold, self.n_rows
+            )
             if trial.smaller < balance:
                 break
             turned = math.acos(min(1.0, abs(float(point.direction @ direction))))
-            near, sigma, direction, cut = trial, sigma / 2.0, point.direction, point.index_value.cut
+            near, sigma, direction, threshold = (
+                trial,
+                sigma / 2.0,
+                point.direction,
+                point.index_value.threshold,
+            )
             n_iter, status, norm = n_iter + end.n_iter, end.status, end.gradient_norm
             if turned < SETTLED:
                 break
         direction, sign = fix_sign(direction), 1.0 if fix_sign(direction) is direction else -1.0
-        if near.smaller < least or not near.gap > CLEAR * near.spacing:
-            return frame, split
-        return frame, replace(
+        if near.smaller < min_weight or not near.gap > CLEAR * near.spacing:
+            return standardization, split
+        return standardization, replace(
             split,
-            boundary=Hyperplane.of(frame, direction, sign * near.middle, (root or frame).mean),
+            boundary=Hyperplane.of(
+                standardization, direction, sign * near.middle, (root or standardization).mean
+            ),
             direction=direction,
             gradient_norm=norm,
             status=status,
             n_iter=n_iter,
-            facts={"sigma": frame.unit * sigma, "beta": beta, "margin": frame.unit * near.gap / 2.0},
+            facts={
+                "sigma": standardization.unit * sigma,
+                "beta": beta,
+                "margin": standardization.unit * near.gap / 2.0,
+            },
         )
 
 
@@ -171,63 +184,85 @@ class SeveralSplitter:
         return replace(self, univariate=self.univariate.steered(labels)) if self.omega is not None else None
 
     def search(
-        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
-    ) -> Asker[tuple[Frame, Split | None]]:
+        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
+    ) -> Query[tuple[Standardization, Split | None]]:
         """Find the best split; one pass for the micro-clusters and one at the end, beside the moments."""
-        frame = yield from frame_of(rows, root, self.univariate.standardize)
-        if not (frame.inverse_scale > 0).any():
-            return frame, None
+        standardization = yield from standardization_of(rows, root, self.univariate.standardize)
+        if not (standardization.inverse_scale > 0).any():
+            return standardization, None
         if rows.shape[1] > WIDEST:
-            return frame, (yield from self._search_in_components(rows, root, frame, least, rng))
-        found = yield from principal(rows, frame, self.n_directions + SPARE, rng)
+            return standardization, (
+                yield from self._search_in_components(rows, root, standardization, min_weight, rng)
+            )
+        found = yield from principal(rows, standardization, self.n_directions + SPARE, rng)
         useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
-        clusters = yield from microclusters(rows, frame, self.n_microclusters, rng)
+        clusters = yield from microclusters(rows, standardization, self.n_microclusters, rng)
         if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):
-            return (yield from self.univariate.search(rows, root, least, rng))
+            return (yield from self.univariate.search(rows, root, min_weight, rng))
         n = min(self.n_directions, len(useful))
-        sigma = SIGMA * self.sigma_factor * math.sqrt(n) * float(found.deviations[0]) * frame.total**-0.2
+        sigma = (
+            SIGMA
+            * self.sigma_factor
+            * math.sqrt(n)
+            * float(found.deviations[0])
+            * standardization.total**-0.2
+        )
         ends = [self._pursue(clusters, useful[list(start)], sigma) for start in self._starts(len(useful), n)]
         if self.omega is not None:
             ones = np.array([_one(end.directions) for end in ends])
             return (
-                yield from replace(self.univariate, init=frame.weights(ones)).search(rows, root, least, rng)
+                yield from replace(self.univariate, init=standardization.weights(ones)).search(
+                    rows, root, min_weight, rng
+                )
             )
-        best = self._best(rows, frame, ends, clusters)
+        best = self._best(rows, standardization, ends, clusters)
         if self.large_margin:
-            best, clusters = yield from self._shrink(rows, frame, best, clusters, rng)
-        return frame, self._finish(rows, frame, best, clusters, least, (root or frame).mean, rng)
+            best, clusters = yield from self._shrink(rows, standardization, best, clusters, rng)
+        return standardization, self._finish(
+            rows, standardization, best, clusters, min_weight, (root or standardization).mean, rng
+        )
 
     def _search_in_components(
-        self, rows: RowBlocks, root: Frame | None, frame: Frame, least: float, rng: np.random.Generator
-    ) -> Asker[Split | None]:
+        self,
+        rows: RowBlocks,
+        root: Standardization | None,
+        standardization: Standardization,
+        min_weight: float,
+        rng: np.random.Generator,
+    ) -> Query[Split | None]:
         """Search the principal components of very wide rows: there, rows and micro-clusters are short.
 
         The directions of the split are in the span of the components. Correlated ones are only a start, from
         which the univariate search goes on in all columns.
         """
-        found = yield from principal(rows, frame, COMPONENTS, rng)
+        found = yield from principal(rows, standardization, COMPONENTS, rng)
         axes = found.directions[found.deviations > 1e-6 * found.deviations[0]]
-        points = rows.map(lambda block: block.project(frame.mean, frame.weights(axes)).T)
+        points = rows.map(lambda block: block.project(standardization.mean, standardization.weights(axes)).T)
         narrow = ArrayBlocks(points, rows.map(lambda block: block.weights))
-        split = drive(narrow, self.search(narrow, Frame.identity(len(axes), frame.total), least, rng))[1]
+        split = run(
+            narrow,
+            self.search(narrow, Standardization.identity(len(axes), standardization.total), min_weight, rng),
+        )[1]
         if split is None:
             return None
         if isinstance(split.boundary, Hyperplane):
-            init = split.boundary.weights @ frame.weights(axes)
-            return (yield from replace(self.univariate, init=init[None, :]).search(rows, root, least, rng))[1]
+            init = split.boundary.weights @ standardization.weights(axes)
+            return (
+                yield from replace(self.univariate, init=init[None, :]).search(rows, root, min_weight, rng)
+            )[1]
         boundary, direction = split.boundary.about(np.zeros(len(axes))), split.direction @ axes
         flip = fix_sign(direction) is not direction
-        whole = NearestCentre(
-            frame.unit * boundary.directions @ frame.weights(axes),
-            frame.mean,
-            frame.unit * boundary.centres,
+        whole = NearestCenter(
+            standardization.unit * boundary.directions @ standardization.weights(axes),
+            standardization.mean,
+            standardization.unit * boundary.centers,
             boundary.right != flip,
         )
         return replace(
             split,
-            boundary=whole.about((root or frame).mean),
+            boundary=whole.about((root or standardization).mean),
             direction=fix_sign(direction),
-            facts={**split.facts, "sigma": frame.unit * split.facts["sigma"]},
+            facts={**split.facts, "sigma": standardization.unit * split.facts["sigma"]},
         )
 
     def _starts(self, n_useful: int, n: int) -> list[tuple[int, ...]]:
@@ -241,43 +276,51 @@ class SeveralSplitter:
             start,
             [GraphConnectivity(sigma, beta, self.normalized, self.similarity) for beta in self.betas],
             omega=self.omega,
-            least=self.least_share * float(clusters.weights.sum()),
+            min_weight=self.least_share * float(clusters.weights.sum()),
             tol=self.univariate.tol,
             max_iter=self.univariate.max_iter,
         )
 
     def _best(
-        self, rows: RowBlocks, frame: Frame, ends: list[several.Directions], clusters: MicroClusters
+        self,
+        rows: RowBlocks,
+        standardization: Standardization,
+        ends: list[several.Directions],
+        clusters: MicroClusters,
     ) -> several.Directions:
         """Return the best of the ends with two large enough sides, judged as the univariate splitter does."""
         ends = [end for end in ends if not _one_sided(end, clusters, self.least_share)] or ends
-        if len(ends) == 1 or not self.univariate.spare_neighbours:
-            return min(ends, key=lambda end: end.said.value)
-        graph = NeighbourGraph.of(rows, frame)
+        if len(ends) == 1 or not self.univariate.spare_neighbors:
+            return min(ends, key=lambda end: end.result.value)
+        graph = NeighborGraph.of(rows, standardization)
 
         def cut(end: several.Directions) -> float:
-            centres = clusters.centres @ end.directions.T
-            return graph.cut(end.right[nearest(graph.project(end.directions), centres)[0]])
+            centers = clusters.centers @ end.directions.T
+            return graph.cut(end.right[nearest(graph.project(end.directions), centers)[0]])
 
         return min(ends, key=cut)
 
     def _shrink(
         self,
         rows: RowBlocks,
-        frame: Frame,
+        standardization: Standardization,
         best: several.Directions,
         clusters: MicroClusters,
         rng: np.random.Generator,
-    ) -> Asker[tuple[several.Directions, MicroClusters]]:
+    ) -> Query[tuple[several.Directions, MicroClusters]]:
         """Halve sigma, with micro-clusters made anew in the projection, until the plane settles."""
         for _ in range(HALVINGS):
-            finer = yield from microclusters(rows, frame, self.n_microclusters, rng, best.directions)
+            finer = yield from microclusters(
+                rows, standardization, self.n_microclusters, rng, best.directions
+            )
             index = replace(best.index, sigma=best.index.sigma / 2.0)
             objective = several.Objective(finer, index, self.omega)
             end = several.descend(
                 objective, best.directions, tol=self.univariate.tol, max_iter=self.univariate.max_iter
             )
-            if end.said.eigenvalue < RESOLVED * frame.total or _one_sided(end, finer, self.least_share):
+            if end.result.eigenvalue < RESOLVED * standardization.total or _one_sided(
+                end, finer, self.least_share
+            ):
                 break
             turned = _angle(best.directions, end.directions)
             best, clusters = replace(end, n_iter=best.n_iter + end.n_iter), finer
@@ -288,34 +331,36 @@ class SeveralSplitter:
     def _finish(
         self,
         rows: RowBlocks,
-        frame: Frame,
+        standardization: Standardization,
         best: several.Directions,
         clusters: MicroClusters,
-        least: float,
+        min_weight: float,
         pivot: FloatArray,
         rng: np.random.Generator,
     ) -> Split | None:
-        """Assign all rows to the nearest centre in the projection, and judge the split by finer ones."""
-        weights = frame.weights(best.directions)
-        points = rows.map(lambda block: block.project(frame.mean, weights).T)
+        """Assign all rows to the nearest center in the projection, and judge the split by finer ones."""
+        weights = standardization.weights(best.directions)
+        points = rows.map(lambda block: block.project(standardization.mean, weights).T)
         row_weights = rows.map(lambda block: block.weights)
         counted = row_weights > 0
         points, row_weights = points[counted], row_weights[counted]
-        centres = clusters.centres @ best.directions.T
-        group = nearest(points, centres)[0]
-        mass = np.asarray(np.bincount(group, row_weights, len(centres)), dtype=np.float64)
-        centres, mass = centres[mass > 0], mass[mass > 0]
+        centers = clusters.centers @ best.directions.T
+        group = nearest(points, centers)[0]
+        mass = np.asarray(np.bincount(group, row_weights, len(centers)), dtype=np.float64)
+        centers, mass = centers[mass > 0], mass[mass > 0]
         if len(mass) < 2:
             return None
-        right = best.index.evaluate(centres - mass @ centres / mass.sum(), mass).mode > 0
-        if min(mass[right].sum(), mass[~right].sum()) < max(least, 1e-300):
+        right = best.index.evaluate(centers - mass @ centers / mass.sum(), mass).mode > 0
+        if min(mass[right].sum(), mass[~right].sum()) < max(min_weight, 1e-300):
             return None
-        boundary = NearestCentre(frame.unit * weights, frame.mean, frame.unit * centres, right)
+        boundary = NearestCenter(
+            standardization.unit * weights, standardization.mean, standardization.unit * centers, right
+        )
         direction = boundary.line[0] @ best.directions
         if fix_sign(direction) is not direction:
             boundary, direction = replace(boundary, right=~right), -direction
         eigenvalue, bound = _measure(best.index, points, row_weights, rng)
-        quality = 1.0 - eigenvalue / (1.0 if self.normalized else frame.total)
+        quality = 1.0 - eigenvalue / (1.0 if self.normalized else standardization.total)
         return Split(
             boundary=boundary.about(pivot),
             direction=direction / float(np.linalg.norm(direction)),
@@ -326,9 +371,9 @@ class SeveralSplitter:
             status=best.status,
             n_iter=max(1, best.n_iter),
             facts={
-                "sigma": frame.unit * best.index.sigma,
+                "sigma": standardization.unit * best.index.sigma,
                 "beta": best.index.beta,
-                "microclusters": float(len(centres)),
+                "microclusters": float(len(centers)),
                 "microcluster_error_bound": bound,
             },
         )
@@ -345,7 +390,7 @@ def _measure(
     std = np.sqrt(weights @ points**2 / weights.sum())
     drawn = draw_in(points, index.beta * std, index.sigma)[0]
     fine, radii = of_points(drawn, weights, FINE, rng)
-    eigenvalue = replace(index, beta=1e9).evaluate(fine.centres, fine.weights).eigenvalue
+    eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
     diameter = float(np.linalg.norm(np.ptp(drawn, axis=0)))
     return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
 

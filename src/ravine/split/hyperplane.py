@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Asker, RowBlocks, Rows
-from ravine.data.frame import Frame, safe_scale
+from ravine.data.blocks import Query, RowBlocks, Rows
+from ravine.data.standardization import Standardization, safe_scale
 from ravine.split.labels import Labels
 
-BLOCK = 1024  # rows whose distances to all centres are held at a time
+BLOCK = 1024  # rows whose distances to all centers are held at a time
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,24 @@ class Hyperplane:
 
     weights: FloatArray
     pivot: FloatArray
-    cut: float
+    threshold: float
 
     @classmethod
-    def of(cls, frame: Frame, direction: FloatArray, threshold: float, pivot: FloatArray) -> Hyperplane:
+    def of(
+        cls, standardization: Standardization, direction: FloatArray, threshold: float, pivot: FloatArray
+    ) -> Hyperplane:
         """Return the hyperplane across a direction of a frame, in the user's units and about a pivot."""
-        weights = frame.unit * frame.weights(direction)
-        return cls(weights, frame.mean, frame.unit * threshold).about(pivot)
+        weights = standardization.unit * standardization.weights(direction)
+        return cls(weights, standardization.mean, standardization.unit * threshold).about(pivot)
 
     @property
     def intercept(self) -> float:
         """b in weights . x + b > 0, the right side."""
-        return float(-(self.weights @ self.pivot) - self.cut)
+        return float(-(self.weights @ self.pivot) - self.threshold)
 
     def distances(self, rows: Rows) -> FloatArray:
         """Return the signed distance of every row of a block, positive on the right."""
-        return np.asarray(rows.project(self.pivot, self.weights[None, :])[0] - self.cut)
+        return np.asarray(rows.project(self.pivot, self.weights[None, :])[0] - self.threshold)
 
     def signed_distance(self, rows: RowBlocks) -> FloatArray:
         """Return the signed distance of every row, positive on the right."""
@@ -56,32 +58,32 @@ class Hyperplane:
 
     def about(self, pivot: FloatArray) -> Hyperplane:
         """Return the same hyperplane told from another pivot."""
-        return Hyperplane(self.weights, pivot, self.cut + float(self.weights @ (self.pivot - pivot)))
+        return Hyperplane(self.weights, pivot, self.threshold + float(self.weights @ (self.pivot - pivot)))
 
 
 @dataclass(frozen=True)
-class NearestCentre:
-    """Two sides by the nearest of several centres, in the projection on a few directions.
+class NearestCenter:
+    """Two sides by the nearest of several centers, in the projection on a few directions.
 
-    `directions` (l, d) act on the raw columns, about the pivot; `centres` (m, l) lie in the projection, and
+    `directions` (l, d) act on the raw columns, about the pivot; `centers` (m, l) lie in the projection, and
     `right` says on which side each is. The signed distance of a row is half the difference of its distances
-    to the nearest centre of either side: 0 on the boundary, with slope 1 across it.
+    to the nearest center of either side: 0 on the boundary, with slope 1 across it.
 
-    >>> centres, right = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([False, True])
-    >>> sides = NearestCentre(np.eye(2), np.zeros(2), centres, right)
-    >>> sides.weights.tolist(), sides.cut
+    >>> centers, right = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([False, True])
+    >>> sides = NearestCenter(np.eye(2), np.zeros(2), centers, right)
+    >>> sides.weights.tolist(), sides.threshold
     ([1.0, 0.0], 0.0)
     """
 
     directions: FloatArray
     pivot: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     right: npt.NDArray[np.bool_]
 
     @cached_property
     def line(self) -> tuple[FloatArray, FloatArray]:
-        """The unit vector from the left centres' mean to the right ones', and the middle between them."""
-        left, right = self.centres[~self.right].mean(axis=0), self.centres[self.right].mean(axis=0)
+        """The unit vector from the left centers' mean to the right ones', and the middle between them."""
+        left, right = self.centers[~self.right].mean(axis=0), self.centers[self.right].mean(axis=0)
         apart = (right - left) / (float(np.abs(right - left).max()) or 1.0)  # so that no square overflows
         return apart / (float(np.linalg.norm(apart)) or 1.0), left / 2 + right / 2
 
@@ -91,21 +93,21 @@ class NearestCentre:
         return np.asarray(self.line[0] @ self.directions)
 
     @property
-    def cut(self) -> float:
+    def threshold(self) -> float:
         """The middle of that way."""
         return float(self.line[0] @ self.line[1])
 
     def distances(self, rows: Rows) -> FloatArray:
         """Return the signed distance of every row of a block, positive on the right."""
         points = rows.project(self.pivot, self.directions).T
-        unit = safe_scale(points, self.centres)
-        points, centres = points * unit, self.centres * unit
+        unit = safe_scale(points, self.centers)
+        points, centers = points * unit, self.centers * unit
         out = np.empty(len(points))
         for a in range(0, len(points), BLOCK):
             with np.errstate(over="ignore", invalid="ignore"):  # a row that is not finite has no distance
                 near = [
                     np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
-                    for side in (centres[~self.right], centres[self.right])
+                    for side in (centers[~self.right], centers[self.right])
                 ]
                 out[a : a + BLOCK] = (near[0] - near[1]) / 2 / unit
         return out
@@ -114,12 +116,12 @@ class NearestCentre:
         """Return the signed distance of every row, positive on the right."""
         return rows.map(self.distances)
 
-    def about(self, pivot: FloatArray) -> NearestCentre:
+    def about(self, pivot: FloatArray) -> NearestCenter:
         """Return the same boundary told from another pivot."""
-        return replace(self, pivot=pivot, centres=self.centres + self.directions @ (self.pivot - pivot))
+        return replace(self, pivot=pivot, centers=self.centers + self.directions @ (self.pivot - pivot))
 
 
-Boundary = Hyperplane | NearestCentre
+Boundary = Hyperplane | NearestCenter
 
 
 @dataclass(frozen=True)
@@ -176,8 +178,8 @@ class Splitter(Protocol):
     """Finds the best split of a set of rows."""
 
     def search(
-        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
-    ) -> Asker[tuple[Frame, Split | None]]:
+        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
+    ) -> Query[tuple[Standardization, Split | None]]:
         """Return the frame of the rows, and their best split with at least `least` weight on each side.
 
         No split is an answer: None says that there is nothing to split here. `root` is the frame of all

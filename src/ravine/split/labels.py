@@ -28,14 +28,14 @@ class Labels:
         """Return some of them."""
         return Labels(self.rows[which], self.classes[which], self.weights[which])
 
-    def left_together(self, pivot: FloatArray, weights: FloatArray, cut: float) -> float:
+    def left_together(self, pivot: FloatArray, weights: FloatArray, threshold: float) -> float:
         """Return the weight of the pairs of different classes on one side of weights . (x - pivot) = cut.
 
         >>> labels = Labels(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]), np.ones(3))
-        >>> [labels.left_together(np.zeros(1), np.ones(1), cut) for cut in (0.5, 1.5)]
+        >>> [labels.left_together(np.zeros(1), np.ones(1), threshold) for threshold in (0.5, 1.5)]
         [1.0, 0.0]
         """
-        right = (self.rows - pivot) @ weights > cut
+        right = (self.rows - pivot) @ weights > threshold
         pairs = 0.0
         for side in (right, ~right):
             mass = np.bincount(self.classes[side], self.weights[side])
@@ -65,13 +65,13 @@ class Known:
 
 
 def support_machine(
-    framed: FloatArray, classes: FloatArray | IntArray, weights: FloatArray
+    standardized: FloatArray, classes: FloatArray | IntArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return normals and intercepts of a linear support vector machine on labelled rows of a frame.
+    """Return normals and intercepts of a linear support vector machine on labeled rows of a frame.
 
     One for two classes, and for more than two one for each class against the rest.
     """
     from sklearn.svm import LinearSVC
 
-    machine = LinearSVC(dual=False, C=1.0, tol=1e-10).fit(framed, classes, sample_weight=weights)
+    machine = LinearSVC(dual=False, C=1.0, tol=1e-10).fit(standardized, classes, sample_weight=weights)
     return np.asarray(machine.coef_, dtype=np.float64), np.asarray(machine.intercept_, dtype=np.float64)

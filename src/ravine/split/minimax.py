@@ -40,7 +40,7 @@ class Machine:
 def minimax(
     left: FloatArray, right: FloatArray, apart: FloatArray, balance: float = 0.5, slope: float = -1.0
 ) -> Machine:
-    r"""Maximise :math:`\kappa(w) = w'\delta / (\sqrt{w' A w} + \sqrt{w' B w})` over w.
+    r"""Maximize :math:`\kappa(w) = w'\delta / (\sqrt{w' A w} + \sqrt{w' B w})` over w.
 
     `left` and `right` are the covariances A and B, of which the lower triangles are read, `apart` the right
     mean less the left. The maximum is at

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ravine.data.blocks import Asker, RowBlocks
-from ravine.data.frame import Frame, frame_of, principal
+from ravine.data.blocks import Query, RowBlocks
+from ravine.data.standardization import Standardization, principal, standardization_of
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimise.pursuit import View, project
+from ravine.optimize.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
 
@@ -24,7 +24,7 @@ from ravine.split.labels import Labels
 class PrincipalSplitter:
     """Cuts at the mean of the first principal component (PDDP) or at its lowest density valley (dePDDP)."""
 
-    cut: str = "mean"
+    threshold: str = "mean"
     bandwidth_factor: float = 1.0
     standardize: bool = True
 
@@ -36,38 +36,42 @@ class PrincipalSplitter:
         """Return nothing: the direction is that of the rows, and labels cannot turn it."""
 
     def search(
-        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
-    ) -> Asker[tuple[Frame, Split | None]]:
+        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
+    ) -> Query[tuple[Standardization, Split | None]]:
         """Find the split in three passes: moments, direction (12 passes above 256 features), cut.
 
         Its value is what the paper's order goes by, least first: minus the root of the scatter for PDDP, the
         density at the cut for dePDDP.
         """
-        frame = yield from frame_of(rows, root, self.standardize)
-        if not (frame.inverse_scale > 0).any():
-            return frame, None
-        found = yield from principal(rows, frame, 1, rng)
+        standardization = yield from standardization_of(rows, root, self.standardize)
+        if not (standardization.inverse_scale > 0).any():
+            return standardization, None
+        found = yield from principal(rows, standardization, 1, rng)
         direction = found.directions[0]
-        h = bandwidth(float(found.deviations[0]), frame.total, self.bandwidth_factor)
+        h = bandwidth(float(found.deviations[0]), standardization.total, self.bandwidth_factor)
         index = MinimumDensityIndex(h, alpha=np.inf)
-        view = View(frame, float(found.deviations[0]))
-        seen = yield from project(view, index.resolution, direction)
-        profile = seen.profile
-        if self.cut == "mean":
+        view = View(standardization, float(found.deviations[0]))
+        projected = yield from project(view, index.resolution, direction)
+        profile = projected.profile
+        if self.threshold == "mean":
             left = float(profile.mass[profile.points <= 0].sum())
-            cut = 0.0 if min(left, profile.total - left) >= least else None
-            value = -frame.unit * math.sqrt(found.scatter)
+            threshold = 0.0 if min(left, profile.total - left) >= min_weight else None
+            value = -standardization.unit * math.sqrt(found.scatter)
         else:
-            cut = index.lowest_valley(profile, least)
-            value = 0.0 if cut is None else math.exp(index.log_density(profile, cut)) / frame.unit
-        if cut is None:
-            return frame, None
-        return frame, Split(
-            boundary=Hyperplane.of(frame, direction, cut, (root or frame).mean),
+            threshold = index.lowest_valley(profile, min_weight)
+            value = (
+                0.0
+                if threshold is None
+                else math.exp(index.log_density(profile, threshold)) / standardization.unit
+            )
+        if threshold is None:
+            return standardization, None
+        return standardization, Split(
+            boundary=Hyperplane.of(standardization, direction, threshold, (root or standardization).mean),
             direction=direction,
-            method=f"principal direction, cut at the {self.cut}",
+            method=f"principal direction, cut at the {self.threshold}",
             value=value,
-            quality=index.quality(profile, cut),
+            quality=index.quality(profile, threshold),
             gradient_norm=np.nan,
             status="the direction is the first principal component",
             n_iter=0,

@@ -10,17 +10,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Asker, RowBlocks, together
-from ravine.data.frame import Frame, fix_sign, frame_of, principal
+from ravine.data.blocks import Query, RowBlocks, gather
+from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
 from ravine.index.base import ProjectionIndex
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimise.pursuit import Evaluated, Pursued, View, evaluate, pursue
-from ravine.optimise.sphere import CONVERGED
+from ravine.optimize.pursuit import Evaluated, Pursued, View, evaluate, pursue
+from ravine.optimize.sphere import CONVERGED
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
-from ravine.split.neighbour_cut import NeighbourGraph
+from ravine.split.neighbor_cut import NeighborGraph
 from ravine.split.samples import through_samples
-from ravine.split.starts import between_directions, neighbour_starts
+from ravine.split.starts import between_directions, neighbor_starts
 
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
 FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 1 %, and no label
@@ -71,7 +71,7 @@ class MinimumDensityFamily:
 
     def indices(self, view: View) -> Sequence[ProjectionIndex]:
         """Return the index at ten values of alpha from near 0 to the largest."""
-        h = bandwidth(view.widest, view.frame.total, self.bandwidth_factor)
+        h = bandwidth(view.widest, view.standardization.total, self.bandwidth_factor)
         alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
         return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
 
@@ -81,7 +81,7 @@ class MinimumDensityFamily:
 
     def value(self, index: MinimumDensityIndex, point: Evaluated, unit: float) -> float:
         """Return the density on the hyperplane, without a penalty."""
-        return math.exp(index.log_density(point.profile, point.index_value.cut)) / unit
+        return math.exp(index.log_density(point.profile, point.index_value.threshold)) / unit
 
     def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
         """Return the bandwidth and the width of the interval."""
@@ -94,8 +94,8 @@ class ProjectionSplitter:
 
     Up to about 32 000 rows every start sees all rows. Above, all starts are pursued on a sample (see
     `through_samples`), and only the winner goes on, to a larger one and to all rows, each with its own
-    bandwidth. With `follow_neighbours`, half as many starts again come from a graph of neighbours. The best
-    end is the one of highest quality, or, with `spare_neighbours`, the one that parts the fewest of them.
+    bandwidth. With `follow_neighbors`, half as many starts again come from a graph of neighbors. The best
+    end is the one of highest quality, or, with `spare_neighbors`, the one that parts the fewest of them.
     """
 
     family: IndexFamily
@@ -104,87 +104,93 @@ class ProjectionSplitter:
     init: FloatArray | None = None
     tol: float = 0.02
     max_iter: int = 15
-    follow_neighbours: bool = False
-    spare_neighbours: bool = False
+    follow_neighbors: bool = False
+    spare_neighbors: bool = False
 
     def wider(self) -> list[ProjectionSplitter]:
         """Return this splitter with an index that looks farther from the middle."""
         return [replace(self, family=family) for family in self.family.wider()]
 
     def steered(self, labels: Labels) -> ProjectionSplitter:
-        """Return this splitter with a penalty for labelled rows on the wrong side."""
-        from ravine.split.labelled import steered
+        """Return this splitter with a penalty for labeled rows on the wrong side."""
+        from ravine.split.labeled import steered
 
         return steered(self, labels)
 
     def search(
-        self, rows: RowBlocks, root: Frame | None, least: float, rng: np.random.Generator
-    ) -> Asker[tuple[Frame, Split | None]]:
+        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
+    ) -> Query[tuple[Standardization, Split | None]]:
         """Find the best split; a pass for each evaluation, or about a dozen in all for many rows."""
-        frame = yield from frame_of(rows, root, self.standardize)
-        if not (frame.inverse_scale > 0).any():
-            return frame, None
+        standardization = yield from standardization_of(rows, root, self.standardize)
+        if not (standardization.inverse_scale > 0).any():
+            return standardization, None
         found = yield from through_samples(
             rows,
-            frame,
+            standardization,
             root,
-            least,
+            min_weight,
             rng,
             standardize=self.standardize,
             choose=lambda some, own, enough: self._choose(some, own, enough, rng),
             go_on=self._continue,
         )
         if found is None:
-            return frame, None
-        return frame, (yield from self._finish(*found, least, (root or frame).mean))
+            return standardization, None
+        return standardization, (yield from self._finish(*found, min_weight, (root or standardization).mean))
 
     def _look(
-        self, rows: RowBlocks, frame: Frame, rng: np.random.Generator
-    ) -> Asker[tuple[View, FloatArray]]:
+        self, rows: RowBlocks, standardization: Standardization, rng: np.random.Generator
+    ) -> Query[tuple[View, FloatArray]]:
         """Return the view of these rows and the starts.
 
-        Those are the given ones, or principal directions, then others between them, then those of neighbours.
+        Those are the given ones, or principal directions, then others between them, then those of neighbors.
         """
         wanted = self.n_init if self.init is None else 1
-        found = yield from principal(rows, frame, wanted, rng)
-        view = View(frame, float(found.deviations[0]))
+        found = yield from principal(rows, standardization, wanted, rng)
+        view = View(standardization, float(found.deviations[0]))
         if self.init is not None:
-            starts = self.init / np.where(frame.inverse_scale > 0, frame.inverse_scale, np.inf)
+            starts = self.init / np.where(
+                standardization.inverse_scale > 0, standardization.inverse_scale, np.inf
+            )
         else:
             useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
             further = between_directions(useful, self.n_init - len(useful), rng)
             starts = np.concatenate([useful, further])
-            if (frame.inverse_scale > 0).sum() == 1:
+            if (standardization.inverse_scale > 0).sum() == 1:
                 starts = starts[:1]
-            elif self.follow_neighbours and self.n_init > 1:
-                starts = np.concatenate([starts, neighbour_starts(rows, frame, self.n_init // 2, rng)])
+            elif self.follow_neighbors and self.n_init > 1:
+                starts = np.concatenate(
+                    [starts, neighbor_starts(rows, standardization, self.n_init // 2, rng)]
+                )
         lengths = np.linalg.norm(starts, axis=1, keepdims=True)
         return view, starts[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
 
     def _choose(
-        self, rows: RowBlocks, frame: Frame, least: float, rng: np.random.Generator
-    ) -> Asker[tuple[View, Pursued] | None]:
+        self, rows: RowBlocks, standardization: Standardization, min_weight: float, rng: np.random.Generator
+    ) -> Query[tuple[View, Pursued] | None]:
         """Find starts and pursue them; return the view of these rows and the best end, if there is one."""
-        view, starts = yield from self._look(rows, frame, rng)
-        best = yield from self._best(rows, view, starts, least)
+        view, starts = yield from self._look(rows, standardization, rng)
+        best = yield from self._best(rows, view, starts, min_weight)
         return None if best is None else (view, best)
 
-    def _best(self, rows: RowBlocks, view: View, starts: FloatArray, least: float) -> Asker[Pursued | None]:
+    def _best(
+        self, rows: RowBlocks, view: View, starts: FloatArray, min_weight: float
+    ) -> Query[Pursued | None]:
         """Pursue all starts side by side; return the best valid cut that leaves enough on each side.
 
         Ends that the family accepts come before others.
         """
         indices = self.family.indices(view)
-        ends = yield from together([self._pursue(view, start, indices) for start in starts])
-        ends = [end for end in ends if end.point.smaller_side >= least and end.quality() > 0.0]
+        ends = yield from gather([self._pursue(view, start, indices) for start in starts])
+        ends = [end for end in ends if end.point.smaller_side >= min_weight and end.quality() > 0.0]
         ends = [end for end in ends if self.family.accepts(end.point)] or ends
         if not ends:
             return None
-        if self.spare_neighbours:
-            return fewest_parted(rows, view.frame, ends)
+        if self.spare_neighbors:
+            return fewest_parted(rows, view.standardization, ends)
         return max(ends, key=Pursued.quality)
 
-    def _pursue(self, view: View, start: FloatArray, indices: Sequence[ProjectionIndex]) -> Asker[Pursued]:
+    def _pursue(self, view: View, start: FloatArray, indices: Sequence[ProjectionIndex]) -> Query[Pursued]:
         end = yield from pursue(
             view,
             start,
@@ -196,9 +202,11 @@ class ProjectionSplitter:
         )
         return end
 
-    def _continue(self, frame: Frame, found: tuple[View, Pursued], last: bool) -> Asker[tuple[View, Pursued]]:
+    def _continue(
+        self, standardization: Standardization, found: tuple[View, Pursued], last: bool
+    ) -> Query[tuple[View, Pursued]]:
         """Go on from a smaller sample's winner with the curvature that is known, at another bandwidth."""
-        view, best = replace(found[0], frame=frame), found[1]
+        view, best = replace(found[0], standardization=standardization), found[1]
         end = yield from pursue(
             view,
             best.point.direction,
@@ -210,21 +218,21 @@ class ProjectionSplitter:
         )
         return view, replace(end, rank=best.rank, n_iter=best.n_iter + end.n_iter)
 
-    def _finish(self, view: View, best: Pursued, least: float, pivot: FloatArray) -> Asker[Split | None]:
+    def _finish(self, view: View, best: Pursued, min_weight: float, pivot: FloatArray) -> Query[Split | None]:
         """Measure the winner again with fine bins, fix its sign, and tell its cut from the common pivot."""
         point = yield from evaluate(view, best.index, best.point.direction, fineness=EXACT)
-        if not point.index_value.valid or point.smaller_side < least:
+        if not point.index_value.valid or point.smaller_side < min_weight:
             return None
         direction = self._signed(point.direction)
         sign = 1.0 if direction is point.direction else -1.0
-        cut, unit = point.index_value.cut, view.frame.unit
+        threshold, unit = point.index_value.threshold, view.standardization.unit
         norm = float(np.linalg.norm(point.gradient))
         return Split(
-            boundary=Hyperplane.of(view.frame, direction, sign * cut, pivot),
+            boundary=Hyperplane.of(view.standardization, direction, sign * threshold, pivot),
             direction=direction,
             method=self.family.name,
             value=self.family.value(best.index, point, unit),
-            quality=best.index.quality(point.profile, cut),
+            quality=best.index.quality(point.profile, threshold),
             gradient_norm=norm,
             status=CONVERGED_COARSELY if best.status == CONVERGED and norm > self.tol else best.status,
             n_iter=best.n_iter,
@@ -236,12 +244,14 @@ class ProjectionSplitter:
         return fix_sign(direction)
 
 
-def fewest_parted(rows: RowBlocks, frame: Frame, ends: Sequence[Pursued]) -> Pursued:
-    """Return the end whose cut is smallest in the graph of neighbours."""
+def fewest_parted(rows: RowBlocks, standardization: Standardization, ends: Sequence[Pursued]) -> Pursued:
+    """Return the end whose cut is smallest in the graph of neighbors."""
     if len(ends) == 1:
         return ends[0]
-    graph = NeighbourGraph.of(rows, frame)
+    graph = NeighborGraph.of(rows, standardization)
     return min(
         ends,
-        key=lambda e: graph.cut(graph.project(e.point.direction[None, :])[:, 0] > e.point.index_value.cut),
+        key=lambda e: graph.cut(
+            graph.project(e.point.direction[None, :])[:, 0] > e.point.index_value.threshold
+        ),
     )

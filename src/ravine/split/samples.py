@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from ravine.data.blocks import Asker, RowBlocks, drive
-from ravine.data.frame import Frame, frame_of
+from ravine.data.blocks import Query, RowBlocks, run
+from ravine.data.standardization import Standardization, standardization_of
 
 LEAST_SAMPLE = 8192  # the rows of the smallest sample that all starts are pursued on
 
@@ -17,15 +17,15 @@ Best = TypeVar("Best")
 
 def through_samples(
     rows: RowBlocks,
-    frame: Frame,
-    root: Frame | None,
-    least: float,
+    standardization: Standardization,
+    root: Standardization | None,
+    min_weight: float,
     rng: np.random.Generator,
     *,
     standardize: bool,
-    choose: Callable[[RowBlocks, Frame, float], Asker[Best | None]],
-    go_on: Callable[[Frame, Best, bool], Asker[Best]],
-) -> Asker[Best | None]:
+    choose: Callable[[RowBlocks, Standardization, float], Query[Best | None]],
+    go_on: Callable[[Standardization, Best, bool], Query[Best]],
+) -> Query[Best | None]:
     """Search all rows, or, where they are many, samples of them that grow, and all rows at the end.
 
     `choose(rows, frame, least)` searches from all starts and returns the best end that leaves `least` weight
@@ -34,19 +34,19 @@ def through_samples(
     counted = rows.counted()
     sizes = sample_sizes(rows.shape[0] if counted is None else len(counted))
     if not sizes:
-        return (yield from choose(rows, frame, least))
+        return (yield from choose(rows, standardization, min_weight))
     best: Best | None = None
     for size in sizes:
         sample = rows.sample(size, rng)
-        own = drive(sample, frame_of(sample, root or frame, standardize))
+        own = run(sample, standardization_of(sample, root or standardization, standardize))
         if best is None:
-            best = drive(sample, choose(sample, own, least * sample.total / rows.total))
+            best = run(sample, choose(sample, own, min_weight * sample.total / rows.total))
         else:
-            best = drive(sample, go_on(own, best, False))
+            best = run(sample, go_on(own, best, False))
         if best is None:
             return None
     assert best is not None
-    return (yield from go_on(frame, best, True))
+    return (yield from go_on(standardization, best, True))
 
 
 def sample_sizes(n: int) -> list[int]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Additive, Answer, Rows
-from ravine.data.frame import Frame
+from ravine.data.standardization import Standardization
 from ravine.split.hyperplane import Hyperplane
 
 BoolArray = npt.NDArray[np.bool_]
@@ -19,9 +19,9 @@ SIGNS = (1.0, -1.0)  # of rows that come to the right, and of those that leave i
 WAITING = 256  # rows that wait to be squared together
 
 
-def varying(frame: Frame) -> IntArray:
+def varying(standardization: Standardization) -> IntArray:
     """Return the columns that take part."""
-    return np.flatnonzero(frame.inverse_scale > 0)
+    return np.flatnonzero(standardization.inverse_scale > 0)
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class SideSums:
     wait to be squared, and how many there are. `Side.of` reads it.
     """
 
-    frame: Frame
+    standardization: Standardization
     plane: Hyperplane | None
     before: Hyperplane | None = None
     squares: bool = True
 
     def start(self, n_features: int) -> Answer:
         """Return the sums over no rows."""
-        d = len(varying(self.frame)) if self.squares else 0
+        d = len(varying(self.standardization)) if self.squares else 0
         waiting = np.empty((2, WAITING, d)), np.zeros(2, dtype=np.int64)
         return np.zeros(2), np.zeros(n_features), np.zeros((d, d)), *waiting
 
@@ -68,14 +68,14 @@ class SideSums:
                 if len(switched) == 0:
                     continue
                 few = rows if len(switched) == len(rows) else rows.take(switched)
-                framed = few.dense() - request.frame.mean
-                framed *= request.frame.inverse_scale
+                standardized = few.dense() - request.standardization.mean
+                standardized *= request.standardization.inverse_scale
                 w = sign * change[switched]
                 weight += sign * w.sum(), w.sum()
-                total += sign * (w @ framed)
+                total += sign * (w @ standardized)
                 if request.squares:
-                    varies = varying(request.frame)
-                    part = framed if len(varies) == framed.shape[1] else framed[:, varies]
+                    varies = varying(request.standardization)
+                    part = standardized if len(varies) == standardized.shape[1] else standardized[:, varies]
                     part *= np.sqrt(w)[:, None]
                     _wait(answer, side, part)
 
@@ -88,7 +88,7 @@ def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, Bool
         members = {key: plane for key, plane in given.items() if plane.pivot is pivot}
         points = rows.project(pivot, np.array([plane.weights for plane in members.values()]))
         for t, (key, plane) in zip(points, members.items(), strict=True):
-            found[key] = t - plane.cut > 0
+            found[key] = t - plane.threshold > 0
     return found
 
 

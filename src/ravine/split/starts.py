@@ -1,4 +1,4 @@
-"""Starts that follow the rows: directions along which neighbours stay together.
+"""Starts that follow the rows: directions along which neighbors stay together.
 
 Principal directions say where rows spread, not which of them hang together, and in a feature space of many
 components a pursuit ends near where it began.
@@ -13,12 +13,12 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import RowBlocks
-from ravine.data.frame import Frame
-from ravine.data.neighbours import TIE, distinct, nth_nearest, weighted_median
+from ravine.data.neighbors import TIE, distinct, nth_nearest, weighted_median
+from ravine.data.standardization import Standardization
 
 START_ROWS = 1000  # rows at most that the graph is made of
-NEIGHBOURS = 15  # of a row in the graph
-WIDTH_NEIGHBOUR = 10  # the neighbour whose median distance is the width of the similarity
+NEIGHBORS = 15  # of a row in the graph
+WIDTH_NEIGHBOR = 10  # the neighbor whose median distance is the width of the similarity
 RIDGE = 1e-3  # of the total variance
 
 
@@ -40,11 +40,13 @@ def between_directions(directions: FloatArray, n: int, rng: np.random.Generator)
     return np.array(starts).reshape(-1, directions.shape[1])
 
 
-def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Generator) -> FloatArray:
+def neighbor_starts(
+    rows: RowBlocks, standardization: Standardization, n: int, rng: np.random.Generator
+) -> FloatArray:
     r"""Return n directions of the frame (rows of an array) in which rows hang together.
 
     With u the leading eigenvectors (but the constant one) of :math:`D^{-1/2} W D^{-1/2}`, W the similarities
-    of `similarities` and D their row sums, v minimises
+    of `similarities` and D their row sums, v minimizes
 
     .. math:: \sum_i D_i (v^\top z_i - D_i^{-1/2} u_i)^2 + \rho \|v\|^2
 
@@ -53,7 +55,7 @@ def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Gener
     """
     from scipy.linalg import eigh
 
-    _, points, weights = distinct(rows.sample(START_ROWS, rng), frame)
+    _, points, weights = distinct(rows.sample(START_ROWS, rng), standardization)
     similar = similarities(points, weights)
     degree = similar.sum(axis=1)
     root = np.sqrt(np.maximum(degree, np.finfo(float).tiny))
@@ -61,27 +63,27 @@ def neighbour_starts(rows: RowBlocks, frame: Frame, n: int, rng: np.random.Gener
     walk = similar / root[:, None] / root - np.outer(constant, constant)
     m = len(points)
     _, slow = eigh(walk, subset_by_index=(max(0, m - n), m - 1))
-    centred = points - degree @ points / degree.sum()
-    weighted = root[:, None] * centred
+    centered = points - degree @ points / degree.sum()
+    weighted = root[:, None] * centered
     matrix = weighted.T @ weighted
     matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix)
     return np.asarray(np.linalg.solve(matrix, weighted.T @ slow[:, ::-1]).T)
 
 
 def similarities(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return m_i m_j exp(-(d_ij / s)^2) between neighbours, and 0 between other points.
+    """Return m_i m_j exp(-(d_ij / s)^2) between neighbors, and 0 between other points.
 
-    Points are neighbours if one is among the 15 nearest of the other (half, if the other is not among its
+    Points are neighbors if one is among the 15 nearest of the other (half, if the other is not among its
     own); s is the median distance to the tenth. A point of weight k is k copies, each near the others.
     """
     from sklearn.metrics.pairwise import euclidean_distances
 
     distances = euclidean_distances(points)
     np.fill_diagonal(distances, 0.0)
-    width = weighted_median(nth_nearest(distances, weights, WIDTH_NEIGHBOUR), weights)
+    width = weighted_median(nth_nearest(distances, weights, WIDTH_NEIGHBOR), weights)
     if width == 0.0:  # most rows have ten copies
         width = float(np.sqrt(np.mean(distances**2)))
-    reach = (1.0 + TIE) * nth_nearest(distances, weights, NEIGHBOURS)
+    reach = (1.0 + TIE) * nth_nearest(distances, weights, NEIGHBORS)
     near = (distances <= reach[:, None]).astype(np.float64)
     similar = (near + near.T) / 2 * np.exp(-((distances / width) ** 2)) * np.outer(weights, weights)
     np.fill_diagonal(similar, weights * np.maximum(weights - 1.0, 0.0))

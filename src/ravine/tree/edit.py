@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_real
-from ravine.data.blocks import RowBlocks, drive
-from ravine.data.frame import Frame, measure
+from ravine._validate import FloatArray, IntArray, check_int, check_real
+from ravine.data.blocks import RowBlocks, run
+from ravine.data.standardization import Standardization, measure
+from ravine.exceptions import InvalidInputError
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.tree.score import depth_of_cut
 
@@ -36,7 +37,7 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
     label = np.where(tree.label >= 0, tree.label, tree.n_nodes + np.arange(tree.n_nodes))
     order = np.full(tree.n_nodes, -1, dtype=np.int64)
     order[tree.inner[inner[tree.inner]]] = np.arange(inner.sum())
-    cut = replace(
+    threshold = replace(
         tree,
         parent=new[tree.parent[nodes]],
         left=np.where(inner[nodes], new[tree.left[nodes]], -1),
@@ -47,7 +48,7 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
         refused=tuple(tree.refused[i] if inner[i] else tree.splits[i] or tree.refused[i] for i in nodes),
         label=np.where(inner[nodes], -1, label[nodes]),
     )
-    return number_labels(cut)
+    return number_labels(threshold)
 
 
 def number_labels(tree: ClusterTree) -> ClusterTree:
@@ -202,7 +203,7 @@ def simplify(
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
     rows = tree.rows(X, sample_weight)
-    frame = drive(rows, measure(rows))
+    standardization = run(rows, measure(rows))
     row_weight = rows.map(lambda block: block.weights)
     node_of = np.zeros(rows.shape[0], dtype=np.int64)
     splits, weight = list(tree.splits), np.zeros(tree.n_nodes)
@@ -212,7 +213,7 @@ def simplify(
         if split is None or len(members) == 0:
             continue
         part = rows.select(members)
-        simpler = _simpler(split, part, frame, max_features, agreement)
+        simpler = _simpler(split, part, standardization, max_features, agreement)
         splits[node] = simpler
         right = simpler.boundary.signed_distance(part) > 0
         node_of[members] = np.where(right, tree.right[node], tree.left[node])
@@ -222,7 +223,7 @@ def simplify(
 def _simpler(
     split: Split,
     rows: RowBlocks,
-    frame: Frame,
+    standardization: Standardization,
     max_features: int,
     agreement: float,
 ) -> Split:
@@ -231,25 +232,27 @@ def _simpler(
     top = np.sort(np.argsort(-np.abs(split.direction), kind="stable")[:max_features])
     if (split.direction != 0).sum() <= max_features or right.all() or not right.any():
         return split
-    frame = replace(frame, inverse_scale=_scale(split))
-    kept = rows.map(lambda block: (block.dense()[:, top] - frame.mean[top]) * frame.inverse_scale[top])
+    standardization = replace(standardization, inverse_scale=_scale(split))
+    kept = rows.map(
+        lambda block: (block.dense()[:, top] - standardization.mean[top]) * standardization.inverse_scale[top]
+    )
     weight = rows.map(lambda block: block.weights)
     target = np.where(right, 1.0, -1.0)
     root = np.sqrt(weight)
-    centred = (kept - weight @ kept / weight.sum()) * root[:, None]
-    coefficients = np.linalg.lstsq(centred, (target - weight @ target / weight.sum()) * root, rcond=None)[0]
+    centered = (kept - weight @ kept / weight.sum()) * root[:, None]
+    coefficients = np.linalg.lstsq(centered, (target - weight @ target / weight.sum()) * root, rcond=None)[0]
     length = float(np.linalg.norm(coefficients))
     if length == 0.0:
         return split
     points = kept @ (coefficients / length)
-    cut, share = _best_cut(points, right, weight)
+    threshold, share = _best_cut(points, right, weight)
     if share < agreement:
         return split
     direction = np.zeros_like(split.direction)
     direction[top] = coefficients / length
-    plane = Hyperplane.of(frame, direction, cut, split.boundary.pivot)
+    plane = Hyperplane.of(standardization, direction, threshold, split.boundary.pivot)
     status = f"simplified to {len(top)} of {len(direction)} features: {share:.1%} of the rows keep their side"
-    quality = depth_of_cut(points - cut, weight)
+    quality = depth_of_cut(points - threshold, weight)
     return replace(
         split,
         boundary=plane,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, InvalidInputError, RavineError, check_choice
+from ravine._validate import FloatArray, check_choice
+from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.hyperplane import Hyperplane, Split
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def _names(tree: ClusterTree, names: Sequence[str] | None) -> list[str]:
 
 
 def strongest(split: Split, names: Sequence[str], n_features: int) -> str:
-    """Name the features with the largest standardised weights, and their signs."""
+    """Name the features with the largest standardized weights, and their signs."""
     direction = split.direction
     top = np.argsort(-np.abs(direction), kind="stable")[:n_features]
     return ", ".join(f"{'+' if direction[j] > 0 else '-'}{names[j]}" for j in top if direction[j] != 0)
@@ -87,7 +88,7 @@ def _why_not(refused: Split | None) -> str:
     )
 
 
-def frame(tree: ClusterTree) -> Any:
+def standardization(tree: ClusterTree) -> Any:
     """Return a pandas data frame with one row a node."""
     try:
         import pandas as pd
@@ -200,7 +201,7 @@ def sql(tree: ClusterTree, table: str, dialect: str, columns: Sequence[str] | No
         quoted = [quote(name) for name in names_of(tree, columns, len(split.direction))]
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
-                "a split in several directions has no SQL, because its sides are told by the nearest centre: "
+                "a split in several directions has no SQL, because its sides are told by the nearest center: "
                 'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
             )
         test, terms = _test(split.boundary, quoted)
@@ -220,6 +221,6 @@ def _test(boundary: Hyperplane, quoted: Sequence[str]) -> tuple[str, set[str]]:
         f"({quoted[int(j)]} - ({boundary.pivot[j]:.17e})) * ({boundary.weights[j]:.17e})"
         for j in np.flatnonzero(boundary.weights)
     ]
-    return f"{' + '.join(terms)} > ({boundary.cut:.17e})", {
+    return f"{' + '.join(terms)} > ({boundary.threshold:.17e})", {
         quoted[int(j)] for j in np.flatnonzero(boundary.weights)
     }

@@ -10,35 +10,38 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ravine._validate import IntArray, InterruptedWarning
-from ravine.data.blocks import RowBlocks, drive
-from ravine.data.frame import Frame
+from ravine._validate import IntArray
+from ravine.data.blocks import RowBlocks, run
+from ravine.data.standardization import Standardization
+from ravine.exceptions import InterruptedWarning
 from ravine.split.hyperplane import Split, Splitter
 from ravine.split.labels import Known
-from ravine.split.neighbour_cut import NeighbourGraph
-from ravine.tree.evidence import Trial
+from ravine.split.neighbor_cut import NeighborGraph
 from ravine.tree.reunite import reunite
+from ravine.tree.significance import SignificanceTest
 from ravine.tree.tree import ClusterTree
 
 MANY = 20  # rows a column that a wider search needs
 SECOND_TRY = 0.1  # the share of the level at which a wider search has to convince
 
-Priority = Callable[[Split, RowBlocks, Frame], float]
+Priority = Callable[[Split, RowBlocks, Standardization], float]
 
 PRIORITIES: dict[str, Priority] = {
-    "depth": lambda split, rows, frame: split.quality * rows.total,
-    "size": lambda split, rows, frame: rows.total,
-    "value": lambda split, rows, frame: -split.value,
-    "neighbours": lambda split, rows, frame: kept_together(split, rows, frame) * rows.total,
+    "depth": lambda split, rows, standardization: split.quality * rows.total,
+    "size": lambda split, rows, standardization: rows.total,
+    "value": lambda split, rows, standardization: -split.value,
+    "neighbors": lambda split, rows, standardization: (
+        kept_together(split, rows, standardization) * rows.total
+    ),
 }
 
 
-def kept_together(split: Split, rows: RowBlocks, frame: Frame) -> float:
-    """Return 1 less the normalised cut in the graph of neighbours.
+def kept_together(split: Split, rows: RowBlocks, standardization: Standardization) -> float:
+    """Return 1 less the normalized cut in the graph of neighbors.
 
     That is 1 where none are parted, and 0 where the sides have nothing to do with the graph.
     """
-    return max(0.0, 1.0 - NeighbourGraph.of(rows, frame).parted_by(split.boundary))
+    return max(0.0, 1.0 - NeighborGraph.of(rows, standardization).parted_by(split.boundary))
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Grown:
 
     tree: ClusterTree
     labels: IntArray
-    frame: Frame
+    standardization: Standardization
     interrupted: bool
 
 
@@ -112,7 +115,7 @@ class Limits:
 
     max_leaves: int
     max_depth: int
-    least: float
+    min_weight: float
 
 
 class _Growth:
@@ -130,22 +133,26 @@ class _Growth:
     ) -> None:
         self.rows, self.limits, self.priority, self.known = rows, limits, priority, known
         self.seed = int(rng.integers(2**63))
-        self.searches: list[tuple[Splitter, Trial | None]] = [(splitter, None)]
+        self.searches: list[tuple[Splitter, SignificanceTest | None]] = [(splitter, None)]
         if level is not None:
-            second = [Trial(wider, SECOND_TRY * level, own_tails=True) for wider in splitter.wider()]
-            self.searches = [(trial.splitter, trial) for trial in (Trial(splitter, level), *second)]
+            second = [
+                SignificanceTest(wider, SECOND_TRY * level, own_tails=True) for wider in splitter.wider()
+            ]
+            self.searches = [
+                (trial.splitter, trial) for trial in (SignificanceTest(splitter, level), *second)
+            ]
         self.nodes = _Nodes(weight=[rows.total])
         self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
         self.path: list[tuple[int, ...]] = [()]  # of every node, see `divided`
         self.waiting: list[tuple[bool, float, float, float, int, Split]] = []
-        self.root: Frame | None = None
+        self.root: Standardization | None = None
 
     @property
     def unfinished(self) -> bool:
         """Whether more leaves are wanted."""
         return self.nodes.n_splits + 1 < self.limits.max_leaves
 
-    def searches_for(self, members: IntArray | None) -> list[tuple[Splitter, Trial | None]]:
+    def searches_for(self, members: IntArray | None) -> list[tuple[Splitter, SignificanceTest | None]]:
         """Return the searches of some rows, in order: first one with labels, where two classes have some."""
         if self.known is None:
             return self.searches
@@ -175,13 +182,13 @@ class _Growth:
             if trial is not None and trial.own_tails and rows.total < MANY * rows.shape[1]:
                 continue  # with few rows for the dimension, chance makes deep valleys in the tails
             rng = np.random.default_rng([self.seed, attempt, *key])
-            frame, split = drive(rows, splitter.search(rows, self.root, self.limits.least, rng))
-            self.root = self.root or frame
+            standardization, split = run(rows, splitter.search(rows, self.root, self.limits.min_weight, rng))
+            self.root = self.root or standardization
             if split is None:
                 continue
             if trial is not None:
                 trial = replace(trial, level=trial.level * share)
-                split = trial.weigh(rows, frame, split, self.limits.least, rng)
+                split = trial.judge_split(rows, standardization, split, self.limits.min_weight, rng)
             if trial is None or split.convinces(trial.level):
                 return split, True
             first = first or split
@@ -203,12 +210,12 @@ class _Growth:
             heapq.heappush(self.waiting, (*rank, node, split))
 
     def parts(self, members: IntArray | None, split: Split) -> bool:
-        """Whether a split of some rows parts at least half of their labelled pairs of different classes."""
+        """Whether a split of some rows parts at least half of their labeled pairs of different classes."""
         if self.known is None:
             return False
         labels, boundary = self.known.among(members), split.boundary
         before = labels.left_together(boundary.pivot, np.zeros(len(boundary.pivot)), 0.0)
-        after = labels.left_together(boundary.pivot, boundary.weights, boundary.cut)
+        after = labels.left_together(boundary.pivot, boundary.weights, boundary.threshold)
         return before > 0.0 and after <= before / 2.0
 
     def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
@@ -242,7 +249,7 @@ class _Growth:
     def may_split(self, node: int, members: IntArray) -> bool:
         """Whether a leaf is large and high enough to be searched."""
         weight, depth = self.nodes.weight[node], self.nodes.depth[node]
-        return weight >= 2 * self.limits.least and len(members) > 1 and depth < self.limits.max_depth
+        return weight >= 2 * self.limits.min_weight and len(members) > 1 and depth < self.limits.max_depth
 
 
 def grow(

@@ -14,7 +14,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import RowBlocks
-from ravine.data.frame import Frame
+from ravine.data.standardization import Standardization
 from ravine.tree.edit import number_labels
 from ravine.tree.summary import LeafSums
 from ravine.tree.tree import ClusterTree
@@ -23,7 +23,7 @@ from ravine.tree.tree import ClusterTree
 def reunite(
     tree: ClusterTree,
     rows: RowBlocks,
-    frame: Frame,
+    standardization: Standardization,
     comes_apart: Callable[[list[int]], bool],
 ) -> ClusterTree:
     """Give one label to leaves that are nearest to each other and together have no split that convinces.
@@ -33,18 +33,18 @@ def reunite(
     """
     if tree.n_leaves < 3:
         return tree
-    ((weight, sums),) = rows.pass_over([LeafSums(tree, frame.mean)])
+    ((weight, sums),) = rows.pass_over([LeafSums(tree, standardization.mean)])
     groups = [[int(leaf)] for leaf in tree.leaves]
     asked = set(_leaves_below(tree))
     while True:
-        pair = _next_pair(groups, weight, sums * frame.inverse_scale, asked)
+        pair = _next_pair(groups, weight, sums * standardization.inverse_scale, asked)
         if pair is None:
             break
         a, b = pair
-        together = groups[a] + groups[b]
-        asked.add(frozenset(together))
-        if not comes_apart(together):
-            groups[a] = together
+        gather = groups[a] + groups[b]
+        asked.add(frozenset(gather))
+        if not comes_apart(gather):
+            groups[a] = gather
             del groups[b]
     label = tree.label.copy()
     for k, leaves in enumerate(groups):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravine._validate import FloatArray, InvalidInputError
+from ravine._validate import FloatArray
 from ravine.data.blocks import RowBlocks
-from ravine.data.frame import safe_scale
+from ravine.data.standardization import safe_scale
+from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.tree.tree import NOT_FINITE, ClusterTree

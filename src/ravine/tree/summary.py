@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import Additive, Answer, RowBlocks, Rows, drive
-from ravine.data.frame import Frame, measure
+from ravine.data.blocks import Additive, Answer, RowBlocks, Rows, run
+from ravine.data.standardization import Standardization, measure
 
 if TYPE_CHECKING:
     from ravine.tree.tree import ClusterTree
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeafSums(Additive):
-    """Request for the weight and the sum of the (centred) rows in every node; leaves get theirs."""
+    """Request for the weight and the sum of the (centered) rows in every node; leaves get theirs."""
 
     tree: ClusterTree
     pivot: FloatArray
@@ -40,21 +40,21 @@ class LeafSums(Additive):
 class NodeMeans:
     """Weight and mean of the rows in every node, and the frame of all rows."""
 
-    frame: Frame
+    standardization: Standardization
     weight: FloatArray
     mean: FloatArray
 
 
 def node_means(tree: ClusterTree, rows: RowBlocks) -> NodeMeans:
     """Return weight and mean of every node; two passes."""
-    frame = drive(rows, measure(rows))
-    ((weight, sums),) = rows.pass_over([LeafSums(tree, frame.mean)])
+    standardization = run(rows, measure(rows))
+    ((weight, sums),) = rows.pass_over([LeafSums(tree, standardization.mean)])
     for node in range(tree.n_nodes - 1, 0, -1):
         weight[tree.parent[node]] += weight[node]
         sums[tree.parent[node]] += sums[node]
-    mean = frame.mean + sums / np.where(weight > 0, weight, np.inf)[:, None]
+    mean = standardization.mean + sums / np.where(weight > 0, weight, np.inf)[:, None]
     mean[weight == 0] = np.nan
-    return NodeMeans(frame, weight, mean)
+    return NodeMeans(standardization, weight, mean)
 
 
 def label_means(tree: ClusterTree, means: NodeMeans) -> tuple[FloatArray, FloatArray]:
@@ -64,25 +64,25 @@ def label_means(tree: ClusterTree, means: NodeMeans) -> tuple[FloatArray, FloatA
     for leaf in tree.leaves:
         if means.weight[leaf] > 0:
             weight[tree.label[leaf]] += means.weight[leaf]
-            total[tree.label[leaf]] += means.weight[leaf] * (means.mean[leaf] - means.frame.mean)
-    mean = means.frame.mean + total / np.where(weight > 0, weight, np.inf)[:, None]
+            total[tree.label[leaf]] += means.weight[leaf] * (means.mean[leaf] - means.standardization.mean)
+    mean = means.standardization.mean + total / np.where(weight > 0, weight, np.inf)[:, None]
     mean[weight == 0] = np.nan
     return weight, mean
 
 
 def nearest_to_means(tree: ClusterTree, rows: RowBlocks, n: int) -> list[IntArray]:
-    """Return, for every cluster, the n rows nearest to its mean in standardised columns; four passes."""
+    """Return, for every cluster, the n rows nearest to its mean in standardized columns; four passes."""
     means = node_means(tree, rows)
-    centre = label_means(tree, means)[1]
-    scale = means.frame.inverse_scale
+    center = label_means(tree, means)[1]
+    scale = means.standardization.inverse_scale
 
     def squared(block: Rows) -> FloatArray:
         label = tree.label[tree.find(block)]
-        return np.asarray((((block.dense() - centre[label]) * scale) ** 2).sum(axis=1))
+        return np.asarray((((block.dense() - center[label]) * scale) ** 2).sum(axis=1))
 
     distance, label = rows.map(squared), tree.route(rows)
     found = []
-    for k in range(len(centre)):
+    for k in range(len(center)):
         members = np.flatnonzero(label == k)
         found.append(members[np.argsort(distance[members], kind="stable")[:n]])
     return found

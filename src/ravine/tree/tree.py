@@ -14,9 +14,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, check_weights, checked_csr
+from ravine._validate import FloatArray, IntArray, check_int, check_weights, checked_csr
 from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
-from ravine.data.on_disk import FileMatrix
+from ravine.exceptions import InvalidInputError
+from ravine.io.on_disk import FileMatrix
 from ravine.split.hyperplane import Hyperplane, Split
 
 NOT_FINITE = (
@@ -51,7 +52,7 @@ class ClusterTree:
         none was looked for.
     label : int array
         The cluster of each leaf; -1 for inner nodes. From left to right, unless leaves were merged or
-        relabelled.
+        relabeled.
     feature_names : tuple of str, optional
         The columns, if they had names.
     spread : float
@@ -94,10 +95,10 @@ class ClusterTree:
         order: IntArray,
         refused: tuple[Split | None, ...],
     ) -> Self:
-        """Make a tree whose leaves are labelled from left to right."""
-        unlabelled = np.full(len(parent), -1, dtype=np.int64)
-        tree = cls(parent, left, right, weight, splits, order, refused, unlabelled)
-        labels = unlabelled.copy()
+        """Make a tree whose leaves are labeled from left to right."""
+        unlabeled = np.full(len(parent), -1, dtype=np.int64)
+        tree = cls(parent, left, right, weight, splits, order, refused, unlabeled)
+        labels = unlabeled.copy()
         labels[tree.leaves] = np.arange(tree.n_leaves)
         return replace(tree, label=labels)
 
@@ -197,7 +198,7 @@ class ClusterTree:
         cuts = np.zeros(self.n_nodes)
         for node, split in enumerate(self.splits):
             if split is not None:
-                weights[node], cuts[node] = split.boundary.weights, split.boundary.cut
+                weights[node], cuts[node] = split.boundary.weights, split.boundary.threshold
         return weights, cuts, first.boundary.pivot
 
     def find(self, rows: Rows) -> IntArray:
@@ -373,7 +374,7 @@ class ClusterTree:
         """Return a pandas data frame with one row a node."""
         from ravine.tree import export
 
-        return export.frame(self)
+        return export.standardization(self)
 
     def to_linkage(self) -> FloatArray:
         """Return a SciPy linkage of the leaves from left to right; the last split is the lowest merge."""
@@ -398,14 +399,14 @@ class ClusterTree:
 
     def to_json(self) -> str:
         """Return the whole tree as JSON."""
-        from ravine.tree import store
+        from ravine.estimators import model_file as store
 
         return store.to_json(self)
 
     @staticmethod
     def from_json(text: str) -> ClusterTree:
         """Read a tree from JSON; a text that is none gives an `InvalidModelError`."""
-        from ravine.tree import store
+        from ravine.estimators import model_file as store
 
         return store.from_json(text)
 

@@ -9,16 +9,16 @@ from ravine.view.density import NodeDensity
 
 
 def density(seen: NodeDensity, title: str, left: str, right: str) -> str:
-    """Return a density with its cut, the two sides in two colours; the texts have to be escaped."""
+    """Return a density with its cut, the two sides in two colors; the texts have to be escaped."""
     width, height, foot, top = 430, 190, 34, 30
     x, y = _scaled(seen, width, height - foot, top)
-    cut = _place(seen, 0.0, width)
-    labels = [(cut - 8, "end", "l", left), (cut + 8, "start", "r", right)]
-    if cut < 130:
+    threshold = _place(seen, 0.0, width)
+    labels = [(threshold - 8, "end", "l", left), (threshold + 8, "start", "r", right)]
+    if threshold < 130:
         labels[0] = (4, "start", "l", left)
-    if cut > width - 130:
+    if threshold > width - 130:
         labels[1] = (width - 4, "end", "r", right)
-    if cut < 130 or cut > width - 130:  # one above the other
+    if threshold < 130 or threshold > width - 130:  # one above the other
         rows = [14, 28]
     else:
         rows = [14, 14]
@@ -35,7 +35,7 @@ def density(seen: NodeDensity, title: str, left: str, right: str) -> str:
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
         f"{_areas(seen, x, y, height - foot)}"
         f'<path class="axis" d="M0 {height - foot}H{width}"/>{ticks}'
-        f'<path class="cut" d="M{cut:.1f} {rows[-1] + 4}V{height - foot}"/>{words}'
+        f'<path class="cut" d="M{threshold:.1f} {rows[-1] + 4}V{height - foot}"/>{words}'
         f'<text x="{width / 2:.0f}" y="{height - 4}" text-anchor="middle">distance from the cut</text></svg>'
     )
 
@@ -44,10 +44,10 @@ def spark(seen: NodeDensity) -> str:
     """Return a density in the size of a word; it repeats what the text beside it says."""
     width, height = 84, 30
     x, y = _scaled(seen, width, height, 1)
-    cut = _place(seen, 0.0, width)
+    threshold = _place(seen, 0.0, width)
     return (
         f'<svg class="spark" viewBox="0 0 {width} {height}" aria-hidden="true">'
-        f'{_areas(seen, x, y, height)}<path class="cut" d="M{cut:.1f} 0V{height}"/></svg>'
+        f'{_areas(seen, x, y, height)}<path class="cut" d="M{threshold:.1f} 0V{height}"/></svg>'
     )
 
 
@@ -67,12 +67,12 @@ def _areas(seen: NodeDensity, x: FloatArray, y: FloatArray, base: float) -> str:
         keep = np.unique(np.append(np.arange(0, len(x), 4), len(x) - 1))
         x, y = x[keep], y[keep]
     low, high = seen.points[0], seen.points[-1]
-    cut = -low / (high - low) * x[-1]
-    at_cut = float(np.interp(cut, x, y))
+    threshold = -low / (high - low) * x[-1]
+    at_cut = float(np.interp(threshold, x, y))
     paths = []
-    for kind, here in (("l", x <= cut), ("r", x > cut)):
+    for kind, here in (("l", x <= threshold), ("r", x > threshold)):
         points = list(zip(x[here], y[here], strict=True))
-        points = [*points, (cut, at_cut)] if kind == "l" else [(cut, at_cut), *points]
+        points = [*points, (threshold, at_cut)] if kind == "l" else [(threshold, at_cut), *points]
         line = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
         paths.append(f'<path class="{kind}" d="M{points[0][0]:.1f} {base:g}L{line}V{base:g}Z"/>')
     curve = "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))

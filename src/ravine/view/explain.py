@@ -161,14 +161,14 @@ def _explain_cluster(
         _rule(tree, int(leaf), splits, n_features) for leaf in tree.leaves if tree.label[leaf] == label
     )
     others = means.weight[0] - weight
-    overall = means.frame.mean
+    overall = means.standardization.mean
     rest = overall - (mean - overall) * (weight / others if others > 0 else np.nan)
-    difference = np.nan_to_num((mean - rest) * means.frame.inverse_scale)
+    difference = np.nan_to_num((mean - rest) * means.standardization.inverse_scale)
     order = np.argsort(-np.abs(difference), kind="stable")
     traits = tuple(
         Trait(names[j], float(mean[j]), float(rest[j]), float(difference[j]))
         for j in order
-        if means.frame.inverse_scale[j] > 0
+        if means.standardization.inverse_scale[j] > 0
     )
     return ClusterExplanation(label, weight, rules, traits)
 

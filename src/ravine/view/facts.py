@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError
+from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import RowBlocks
+from ravine.exceptions import InvalidInputError
 from ravine.tree.export import names_of
 from ravine.tree.summary import nearest_to_means
 from ravine.tree.tree import ClusterTree

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, check_int, make_rng
-from ravine.data.blocks import ArrayBlocks, drive
-from ravine.data.frame import Covariance, frame_of, in_user_units, principal
+from ravine._validate import FloatArray, IntArray, check_int, make_rng
+from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.standardization import Covariance, in_user_units, principal, standardization_of
+from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimise.pursuit import View, evaluate, pursue
-from ravine.optimise.sphere import Curvature
+from ravine.optimize.pursuit import View, evaluate, pursue
+from ravine.optimize.sphere import Curvature
 from ravine.split.hyperplane import Split
 from ravine.split.projection import PROGRESS, ProjectionSplitter
 from ravine.tree.tree import ClusterTree
@@ -45,7 +46,7 @@ class Node:
         return float(np.average(self.distance, weights=self.weights))
 
     def profile(self) -> Profile:
-        """Return the distances, centred, in bins of an eighth of the bandwidth."""
+        """Return the distances, centered, in bins of an eighth of the bandwidth."""
         points, weights = self.distance - self.middle, self.weights
         place = np.floor(points / (self.bandwidth / 8)).astype(np.int64)
         _, bins = np.unique(place, return_inverse=True)
@@ -79,50 +80,50 @@ def see_node(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> No
     parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
     everyone = rows_of(model, X, sample_weight)
     standardize = bool(parameters.get("standardize", True)) and not tree.mapped
-    root = drive(everyone, frame_of(everyone, None, standardize))
+    root = run(everyone, standardization_of(everyone, None, standardize))
     members = np.flatnonzero(np.asarray(tree.decision_path(everyone)[:, [node]].todense()).ravel())
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = everyone.select(members)
-    frame = in_user_units(drive(rows, frame_of(rows, root, standardize)))
-    widest = float(drive(rows, principal(rows, frame, 1, make_rng(0))).deviations[0])
-    h = bandwidth(widest, frame.total, float(parameters.get("bandwidth_factor", 1.0)))
+    standardization = in_user_units(run(rows, standardization_of(rows, root, standardize)))
+    widest = float(run(rows, principal(rows, standardization, 1, make_rng(0))).deviations[0])
+    h = bandwidth(widest, standardization.total, float(parameters.get("bandwidth_factor", 1.0)))
     alpha = float(parameters.get("alpha_max", np.inf))
     distance = split.boundary.signed_distance(rows)
-    return Node(split, members, rows, View(frame, widest), distance, h, alpha)
+    return Node(split, members, rows, View(standardization, widest), distance, h, alpha)
 
 
 def across(node: Node) -> FloatArray:
     """Return where every row lies in the direction of greatest variance orthogonal to the normal."""
-    frame, v = node.view.frame, node.split.direction
-    (matrix,) = node.rows.pass_over([Covariance(frame)])[0]
+    standardization, v = node.view.standardization, node.split.direction
+    (matrix,) = node.rows.pass_over([Covariance(standardization)])[0]
     keep = np.eye(len(v)) - np.outer(v, v) / (v @ v)
     return along(node, np.linalg.eigh(keep @ matrix @ keep)[1][:, -1])
 
 
 def along(node: Node, direction: FloatArray) -> FloatArray:
     """Return where every row lies along a direction of the frame, from the mean."""
-    frame = node.view.frame
-    weights = frame.weights(direction)[None, :]
-    return node.rows.map(lambda block: block.project(frame.mean, weights)[0])
+    standardization = node.view.standardization
+    weights = standardization.weights(direction)[None, :]
+    return node.rows.map(lambda block: block.project(standardization.mean, weights)[0])
 
 
 @dataclass(frozen=True)
 class Step:
     """A direction on the way of a pursuit: the interval it is judged with, its value, density and cut.
 
-    `penalised` is the objective over all cuts, for an index that has one.
+    `penalized` is the objective over all cuts, for an index that has one.
     """
 
     direction: FloatArray
     alpha: float
     n_iter: int
     value: float
-    cut: float
+    threshold: float
     half_width: float
     points: FloatArray
     density: FloatArray
-    penalised: FloatArray | None
+    penalized: FloatArray | None
 
 
 def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weight: Any = None) -> list[Step]:
@@ -134,7 +135,7 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
     splitter = model._splitter(seen.rows.shape[1]) if hasattr(model, "_splitter") else None
     if not isinstance(splitter, ProjectionSplitter):
         raise InvalidInputError("a path is there for methods that pursue a direction, such as MinimumDensity")
-    view, starts = drive(seen.rows, splitter._look(seen.rows, seen.view.frame, make_rng(0)))
+    view, starts = run(seen.rows, splitter._look(seen.rows, seen.view.standardization, make_rng(0)))
     if not 0 <= start < len(starts):
         raise InvalidInputError(f"start has to be one of 0 to {len(starts) - 1}, got {start}")
     indices = splitter.family.indices(view)
@@ -150,33 +151,35 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
             progress=PROGRESS,
             curvature=curvature,
         )
-        end = drive(seen.rows, asker)
+        end = run(seen.rows, asker)
         direction, curvature, n_iter = end.point.direction, end.curvature, n_iter + end.n_iter
         steps.append(_step(seen, view, index, direction, n_iter))
     return steps
 
 
 def _step(node: Node, view: View, index: Any, direction: FloatArray, n_iter: int) -> Step:
-    point = drive(node.rows, evaluate(view, index, direction, fineness=4))
+    point = run(node.rows, evaluate(view, index, direction, fineness=4))
     profile = point.profile
     alpha = float(getattr(index, "alpha", np.inf))
     points = np.linspace(-3.5 * profile.std, 3.5 * profile.std, POINTS)
     curve = np.exp(MinimumDensityIndex(node.bandwidth, np.inf).curve(profile, points))
-    value, cut = float(np.exp(point.value)), float(point.index_value.cut)
-    penalised = np.exp(index.curve(profile, points)) if isinstance(index, MinimumDensityIndex) else None
-    return Step(direction, alpha, n_iter, value, cut, alpha * profile.std, points, curve, penalised)
+    value, threshold = float(np.exp(point.value)), float(point.index_value.threshold)
+    penalized = np.exp(index.curve(profile, points)) if isinstance(index, MinimumDensityIndex) else None
+    return Step(direction, alpha, n_iter, value, threshold, alpha * profile.std, points, curve, penalized)
 
 
 def landscape(X: Any, angles: FloatArray, bandwidth_factor: float, alpha: float) -> tuple[FloatArray, View]:
-    """Return the minimum density over all cuts for each angle of a direction in the plane (standardised)."""
+    """Return the minimum density over all cuts for each angle of a direction in the plane (standardized)."""
     from ravine.tree.tree import as_rows
 
     rows = as_rows(X)
     if rows.shape[1] != 2:
         raise InvalidInputError(f"a landscape is drawn of two columns, got {rows.shape[1]}")
-    frame = drive(rows, frame_of(rows, None, True))
-    view = View(frame, float(drive(rows, principal(rows, frame, 1, make_rng(0))).deviations[0]))
-    index = MinimumDensityIndex(bandwidth(view.widest, frame.total, bandwidth_factor), alpha)
+    standardization = run(rows, standardization_of(rows, None, True))
+    view = View(
+        standardization, float(run(rows, principal(rows, standardization, 1, make_rng(0))).deviations[0])
+    )
+    index = MinimumDensityIndex(bandwidth(view.widest, standardization.total, bandwidth_factor), alpha)
     directions: Sequence[FloatArray] = [np.array([np.cos(a), np.sin(a)]) for a in angles]
-    values = [float(np.exp(drive(rows, evaluate(view, index, v)).value)) for v in directions]
+    values = [float(np.exp(run(rows, evaluate(view, index, v)).value)) for v in directions]
     return np.array(values), view

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray, InvalidInputError, RavineError
+from ravine._validate import FloatArray, IntArray
+from ravine.exceptions import InvalidInputError, RavineError
 from ravine.index.density import MinimumDensityIndex
 from ravine.tree.export import names_of, strongest
 from ravine.tree.tree import ClusterTree
 from ravine.view import node as numbers
 from ravine.view.density import densities
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
-MARKERS = "osv^DPX*"  # so that colour is not all that tells classes apart
-MOST_POINTS = 4000  # rows drawn as points
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
+MARKERS = "osv^DPX*"  # so that color is not all that tells classes apart
+MAX_POINTS = 4000  # rows drawn as points
 
 
 def _axes(ax: Any) -> Any:
@@ -36,11 +37,11 @@ def _axes(ax: Any) -> Any:
 
 def _few(n: int) -> IntArray:
     """Return which of n rows are drawn: all, or evenly spread ones."""
-    return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.int64))
+    return np.unique(np.linspace(0, n - 1, min(n, MAX_POINTS)).astype(np.int64))
 
 
 def _scatter(ax: Any, x: FloatArray, y: FloatArray, labels: Any, names: str) -> None:
-    """Draw rows as points, with a colour and a marker for each label."""
+    """Draw rows as points, with a color and a marker for each label."""
     kept = _few(len(x))
     labels = np.asarray(labels)[kept]
     for i, label in enumerate(np.unique(labels)):
@@ -51,7 +52,7 @@ def _scatter(ax: Any, x: FloatArray, y: FloatArray, labels: Any, names: str) -> 
             s=12,
             alpha=0.7,
             linewidths=0,
-            c=COLOURS[i % len(COLOURS)],
+            c=COLORS[i % len(COLORS)],
             marker=MARKERS[i % len(MARKERS)],
             label=f"{names} {label}",
         )
@@ -67,9 +68,9 @@ def _labels(node: numbers.Node, labels: Any) -> tuple[Any, str]:
 def density(
     model: Any, X: Any, node: int = 0, labels: Any = None, ax: Any = None, *, sample_weight: Any = None
 ) -> Any:
-    """Draw the density of the rows along the normal of a split, its penalised form, the interval and the cut.
+    """Draw the density of the rows along the normal of a split, its penalized form, the interval and the cut.
 
-    Distances are measured from the cut; rows lie below the axis, coloured by label or by side.
+    Distances are measured from the cut; rows lie below the axis, colored by label or by side.
 
     Examples
     --------
@@ -86,14 +87,14 @@ def density(
     profile, middle = seen.profile(), seen.middle
     points = np.linspace(profile.points[0] - seen.bandwidth * 3, profile.points[-1] + seen.bandwidth * 3, 400)
     curve = np.exp(MinimumDensityIndex(seen.bandwidth, np.inf).curve(profile, points))
-    penalised = None
+    penalized = None
     if np.isfinite(seen.alpha):
-        penalised = np.exp(MinimumDensityIndex(seen.bandwidth, seen.alpha).curve(profile, points))
+        penalized = np.exp(MinimumDensityIndex(seen.bandwidth, seen.alpha).curve(profile, points))
     half = seen.alpha * profile.std
-    _along_a_normal(ax, points + middle, curve, penalised, (middle - half, middle + half), 0.0)
+    _along_a_normal(ax, points + middle, curve, penalized, (middle - half, middle + half), 0.0)
     _rows_below(ax, seen.distance, float(curve.max()) or 1.0, *_labels(seen, labels))
     ax.set_xlabel("distance from the cut")
-    ax.set_title(f"node {node}: {seen.view.frame.total:g} rows, quality {seen.split.quality:.2f}")
+    ax.set_title(f"node {node}: {seen.view.standardization.total:g} rows, quality {seen.split.quality:.2f}")
     ax.legend(fontsize="small", loc="upper right")
     return ax
 
@@ -102,18 +103,18 @@ def _along_a_normal(
     ax: Any,
     points: FloatArray,
     curve: FloatArray,
-    penalised: FloatArray | None,
+    penalized: FloatArray | None,
     interval: tuple[float, float],
-    cut: float,
+    threshold: float,
 ) -> None:
-    """Draw a density, its penalised form and the interval where there are those, and the cut."""
+    """Draw a density, its penalized form and the interval where there are those, and the cut."""
     ax.fill_between(points, curve, color="0.9", linewidth=0)
     ax.plot(points, curve, color="0.1", label="density")
-    if penalised is not None:
-        shown = np.where(penalised <= 1.15 * float(curve.max()), penalised, np.nan)
-        ax.plot(points, shown, color=COLOURS[1], linestyle="--", label="penalised density")
-        ax.axvspan(*interval, color=COLOURS[5], alpha=0.15, label="feasible interval")
-    ax.axvline(cut, color=COLOURS[0], linewidth=2, label="cut")
+    if penalized is not None:
+        shown = np.where(penalized <= 1.15 * float(curve.max()), penalized, np.nan)
+        ax.plot(points, shown, color=COLORS[1], linestyle="--", label="penalized density")
+        ax.axvspan(*interval, color=COLORS[5], alpha=0.15, label="feasible interval")
+    ax.axvline(threshold, color=COLORS[0], linewidth=2, label="cut")
 
 
 def _rows_below(ax: Any, places: FloatArray, top: float, given: Any, what: str) -> None:
@@ -136,7 +137,7 @@ def step(
     *,
     sample_weight: Any = None,
 ) -> Any:
-    """Draw one step of a pursuit: density, penalised objective, interval and cut, with the rows below.
+    """Draw one step of a pursuit: density, penalized objective, interval and cut, with the rows below.
 
     Step 0 is the start, then one for each width of the interval; -1 is the last. The cut is the foot of the
     valley, which may lie up to a bandwidth beyond the interval.
@@ -156,7 +157,7 @@ def step(
     ax = _axes(ax)
     seen, chosen = numbers.see_node(model, X, node, sample_weight), steps[number]
     interval = (-chosen.half_width, chosen.half_width)
-    _along_a_normal(ax, chosen.points, chosen.density, chosen.penalised, interval, chosen.cut)
+    _along_a_normal(ax, chosen.points, chosen.density, chosen.penalized, interval, chosen.threshold)
     given = _labels(seen, labels)
     _rows_below(ax, numbers.along(seen, chosen.direction), float(chosen.density.max()) or 1.0, *given)
     ax.set_xlim(chosen.points[0], chosen.points[-1])
@@ -178,7 +179,7 @@ def split(
     ax.axvline(0.0, color="0.1", linewidth=2, label="cut")
     ax.set_xlabel("distance from the cut")
     ax.set_ylabel("greatest variance across")
-    ax.set_title(f"node {node}: {seen.view.frame.total:g} rows")
+    ax.set_title(f"node {node}: {seen.view.standardization.total:g} rows")
     ax.legend(fontsize="small")
     return ax
 
@@ -199,11 +200,9 @@ def path(
         curve = base + 0.85 * step.density / top
         ax.fill_between(step.points, base, curve, color="0.9", linewidth=0, zorder=2 * i)
         ax.plot(step.points, curve, color="0.1", linewidth=1, zorder=2 * i + 1)
-        ax.plot(
-            [-step.half_width, step.half_width], [base, base], color=COLOURS[5], linewidth=4, zorder=2 * i
-        )
-        at = float(np.interp(step.cut, step.points, curve))
-        ax.plot([step.cut, step.cut], [base, at], color=COLOURS[0], linewidth=2, zorder=2 * i + 1)
+        ax.plot([-step.half_width, step.half_width], [base, base], color=COLORS[5], linewidth=4, zorder=2 * i)
+        at = float(np.interp(step.threshold, step.points, curve))
+        ax.plot([step.threshold, step.threshold], [base, at], color=COLORS[0], linewidth=2, zorder=2 * i + 1)
         ticks.append("start" if i == 0 else f"alpha {step.alpha:.2f}, {step.n_iter} steps")
     ax.set_yticks([-float(i) for i in range(len(steps))], ticks)
     ax.tick_params(axis="y", length=0)
@@ -236,8 +235,8 @@ def tree(
         made = grown.splits[node]
         if made is None:
             text = f"{grown.label[node]}\n{grown.weight[node]:g}"
-            colour = COLOURS[int(grown.label[node]) % 7]
-            box = {"boxstyle": "round", "facecolor": "white", "edgecolor": colour, "linewidth": 2}
+            color = COLORS[int(grown.label[node]) % 7]
+            box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color, "linewidth": 2}
             ax.text(x[node], y[node], text, ha="center", va="center", fontsize=size, bbox=box, zorder=3)
             continue
         if node in seen:
@@ -265,8 +264,8 @@ def _small_density(ax: Any, seen: Any, x: float, y: float) -> None:
     span = seen.points[-1] - seen.points[0]
     along = x - 0.42 + 0.84 * (seen.points - seen.points[0]) / span
     height = y - 0.22 + 0.44 * seen.density / seen.density.max()
-    for side, colour in ((seen.points <= 0, COLOURS[0]), (seen.points > 0, COLOURS[1])):
-        ax.fill_between(along[side], y - 0.22, height[side], color=colour, linewidth=0, zorder=2)
+    for side, color in ((seen.points <= 0, COLORS[0]), (seen.points > 0, COLORS[1])):
+        ax.fill_between(along[side], y - 0.22, height[side], color=color, linewidth=0, zorder=2)
     ax.plot(along, height, color="0.1", linewidth=0.8, zorder=2)
 
 
@@ -275,7 +274,7 @@ def landscape(
 ) -> Any:
     """Draw the lowest density that a cut can have against the angle of its normal, for two columns.
 
-    Columns are standardised. With a model, the angle of its first split is marked; its bandwidth factor and
+    Columns are standardized. With a model, the angle of its first split is marked; its bandwidth factor and
     interval take the place of those given.
     """
     ax = _axes(ax)
@@ -289,7 +288,7 @@ def landscape(
     found = None if model is None else model.tree_.splits[0]
     if found is not None:
         angle = float(np.arctan2(found.direction[1], found.direction[0]) % np.pi)
-        ax.axvline(angle, color=COLOURS[0], linewidth=2, label="the split that was found")
+        ax.axvline(angle, color=COLORS[0], linewidth=2, label="the split that was found")
         ax.legend(fontsize="small")
     ax.set_xticks(np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
     ax.set_xlabel("angle of the normal")
@@ -333,7 +332,7 @@ def convergence(X: Any, factors: Sequence[float] = (1.0, 0.5, 0.25, 0.1, 0.05, 0
     for i, (weights, intercept, name) in enumerate(lines):
         last = i == len(lines) - 1
         shade = str(0.75 - 0.6 * i / len(lines))
-        style = {"color": COLOURS[1], "linestyle": "--", "linewidth": 2} if last else {"color": shade}
+        style = {"color": COLORS[1], "linestyle": "--", "linewidth": 2} if last else {"color": shade}
         _line(ax, weights, intercept, limits, label=name, **style)
     ax.set_xlim(limits[0])
     ax.set_ylim(limits[1])

@@ -28,7 +28,7 @@ N_DRIVERS = 8  # features shown for a split
 N_TRAITS = 8  # features shown for a cluster
 N_VALUES = 5  # features shown of an exemplar
 N_CLASSES = 4  # classes named for a cluster
-MOST_CLASSES = 60  # rows of the table of classes
+MAX_CLASSES = 60  # rows of the table of classes
 
 
 def report(
@@ -196,7 +196,7 @@ def _overview(facts: Facts) -> str:
         )
     return (
         f'<section aria-hidden="true"><h2>At a glance</h2>\n<div class="ices">{html[0]}</div>\n'
-        '<p class="soft">The width of a bar is its share of the rows; the coloured ends are the clusters, '
+        '<p class="soft">The width of a bar is its share of the rows; the colored ends are the clusters, '
         "by their numbers. A click opens the node below.</p></section>"
     )
 
@@ -404,7 +404,7 @@ def _agreement(facts: Facts) -> str:
     clusters = sorted(_first_leaves(facts.tree))
     rows = [
         (escape(name), *(_count(float(counts[k])) if counts[k] else "" for k in clusters))
-        for name, counts in zip(facts.classes[:MOST_CLASSES], facts.table, strict=False)
+        for name, counts in zip(facts.classes[:MAX_CLASSES], facts.table, strict=False)
     ]
     caption = "Rows of each class (down) in each cluster (across)"
     scores = [(name, f"{value:.3f}") for name, value in facts.scores.items()]

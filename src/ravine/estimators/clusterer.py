@@ -1,0 +1,287 @@
+"""What all clusterers share: check the input, grow a tree with the method's splitter, expose it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted
+
+from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
+from ravine.data.blocks import ArrayBlocks, one_blas_thread
+from ravine.estimators.base import RowsEstimator
+from ravine.estimators.model_parts import Parts, tree_from, tree_to_parts
+from ravine.estimators.partial_labels import steering_labels
+from ravine.exceptions import InvalidInputError
+from ravine.io.archive import Stored, require
+from ravine.split.hyperplane import Splitter
+from ravine.split.labels import Known
+from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
+from ravine.tree.score import depth_of_splits
+from ravine.tree.tree import ClusterTree
+
+EVERYTHING = 2**31 - 1  # no bound
+STRAYS = 1.5  # times the square root of the rows: fewer are no cluster to "auto"
+
+
+class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RowsEstimator):  # type: ignore[misc]
+    """What all clusterers share: everything but the splitter.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_rows,)
+        The cluster of every training row, numbered from left to right in the tree.
+    tree_ : ClusterTree
+        The splits, and the evidence for each.
+    n_clusters_ : int
+        How many clusters were found: as many as asked for, or fewer where there are no more valleys.
+    n_iter_ : int
+        The steps of the pursuits that won, over all splits.
+    n_passes_ : float
+        How often the data were read: rows read, over the rows that there are.
+    feature_map_ : FeatureMap or None
+        With a kernel: how rows are mapped to the space of the tree. It keeps the landmarks that it needs, and
+        says how much memory that is (`nbytes`).
+    n_features_in_, feature_names_in_
+        The columns seen in `fit`.
+    """
+
+    labels_: IntArray
+    tree_: ClusterTree
+
+    n_clusters: int | str
+    min_cluster_size: int | None
+    max_leaves: int | None
+    max_depth: int | None
+    level: float
+    split_order: str
+    verbose: int
+    callback: Callable[[Progress], None] | None
+
+    @abstractmethod
+    def _splitter(self, n_features: int) -> Splitter:
+        """Check the parameters of the method and return its splitter."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+            The rows; never written to, and not copied unless they have to be made an array first.
+        y : array of shape (n_rows,), optional
+            Labels of some rows, -1 (among strings also "-1") for all others: they steer the splits, so that
+            labeled rows of different classes are kept apart where the method finds a split that does (see
+            docs/semi-supervised.md). A y without any -1 is ignored, as in scikit-learn's clusterers.
+        sample_weight : array of shape (n_rows,), optional
+            A weight of k counts as k copies of the row; a row of weight 0 is only labeled.
+        """
+        with self._unchanged_on_error():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
+        X, weights = self._checked(X, sample_weight, reset=True)
+        self._fit_map(X, weights, self.n_clusters)
+        rows = self._blocks(X, weights)
+        splitter = self._splitter(rows.shape[1])
+        known = self._steering(y, rows, splitter)
+        auto = self.n_clusters == "auto"
+        limits = self._limits(rows.shape[0], rows.total)
+        if rows.total < 2 * limits.min_weight and rows.shape[0] >= 2 * limits.min_weight:
+            warnings.warn(
+                f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
+                "copies of a row, so scale the weights to a mean of 1",
+                UserWarning,
+                stacklevel=3,
+            )
+        with one_blas_thread():
+            grown = grow(
+                rows,
+                splitter,
+                limits,
+                priority=priority,
+                level=check_real("level", self.level, 0, 0.5) if auto else None,
+                rng=self._rng(),
+                watch=self._watch,
+                known=known,
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if self.feature_map_ is not None:
+            names = [f"component {i + 1}" for i in range(self.feature_map_.n_components)]
+        self.tree_ = replace(
+            grown.tree,
+            feature_names=None if names is None else tuple(map(str, names)),
+            mapped=self.feature_map_ is not None,
+            spread=grown.standardization.spread,
+        )
+        self.labels_ = grown.labels
+        self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
+        self.n_passes_ = rows.reads.rows / rows.shape[0]
+        constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
+        self._warn(constant, grown.interrupted)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
+        """Find the clusters, as `fit` does, and return that of every row."""
+        return self.fit(X, y, sample_weight).labels_
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the cluster of every row; one pass."""
+        check_is_fitted(self)
+        return self.tree_.route(self._rows(X))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how far every row lies inside each cluster.
+
+        For two clusters, the signed distance to the boundary, positive for cluster 1. For more, an array
+        (n_rows, n_clusters) with the least signed distance on the way to each leaf: positive for the row's
+        own cluster and no other, so that its largest entry is at `predict(X)`.
+        """
+        check_is_fitted(self)
+        scores = self.tree_.scores(self.tree_.distances(self._rows(X)))
+        if self.n_clusters_ == 2:
+            return np.asarray(np.where(scores[:, 1] > 0, scores[:, 1], -scores[:, 0]))
+        return scores
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return a membership of every row in every cluster, the largest at `predict(X)`; two passes.
+
+        The softmax of the least signed distances of `decision_function`: even on a hyperplane between two
+        clusters, and close to 1 a few standard deviations inside one.
+        """
+        check_is_fitted(self)
+        return self.tree_.memberships(self._rows(X))
+
+    @property
+    def n_clusters_(self) -> int:
+        """How many clusters the tree has."""
+        check_is_fitted(self)
+        return self.tree_.n_clusters
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.tree_.n_leaves - 1
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the signed distance of every row to every split, in the order of the splits."""
+        check_is_fitted(self)
+        return self.tree_.distances(self._rows(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return how deep the valleys are that the splits run through in these rows, in [0, 1].
+
+        For every split, the bounded relative depth 1 - I / M of the cut in the projected density of the rows
+        that reach it (I at the cut, M at the lower adjacent mode), averaged by their weight. It needs no
+        labels and may be asked of held-out rows: a split that only fits noise has no valley there.
+        """
+        check_is_fitted(self)
+        rows = self._rows(X, sample_weight)
+        return depth_of_splits(self.tree_, rows)
+
+    def _to_parts(self) -> Parts:
+        """Return what a model file holds of the clusters: the tree, not the labels of the training rows."""
+        return tree_to_parts(self.tree_)
+
+    def _from_parts(self, stored: Stored, n_columns: int) -> None:
+        """Take the tree out of a model file, as if fitted to rows or a map of so many columns."""
+        self.tree_ = tree_from(stored, n_columns)
+        mapped = self.feature_map_ is not None
+        require(self.tree_.mapped == mapped, "mapped", "true with a kernel, and false without", not mapped)
+
+    def _check_parameters(self, n_columns: int) -> None:
+        """Check every parameter as `fit` does, without rows."""
+        super()._check_parameters(n_columns)
+        self._splitter(n_columns)
+        self._limits(EVERYTHING, EVERYTHING)
+        check_choice("split_order", self.split_order, tuple(PRIORITIES))
+        check_real("level", self.level, 0, 0.5)
+        check_int("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
+
+    def _steering(self, y: Any, rows: ArrayBlocks, splitter: Splitter) -> Known | None:
+        """Return the labels in y that steer the splits, or None; say so where the method takes none."""
+        known = steering_labels(y, rows)
+        if known is None or splitter.steered(known.labels) is not None:
+            return known
+        warnings.warn(
+            f"{type(self).__name__} with these parameters takes no labels, and those in y are ignored: "
+            "MinimumDensity takes some",
+            UserWarning,
+            stacklevel=4,
+        )
+        return None
+
+    def _watch(self, progress: Progress) -> None:
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] {progress.n_leaves}"
+                f"{'' if self.n_clusters == 'auto' else f'/{progress.n_clusters}'} clusters: "
+                f"split {progress.weight:g} rows at depth {progress.split.quality:.3f} "
+                f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
+            )
+        if self.callback is not None:
+            self.callback(progress)
+
+    def _limits(self, n_rows: int, total: float) -> Limits:
+        """Check and gather what bounds the growth over rows of this total weight."""
+        wanted, min_weight = EVERYTHING, STRAYS * math.sqrt(total)
+        if self.n_clusters != "auto":
+            wanted, min_weight = check_int("n_clusters", self.n_clusters, 1, or_else='"auto"'), 1.0
+            if wanted > n_rows:
+                raise InvalidInputError(
+                    f"n_clusters={wanted} is more than n_samples={n_rows}: "
+                    "ask for fewer clusters or bring more rows"
+                )
+        if self.max_leaves is not None:
+            wanted = min(wanted, check_int("max_leaves", self.max_leaves, 1))
+        if self.min_cluster_size is not None:
+            min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
+        depth = EVERYTHING if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
+        return Limits(wanted, depth, min_weight)
+
+    def _warn(self, constant: Any, interrupted: bool) -> None:
+        if constant.any():
+            warnings.warn(
+                f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
+                UserWarning,
+                stacklevel=4,
+            )
+        if isinstance(self.n_clusters, str) or interrupted:
+            return
+        finer = " or ".join(
+            name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
+        )
+        if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
+            warnings.warn(
+                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
+                f"enough rows on both sides; a smaller {finer} may show one",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _repr_html_inner(self) -> str:
+        """Show the tree below scikit-learn's own view of the estimator, once there is one."""
+        shown: str = super()._repr_html_inner()
+        return shown + self.tree_._repr_html_() if hasattr(self, "tree_") else shown
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scikit-learn's check of sparse input reads these where there is a predict_proba, also of a clusterer
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags

@@ -1,0 +1,1 @@
+"""Table formats, streaming, and files that are written as a whole or not at all."""

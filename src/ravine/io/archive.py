@@ -1,0 +1,224 @@
+"""JSON and arrays in one file, read without trust: nothing is run, and nothing is made larger than the file.
+
+The file is a zip archive as `numpy.savez` writes it, its members not compressed: `meta` holds UTF-8 JSON,
+every other member an array without pickled objects. So what a member declares is bounded by what is there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import reprlib
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ravine._validate import FloatArray, IntArray
+from ravine.exceptions import InvalidModelError
+
+MAX_MEMBERS = 64  # a model has about 30; zipfile makes an object of 1 kB for each before it can be asked
+JSON_BYTES = 4 << 20  # JSON takes up to 30 times its size in memory; 4 MB hold 10 000 splits or 100 000 names
+ENTRY = b"PK\x01\x02"  # begins the entry of each member in the directory of a zip archive
+KINDS = "biufU"  # of arrays: numbers and text
+
+Array = npt.NDArray[Any]
+
+
+def require(holds: Any, what: str, expected: str, got: Any) -> None:
+    """Refuse a file in one sentence, unless what it holds is as expected.
+
+    A text in `got` is shown as it is; what comes from the file goes through `shown`.
+    """
+    if not holds:
+        got = got if isinstance(got, str) else shown(got)
+        raise InvalidModelError(f"{what} has to be {expected}, got {got}")
+
+
+def shown(value: Any) -> str:
+    """Return a value as a short text on one line."""
+    return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
+
+
+def write_archive(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
+    """Return JSON and arrays as the content of a file; numbers are stored in little-endian order."""
+    text = json.dumps(meta, allow_nan=False).encode()
+    members: dict[str, Any] = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    members = {name: array.astype(array.dtype.newbyteorder("<")) for name, array in members.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, meta=np.frombuffer(text, dtype=np.uint8), **members)
+    return buffer.getvalue()
+
+
+def read_archive(content: bytes) -> Stored:
+    """Return what `write_archive` wrote; it takes about twice the size of the content, and JSON_BYTES."""
+    n = content.count(ENTRY)
+    require(n <= MAX_MEMBERS, "the file", f"an archive of at most {MAX_MEMBERS} members", f"{n}")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        _check_members(members, len(content))
+        arrays = {_name(member): _read_array(_name(member), archive.read(member)) for member in members}
+    require("meta" in arrays, "meta", "an array of the file", "no such array")
+    meta = arrays.pop("meta")
+    require(meta.dtype == np.uint8 and meta.ndim == 1, "meta", "an array of bytes", _described(meta))
+    return Stored(_read_json(meta.tobytes()), arrays)
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
+
+
+def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
+    """Check what the archive declares before anything of it is read."""
+    names = [_name(member) for member in members]
+    require(len(set(names)) == len(names), "the file", "an archive of members with different names", names)
+    for member in members:
+        stored = member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
+        declared = f"{member.compress_size} bytes that declare {member.file_size}"
+        require(stored, f"the member {shown(_name(member))}", "stored without compression", declared)
+    total = sum(member.file_size for member in members)
+    require(total <= size, "the size of all members", f"at most {size} bytes, that of the file", f"{total}")
+
+
+def _read_array(name: str, content: bytes) -> Array:
+    """Return a member as an array, if its header declares as many bytes as there are."""
+    what = f"the member {shown(name)}"
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    require(version == (1, 0), what, "in version 1.0 of numpy's format", version)
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+    require(dtype.kind in KINDS and dtype.itemsize > 0, what, "an array of numbers or text", str(dtype))
+    left = len(content) - stream.tell()
+    whole = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == left
+    require(whole, what, f"of {left} bytes, as many as follow its header", f"{dtype} of shape {shape}")
+    array: Array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if by_columns else "C")
+    return array.astype(dtype.newbyteorder("="), order="C")
+
+
+def _read_json(content: bytes) -> dict[str, Any]:
+    require(len(content) <= JSON_BYTES, "meta", f"of at most {JSON_BYTES} bytes", f"{len(content)}")
+    meta = json.loads(content.decode(), parse_constant=_refuse_constant)
+    require(isinstance(meta, dict), "meta", "an object of JSON", shown(meta))
+    return dict(meta)
+
+
+def _refuse_constant(name: str) -> None:
+    require(False, "a number in JSON", "finite, or a string", name)
+
+
+def _described(array: Array) -> str:
+    return f"{array.dtype} of shape {array.shape}"
+
+
+@dataclass
+class Stored:
+    """JSON values and arrays that come from outside: each is taken out once, after a check of what it is.
+
+    What is left at the end is not of a model, and refused. `within` names the object of JSON in messages.
+
+    >>> stored = Stored({"n": 3}, {"weight": np.array([1.0, 2.0])})
+    >>> stored.integer("n", low=1), stored.floats("weight", 2).tolist()
+    (3, [1.0, 2.0])
+    >>> stored.finish()
+    """
+
+    facts: dict[str, Any]
+    arrays: dict[str, Array]
+    within: str = ""
+
+    def fact(self, name: str) -> Any:
+        """Take a value of JSON, whatever it is."""
+        require(name in self.facts, self.within + name, "in the JSON of the file", "no such value")
+        return self.facts.pop(name)
+
+    def array(self, name: str) -> Array:
+        """Take an array, whatever it is."""
+        require(name in self.arrays, name, "an array of the file", "no such array")
+        return self.arrays.pop(name)
+
+    def inner(self, name: str) -> Stored:
+        """Take an object of JSON, to be looked into."""
+        facts = self.fact(name)
+        require(isinstance(facts, dict), self.within + name, "an object of JSON", shown(facts))
+        return Stored(dict(facts), {}, f"{self.within}{name}.")
+
+    def integer(self, name: str, *, low: int) -> int:
+        """Take a whole number of at least `low`."""
+        value = self.fact(name)
+        holds = type(value) is int and value >= low
+        require(holds, self.within + name, f"a whole number of at least {low}", shown(value))
+        return int(value)
+
+    def number(self, name: str, *, low: float) -> float:
+        """Take a finite number of at least `low`."""
+        value = self.fact(name)
+        holds = type(value) in (int, float) and low <= value <= sys.float_info.max
+        require(holds, self.within + name, f"a number of at least {low:g}", shown(value))
+        return float(value)
+
+    def boolean(self, name: str) -> bool:
+        """Take true or false."""
+        value = self.fact(name)
+        require(isinstance(value, bool), self.within + name, "true or false", shown(value))
+        return bool(value)
+
+    def text(self, name: str, among: list[str]) -> str:
+        """Take one of these texts."""
+        value = self.fact(name)
+        holds = isinstance(value, str) and value in among
+        require(holds, self.within + name, f"one of {', '.join(among)}", shown(value))
+        return str(value)
+
+    def texts(self, name: str, n: int | None = None) -> list[str]:
+        """Take a list of texts: n of them, where that is known."""
+        values = self.fact(name)
+        holds = isinstance(values, list) and all(isinstance(value, str) for value in values)
+        require(holds, self.within + name, "a list of texts", shown(values))
+        require(n in (None, len(values)), self.within + name, f"a list of {n} texts", f"{len(values)}")
+        return list(values)
+
+    def texts_or_none(self, name: str, n: int | None = None) -> list[str] | None:
+        """Take a list of texts, or null."""
+        return self.fact(name) if self.facts.get(name, "") is None else self.texts(name, n)
+
+    def floats(
+        self, name: str, *shape: int | None, low: float = -math.inf, high: float = math.inf
+    ) -> FloatArray:
+        """Take finite numbers (float64) from low to high; None stands for any length."""
+        array = self._shaped(name, np.float64, shape)
+        require(np.isfinite(array).all(), name, "finite", "NaN or infinity")
+        return _check_range(name, array, low, high)
+
+    def figures(self, name: str, n: int) -> FloatArray:
+        """Take numbers (float64) that are only shown, and may be NaN or infinite."""
+        return self._shaped(name, np.float64, (n,))
+
+    def integers(self, name: str, *shape: int | None, low: int, high: int) -> IntArray:
+        """Take whole numbers (int64) from low to high; None stands for any length."""
+        return _check_range(name, self._shaped(name, np.int64, shape), low, high)
+
+    def _shaped(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
+        array = self.array(name)
+        wanted = ", ".join("any" if length is None else str(length) for length in shape)
+        holds = array.dtype == dtype and array.ndim == len(shape)
+        holds = holds and all(a in (None, b) for a, b in zip(shape, array.shape, strict=True))
+        require(holds, name, f"{np.dtype(dtype)} of shape ({wanted})", _described(array))
+        return array
+
+    def finish(self) -> None:
+        """Refuse what nobody has taken."""
+        left = sorted([*self.facts, *self.arrays])
+        require(not left, self.within.rstrip(".") or "the file", "without further members", left)
+
+
+def _check_range(name: str, array: Array, low: float, high: float) -> Array:
+    if array.size:
+        min_weight, most = array.min(), array.max()
+        require(min_weight >= low, name, f"at least {low:g}", f"{min_weight:g}")
+        require(most <= high, name, f"at most {high:g}", f"{most:g}")
+    return array

@@ -1,1 +1,0 @@
-"""Optimisers that ask for sums over rows: projection pursuit on the unit sphere."""

@@ -1,0 +1,158 @@
+"""A quasi-Newton method on the unit sphere, as a generator that asks for its evaluations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from ravine._validate import FloatArray
+
+MEMORY = 12  # pairs kept by the limited-memory update
+FIRST_ANGLE = 0.15  # the first step, in radians, before any curvature is known
+LARGEST_ANGLE = 0.6
+SUFFICIENT = 1e-4  # the share of the predicted decrease that a step has to bring
+BACKTRACKS = 6
+
+CONVERGED = "the relative gradient is within tol"
+NO_PROGRESS = "the last step gained next to nothing"
+NO_LOWER = "no step lowers the value any further"
+OUT_OF_PASSES = "the limit of evaluations was reached"
+
+
+class Evaluation(Protocol):
+    """A point on the sphere with the value there and the gradient in the tangent plane."""
+
+    @property
+    def direction(self) -> FloatArray:
+        """The unit vector."""
+
+    @property
+    def value(self) -> float:
+        """The value to be minimized."""
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient, orthogonal to the direction."""
+
+
+Point = TypeVar("Point", bound=Evaluation)
+
+
+@dataclass
+class Curvature:
+    """The last steps and the changes of the gradient along them: a model of the inverse Hessian."""
+
+    steps: list[FloatArray] = field(default_factory=list)
+    changes: list[FloatArray] = field(default_factory=list)
+
+    def remember(self, step: FloatArray, change: FloatArray) -> None:
+        """Keep a pair if the value bends upwards along it."""
+        if step @ change > 1e-10 * _length(step) * _length(change):
+            self.steps.append(step)
+            self.changes.append(change)
+            del self.steps[:-MEMORY], self.changes[:-MEMORY]
+
+    def forget(self) -> None:
+        """Start again from steepest descent."""
+        self.steps.clear()
+        self.changes.clear()
+
+    def apply(self, gradient: FloatArray) -> FloatArray:
+        """Return the inverse Hessian times the gradient, by the two-loop recursion."""
+        if not self.steps:
+            return gradient * (FIRST_ANGLE / _length(gradient))
+        from ravine.optimize import sphere_kernels
+
+        return np.asarray(sphere_kernels.two_loop(np.array(self.steps), np.array(self.changes), gradient))
+
+
+@dataclass(frozen=True)
+class Descent(Generic[Point]):
+    """Where a descent ended, after how many steps, and why."""
+
+    point: Point
+    n_iter: int
+    status: str
+
+
+def _length(vector: FloatArray) -> float:
+    return math.sqrt(vector @ vector)
+
+
+def move(direction: FloatArray, tangent: FloatArray) -> FloatArray:
+    """Follow the great circle from `direction` along `tangent` by the angle |tangent|."""
+    angle = _length(tangent)
+    if angle == 0.0:
+        return direction
+    moved = math.cos(angle) * direction + (math.sin(angle) / angle) * tangent
+    return np.asarray(moved / _length(moved))
+
+
+def descend(
+    start: Point,
+    evaluate: Callable[[FloatArray], Generator[Any, Any, Point]],
+    curvature: Curvature,
+    *,
+    tol: float,
+    progress: float,
+    max_iter: int,
+) -> Generator[Any, Any, Descent[Point]]:
+    """Walk downhill until the gradient is at most `tol` or a step gains less than `progress`.
+
+    A step is taken when it brings a share of the predicted decrease; at a kink, where no step does, the
+    model is forgotten once, and then the descent ends. `max_iter` limits the evaluations, which are what
+    costs: a pass over the rows each.
+    """
+    point = start
+    spent = 0
+    for n_iter in itertools.count():
+        if _length(point.gradient) <= tol:
+            return Descent(point, n_iter, CONVERGED)
+        moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
+        spent += cost
+        if moved is None and curvature.steps and spent < max_iter:
+            curvature.forget()
+            moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
+            spent += cost
+        if moved is None:
+            return Descent(point, n_iter, OUT_OF_PASSES if spent >= max_iter else NO_LOWER)
+        gain = point.value - moved.value
+        point = moved
+        if gain < progress:
+            return Descent(point, n_iter + 1, NO_PROGRESS)
+    raise AssertionError("unreachable")
+
+
+def _step(
+    point: Point,
+    evaluate: Callable[[FloatArray], Generator[Any, Any, Point]],
+    curvature: Curvature,
+    allowed: int,
+) -> Generator[Any, Any, tuple[Point | None, int]]:
+    """Search along the quasi-Newton direction with at most `allowed` evaluations.
+
+    Returns the new point, or None if nothing on the way is low enough, and the evaluations spent.
+    """
+    v, g = point.direction, point.gradient
+    tangent = -curvature.apply(g)
+    tangent -= (tangent @ v) * v
+    slope = float(tangent @ g)
+    if not slope < 0.0:
+        return None, 0
+    angle = _length(tangent)
+    length = min(1.0, LARGEST_ANGLE / angle)
+    tries = min(BACKTRACKS, allowed)
+    for n_tried in range(tries):
+        trial = yield from evaluate(move(v, length * tangent))
+        if trial.value <= point.value + SUFFICIENT * length * slope:
+            curvature.remember(length * tangent, trial.gradient - g)
+            return trial, n_tried + 1
+        rise = trial.value - point.value - length * slope
+        shorter = -slope * length * length / (2.0 * rise) if np.isfinite(rise) else 0.0
+        length = min(max(shorter, 0.1 * length), 0.5 * length)
+    return None, tries

@@ -1,0 +1,754 @@
+"""The command line, as a user runs it: in a process of its own."""
+
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine, make_moons
+
+import ravine
+from ravine.cli import arguments as cli
+from ravine.cli.console import Voice
+from tests.processes import COMMAND, run, started
+
+WINE = load_wine(as_frame=True)
+
+
+def succeed(*arguments, by=run, **options):
+    done = by(*arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def fail(code, *arguments, by=run, **options):
+    """Run what must fail: one sentence on standard error, nothing else."""
+    done = by(*arguments, **options)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ravine")
+    assert "Traceback" not in done.stderr
+    return last
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Wine in a folder: with ids, classes, a column of text, and a few values missing in another file."""
+    where = tmp_path_factory.mktemp("wine")
+    standardization = WINE.data.copy()
+    standardization.insert(0, "bottle", [f"b{i:03}" for i in range(len(standardization))])
+    standardization["kind"] = [f"class {k}" for k in WINE.target]
+    standardization["color"] = np.where(np.arange(len(standardization)) % 3, "red", "white")
+    standardization.to_csv(where / "wine.csv", index=False)
+    standardization.to_csv(where / "wine.txt", index=False, sep="|", encoding="latin-1")
+    standardization.assign(ash=standardization["ash"].where(standardization.index > 3)).to_csv(
+        where / "holes.csv", index=False
+    )
+    return where
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    """Everything that one fit can write."""
+    done = succeed(
+        "fit", "wine.csv", "--id", "bottle", "--label", "kind", "--clusters", "3", "--seed", "1",
+        "--jobs", "1",
+        "--out", "labels.csv", "--model", "wine.ravine", "--report", "wine.html", "--sql", "wine.sql",
+        "--table", "wines", "--dialect", "sqlite",
+        where=folder, by=started,
+    )  # fmt: skip
+    model = ravine.MinimumDensity(3, random_state=1).fit(WINE.data)
+    return done, model
+
+
+def test_fit_writes_labels_with_ids(folder, fitted):
+    _, model = fitted
+    labels = pd.read_csv(folder / "labels.csv")
+    assert list(labels.columns) == ["bottle", "cluster"]
+    assert list(labels["bottle"]) == [f"b{i:03}" for i in range(178)]
+    np.testing.assert_array_equal(labels["cluster"], model.labels_)
+
+
+def test_fit_says_what_it_found(fitted):
+    done, model = fitted
+    assert model.tree_.export_text() in done.stdout
+    assert re.search(r"against the labels: V-measure 0\.\d{3}", done.stdout)
+    for line in ("labels: labels.csv", "model: wine.ravine", "report: wine.html", "sql: wine.sql"):
+        assert line in done.stdout
+    assert "note: 1 column of text left out (color)" in done.stderr
+    assert "3 of 3 clusters" in done.stderr
+    assert "\r" not in done.stderr  # no bar where there is no terminal
+
+
+def test_the_model_can_be_used_from_python(folder, fitted):
+    again = ravine.load(folder / "wine.ravine")
+    assert again.tree_ == fitted[1].tree_
+    np.testing.assert_array_equal(again.predict(WINE.data), fitted[1].labels_)
+
+
+def test_the_sql_gives_the_same_clusters(folder, fitted):
+    import sqlite3
+
+    database = sqlite3.connect(":memory:")
+    pd.read_csv(folder / "wine.csv").to_sql("wines", database, index=False)
+    found = pd.read_sql((folder / "wine.sql").read_text(), database)
+    np.testing.assert_array_equal(found["cluster"], fitted[1].labels_)
+
+
+def test_the_report_of_a_fit_tells_how_to_repeat_it(folder, fitted):
+    page = (folder / "wine.html").read_text()
+    assert "ravine fit wine.csv --id bottle" in page
+    assert "MinimumDensity(n_clusters=3, n_jobs=1, random_state=1).fit(X)" in page
+    assert "b0" in page  # exemplars go by their ids
+
+
+def test_predict(folder, fitted):
+    done = succeed("predict", "wine.ravine", "wine.csv", "--id", "bottle", "--label", "kind", where=folder)
+    assert done.stdout == (folder / "labels.csv").read_text()
+    assert "against the labels: V-measure" in done.stderr
+    succeed("predict", "wine.ravine", "wine.csv", "--out", "again.parquet", "--quiet", where=folder)
+    found = pd.read_parquet(folder / "again.parquet")
+    assert list(found.columns) == ["row", "cluster"]
+    assert list(found["row"]) == list(range(178))
+    np.testing.assert_array_equal(found["cluster"], fitted[1].labels_)
+
+
+def test_predict_refuses_what_the_model_does_not_know(folder, fitted):
+    WINE.data[["ash", "hue"]].to_csv(folder / "few.csv", index=False)
+    assert "lacks columns that the model was fitted on: alcohol" in fail(
+        1, "predict", "wine.ravine", "few.csv", where=folder
+    )
+    assert "wine.csv is not a whole ravine model" in fail(1, "predict", "wine.csv", "wine.csv", where=folder)
+    assert "fitted without it" in fail(
+        2, "predict", "wine.ravine", "wine.csv", "--impute", "median", where=folder
+    )
+    assert "labels are written as .csv, .tsv or .parquet" in fail(
+        2, "predict", "wine.ravine", "wine.csv", "--out", "labels.xls", where=folder
+    )
+
+
+def test_report_of_a_model(folder, fitted):
+    options = ("--id", "bottle", "--label", "kind", "--title", "Wines & more")
+    succeed("report", "wine.ravine", "wine.csv", *options, "--out", "page.html", where=folder)
+    page = (folder / "page.html").read_text()
+    assert "<h1>Wines &amp; more</h1>" in page
+    assert "Against the given classes" in page
+    assert "is there already" in fail(
+        2, "report", "wine.ravine", "wine.csv", "--out", "page.html", where=folder
+    )
+
+
+def test_standard_input_json_and_columns(folder):
+    done = succeed(
+        "fit", "-", "--columns", "proline,hue,flavanoids,ash", "--exclude", "ash", "--json", "--quiet",
+        "--clusters", "2", "--method", "principal-direction", "--set", "threshold=density",
+        "--set", "bandwidth_factor=0.8",
+        data=(folder / "wine.csv").read_text(),
+    )  # fmt: skip
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["columns"] == ["proline", "hue", "flavanoids"]
+    assert found["method"] == "principal-direction"
+    model = ravine.PrincipalDirection(2, threshold="density", bandwidth_factor=0.8)
+    model.fit(WINE.data[["proline", "hue", "flavanoids"]])
+    assert found["sizes"] == np.bincount(model.labels_).tolist()
+    assert found["splits"][0]["quality"] == pytest.approx(model.tree_.splits[0].quality)
+
+
+def test_holes_are_filled_and_text_encoded_on_request(folder):
+    where = {"where": folder}
+    assert "holes.csv has 4 missing values in ash (4); fill them in with --impute median" in fail(
+        1, "fit", "holes.csv", **where
+    )
+    options = (
+        "--impute",
+        "median",
+        "--one-hot",
+        "color",
+        "--id",
+        "bottle",
+        "--exclude",
+        "kind",
+        "--clusters",
+        "2",
+    )
+    done = succeed("fit", "holes.csv", *options, "--out", "-", "--model", "holes.ravine", **where)
+    assert "4 missing values filled in" in done.stderr
+    assert "cluster 0" in done.stderr  # standard output is for the labels
+    assert done.stdout.startswith("bottle,cluster\nb000,")
+    model = ravine.load(folder / "holes.ravine")
+    assert model.tree_.feature_names[-2:] == ("color=red", "color=white")
+    again = succeed("predict", "holes.ravine", "holes.csv", "--id", "bottle", "--impute", "median", **where)
+    assert again.stdout == done.stdout
+    message = fail(
+        2, "fit", "wine.csv", "--one-hot", "color", "--exclude", "kind,bottle", "--sql", "x", **where
+    )
+    assert "indicators" in message
+
+
+def test_delimiter_encoding_and_format(folder):
+    options = (
+        "--delimiter",
+        "|",
+        "--encoding",
+        "latin-1",
+        "--format",
+        "csv",
+        "--id",
+        "bottle",
+        "--label",
+        "kind",
+    )
+    found = json.loads(succeed("fit", "wine.txt", *options, "--clusters", "1", "--json", where=folder).stdout)
+    assert found["n_rows"] == 178
+    assert len(found["columns"]) == 13
+    assert "is its delimiter another?" in fail(1, "fit", "wine.txt", "--delimiter", "tab", where=folder)
+
+
+def test_compare_ranks_without_labels_and_scores_with_them(folder):
+    options = ("--exclude", "bottle", "--label", "kind", "--clusters", "3", "--seed", "1", "--jobs", "1")
+    found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
+    assert {entry["method"] for entry in found} == set(cli.methods())
+    allowed = [entry["MSP"] for entry in found if entry["smallest"] >= 0.05 * 2 / 3]
+    assert allowed == sorted(allowed, reverse=True)
+    assert len(allowed) >= 2
+    assert all(0 <= entry["V-measure"] <= 1 for entry in found)
+    model = ravine.MinimumDensity(3, random_state=1).fit(WINE.data)
+    own = next(entry for entry in found if entry["method"] == "minimum-density")
+    msp = ravine.metrics.separation_probability(WINE.data, model.labels_, regularization=0.1)
+    assert own["MSP"] == pytest.approx(msp)
+    text = succeed("compare", "wine.csv", "--columns", "ash,hue", "--clusters", "2", where=folder).stdout
+    assert text.splitlines()[0].split() == ["method", "MSP", "smallest", "n_clusters", "seconds"]
+
+
+def test_demo_says_what_it_found_and_ends_with_its_report(tmp_path):
+    page = tmp_path / "deep" / "demo.html"
+    page.parent.mkdir()
+    done = succeed("demo", "--report", page)
+    for word in ("1797 handwritten digits", "cluster 9", "purity", "V-measure", "What to try next"):
+        assert word in done.stdout
+    assert done.stdout.strip().splitlines()[-1].strip() == str(page)
+    assert "Ten clusters of handwritten digits" in page.read_text()
+    assert "is there already" in fail(2, "demo", "--report", page)
+
+
+# --- files that cannot be read or written ---
+
+
+def test_bad_files_are_one_sentence_and_exit_code_1(tmp_path):
+    cases = {
+        "empty.csv": (b"", "empty.csv is empty"),
+        "ragged.csv": (b"a,b\n1,2\n3,4,5\n", "3 fields in line 3, but 2 in the first"),
+        "names.csv": (b"a,a\n1,2\n", "2 columns are called 'a'"),
+        "unnamed.csv": (b"a,\n1,2\n", "column 2 has no name"),
+        "latin.csv": ("é,b\n1,2\n".encode("latin-1"), "--encoding latin-1"),
+        "one.csv": (b"a,b\n1,2\n", "one.csv has one row, and clusters need at least two"),
+        "deep.jsonl": (b'{"a": 1}\n{"a": ' + 100_000 * b"[", "deep.jsonl: line 2 is nested too deeply"),
+        "quote.csv": (b'a,b\n1,"2\n' + 3_000_000 * b"3,4567\n", "is a quote not closed?"),
+        "broken.parquet": (b"PAR1 and no more", "broken.parquet"),
+        "broken.npy": (b"\x93NUMPY and no more", "broken.npy"),
+    }
+    for name, (content, message) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        assert message in fail(1, "fit", name, where=tmp_path)
+    assert "is a folder, not a file" in fail(1, "fit", tmp_path)
+    assert "none.csv: no such file or directory" in fail(1, "fit", "none.csv", where=tmp_path)
+    assert "standard input is empty" in fail(1, "fit", "-", data="")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_no_permission(tmp_path):
+    path = tmp_path / "secret.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    path.chmod(0)
+    before = []
+    if os.geteuid() == 0:  # even root may not, without its capabilities
+        if shutil.which("setpriv") is None:
+            pytest.skip("running as root, and there is no setpriv to do without its rights")
+        before = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    assert "secret.csv: permission denied" in fail(1, "fit", path, by=started, before=before)
+
+
+def test_nothing_is_overwritten_without_force(tmp_path):
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    (tmp_path / "labels.csv").write_text("precious")
+    for option in ("--out", "--report", "--model", "--sql"):
+        assert f"{option}: labels.csv is there already; --force overwrites it" in fail(
+            2, "fit", "wine.csv", option, "labels.csv", where=tmp_path
+        )
+    assert (tmp_path / "labels.csv").read_text() == "precious"
+    options = ("--clusters", "1", "--force", "--quiet")
+    done = succeed("fit", "wine.csv", "--out", "labels.csv", *options, where=tmp_path)
+    assert done.stdout + done.stderr == ""
+    assert (tmp_path / "labels.csv").read_text().startswith("row,cluster\n0,0\n")
+
+
+def test_only_regular_files_are_replaced(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to("pipe.csv")
+    for option, name, kind in (
+        ("--out", "pipe.csv", "a pipe"),
+        ("--model", "link.csv", "a pipe"),
+        ("--report", "/dev/null", "a device"),
+    ):
+        for force in ([], ["--force"]):
+            message = fail(2, "fit", "t.csv", option, name, *force, where=tmp_path)
+            assert f"{option}: {name} is {kind}, not a regular file; name a file" in message
+    assert (tmp_path / "pipe.csv").is_fifo()
+    assert (tmp_path / "link.csv").is_symlink()
+
+
+def test_links_are_followed(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "old.csv").write_text("old")
+    (tmp_path / "old.csv").symlink_to("there/old.csv")
+    (tmp_path / "new.csv").symlink_to("there/new.csv")  # leads nowhere yet
+    (tmp_path / "lost.csv").symlink_to("nowhere/new.csv")
+    options = ("--clusters", "1", "--quiet")
+    assert "is there already" in fail(2, "fit", "t.csv", "--out", "old.csv", *options, where=tmp_path)
+    assert "nowhere" in fail(2, "fit", "t.csv", "--out", "lost.csv", *options, where=tmp_path)
+    succeed("fit", "t.csv", "--out", "old.csv", "--force", *options, where=tmp_path)
+    succeed("fit", "t.csv", "--out", "new.csv", *options, where=tmp_path)
+    for name in ("old.csv", "new.csv"):
+        assert (tmp_path / name).is_symlink()
+        assert not (tmp_path / "there" / name).is_symlink()
+        assert (tmp_path / "there" / name).read_text() == "row,cluster\n0,0\n1,0\n"
+    assert "is the file that is read" in fail(
+        2, "fit", "there/old.csv", "--out", "old.csv", "--force", where=tmp_path
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "wine.csv", "--force"], "is the file that is read"),
+        (["--out", "x.csv", "--report", "x.csv"], "are the same file"),
+        (["--out", "no/such/x.csv"], "there is no folder no/such"),
+        (["--out", "x.doc"], "labels are written as"),
+        (["--clusters", "some"], "a whole number of at least 1, or auto"),
+        (["--clusters", "0"], "a whole number of at least 1, or auto"),
+        (["--delimiter", "abc"], "one character"),
+        (["--set", "x"], "NAME=VALUE"),
+        (["--seed", "-1"], "--seed: a whole number of at least 0 is needed, not '-1'"),
+        (["--set", "standardize=maybe"], "--set standardize: yes or no is needed, not 'maybe'"),
+        (
+            ["--kernel", "rbf", "--set", "kernel_params=[1]"],
+            "a dict such as {'degree': 2} is needed, not [1]",
+        ),
+        (["--method", "magic"], "minimum-density"),
+        (["--kernel", "magic"], "diffusion"),
+        (["--gamma", "2"], "--gamma belongs to a kernel: add --kernel rbf"),
+        (["--kernel", "rbf", "--gamma", "wide"], "a number above 0, or auto"),
+        (["--kernel", "rbf", "--components", "most"], "a share such as 0.9, or all"),
+        (["--kernel", "rbf", "--landmarks", "0.5"], "a whole number, auto or all"),
+        (["--kernel", "rbf", "--report", "x.html"], "--report: there is none with --kernel"),
+        (["--kernel", "rbf", "--sql", "x.sql"], "--sql: there is none with --kernel"),
+        (["--set", "kernel=rbf"], "use --kernel"),
+        (["--kernel", "rbf", "--gamma", "2", "--set", "kernel_params={'gamma': 1}"], "both give gamma"),
+    ],
+)
+def test_usage_errors_are_exit_code_2(tmp_path, options, message):
+    (tmp_path / "wine.csv").write_text("a,b\n1,2\n3,4\n")
+    done = run("fit", "wine.csv", *options, where=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["wine.csv"]
+
+
+def test_settings_are_checked_against_the_method(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    assert "MinimumDensity has no magic; it has alpha_max" in fail(
+        2, "fit", "t.csv", "--set", "magic=1", where=tmp_path
+    )
+    assert "use --seed" in fail(2, "fit", "t.csv", "--set", "random_state=1", where=tmp_path)
+    assert "alpha_max has to be a number above 0" in fail(
+        1, "fit", "t.csv", "--set", "alpha_max=-1", where=tmp_path
+    )
+
+
+def test_settings_that_are_on_or_off(folder):
+    options = ("wine.csv", "--columns", "proline,hue,ash", "--clusters", "2", "--json", "--quiet")
+
+    def sizes(*more):
+        return json.loads(succeed("fit", *options, *more, where=folder).stdout)["sizes"]
+
+    X = WINE.data[["proline", "hue", "ash"]]
+    raw = np.bincount(ravine.MinimumDensity(2, standardize=False).fit(X).labels_).tolist()
+    assert raw != sizes()
+    assert sizes("--set", "standardize=no") == sizes("--set", "standardize=False") == raw
+    assert sizes("--set", "standardize=Yes") == sizes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, 3), got 'x'"),
+        (["--set", "init=" + 500 * "["], "init has to be an array of numbers"),
+        (["--set", "init={[]: 1}"], "init has to be an array of numbers"),
+        (["--set", "kernel_params=[1]"], "kernel_params has to be a dict, got [1]"),
+        (["--kernel", "chi2"], "kernel='chi2' needs values of at least 0"),
+        (["--kernel", "chi2", "--set", "standardize=no"], "X has negative ones"),
+        (
+            ["--kernel", "poly", "--set", "kernel_params={'degree': 'x'}"],
+            "degree has to be a number at least",
+        ),
+    ],
+)
+def test_settings_that_no_method_takes_are_a_clear_sentence(tmp_path, options, message):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,3\n3,-4,5\n5,4,3\n")
+    assert message in fail(1, "fit", "t.csv", *options, where=tmp_path)
+
+
+def test_kernels_have_options_of_their_own(tmp_path):
+    X, y = make_moons(300, noise=0.06, random_state=0)
+    standardization = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y})
+    standardization.to_csv(tmp_path / "moons.csv", index=False)
+    options = ("--kernel", "rbf", "--gamma", "4", "--components", "0.95", "--landmarks", "250")
+    done = succeed(
+        "fit", "moons.csv", "--label", "kind", "--clusters", "2", *options, "--json",
+        "--model", "moons.ravine", "--out", "labels.csv", where=tmp_path,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["scores"]["adjusted Rand index"] > 0.97
+    kept = ravine.load(tmp_path / "moons.ravine")
+    assert kept.kernel == "rbf"
+    assert kept.kernel_params == {"gamma": 4.0, "n_components": 0.95, "landmarks": 250}
+    assert len(kept.feature_map_.landmarks) == 250
+    assert list(kept.feature_names_in_) == ["a", "b"]
+    turned = standardization[["b", "kind", "a"]]  # columns are found by their names, also behind a map
+    turned.to_csv(tmp_path / "turned.csv", index=False)
+    again = succeed("predict", "moons.ravine", "turned.csv", where=tmp_path)
+    assert again.stdout == (tmp_path / "labels.csv").read_text()
+    assert "valid feature names" not in again.stderr
+
+
+def test_all_rows_and_all_components_on_request(tmp_path):
+    WINE.data.iloc[:60].to_csv(tmp_path / "wine.csv", index=False)
+    options = ("--kernel", "polynomial", "--components", "all", "--landmarks", "all", "--gamma", "auto")
+    succeed(
+        "fit", "wine.csv", "--clusters", "2", *options, "--set", "kernel_params={'degree': 2}",
+        "--model", "wine.ravine", "--quiet", where=tmp_path,
+    )  # fmt: skip
+    kept = ravine.load(tmp_path / "wine.ravine")
+    assert kept.kernel_params == {"degree": 2, "gamma": "auto", "n_components": None, "landmarks": None}
+    assert len(kept.feature_map_.landmarks) == 60
+
+
+def test_debug_shows_where_an_error_comes_from(tmp_path):
+    done = run("fit", tmp_path / "none.csv", "--debug")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("ravine: error: ")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A folder with rows that take a while to cluster."""
+    where = tmp_path_factory.mktemp("large")
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.standard_normal((20_000, 20))).to_csv(where / "large.csv", index=False)
+    return where
+
+
+def end(folder, number, *options, after="2 of 500 clusters"):
+    """Send a signal to a long fit once it has said `after`; return the code and the last line."""
+    (folder / "labels.csv").write_text("old")
+    process = subprocess.Popen(
+        [*COMMAND, "fit", "large.csv", "--out", "labels.csv", "--force", "--clusters", "500", *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored behind & of a shell
+    )
+    while after not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert sorted(path.name for path in folder.iterdir()) == ["labels.csv", "large.csv"]
+    return process.returncode, out, err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("after", ["20000 rows, 20 columns of large.csv", "2 of 500 clusters"])
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [
+        (signal.SIGINT, cli.INTERRUPTED, "ravine: error: interrupted"),
+        (signal.SIGTERM, cli.TERMINATED, "ravine: error: terminated by SIGTERM"),
+    ],
+)
+def test_an_end_from_outside_leaves_the_old_file(large, number, code, line, after):
+    assert end(large, number, after=after) == (code, "", line)
+    assert (large / "labels.csv").read_text() == "old"
+
+
+def test_what_was_found_before_an_interrupt_is_saved_where_that_is_asked_for(large):
+    code, out, last = end(large, signal.SIGINT, "--save-partial")
+    assert code == cli.INTERRUPTED
+    found = re.fullmatch(r"ravine: error: interrupted: the result has the (\d+) clusters found so far", last)
+    labels = pd.read_csv(large / "labels.csv")
+    assert len(labels) == 20_000
+    assert labels["cluster"].nunique() == int(found[1]) < 500
+    assert f"cluster {int(found[1]) - 1}" in out
+    code, out, last = end(large, signal.SIGINT, "--save-partial", "--json")
+    assert code == cli.INTERRUPTED
+    assert json.loads(out)["interrupted"] is True
+    assert json.loads(last)["exit_code"] == cli.INTERRUPTED
+
+
+def test_sigterm_saves_nothing(large):
+    assert end(large, signal.SIGTERM, "--save-partial")[0] == cli.TERMINATED
+    assert (large / "labels.csv").read_text() == "old"
+
+
+def test_an_end_from_outside_is_not_lost_in_a_callback():
+    lost = """
+import ctypes, os, signal, time
+from ravine.cli import arguments as cli
+
+cli.end_on_signals()
+cli.AGAIN = 0.2
+ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))()
+print("lost", flush=True)
+time.sleep(60)
+"""
+    done = subprocess.run([COMMAND[0], "-c", lost], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("lost\n", cli.TERMINATED)
+
+
+def shell(command, where, **environment):
+    """Run ravine by a line of the shell, which can close streams; `ravine` stands for the command."""
+    return subprocess.run(
+        ["bash", "-c", command.replace("ravine", " ".join(COMMAND), 1)],
+        cwd=where, env={**os.environ, **environment}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("ravine fit wine.csv --clusters 2 <&- --json", 0, None),
+        ("ravine fit wine.csv --clusters 2 --quiet --out closed.csv <&- >&-", 0, ""),
+        ("ravine fit wine.csv --clusters 2 --out closed.csv <&- >&- 2>&-", 0, ""),
+        ("ravine fit - <&-", 2, "standard input is closed"),
+        ("ravine fit wine.csv --out - >&-", 2, "--out: standard output is closed; name a file"),
+        ("ravine predict wine.ravine wine.csv >&-", 2, "--out: standard output is closed; name a file"),
+    ],
+)
+def test_closed_streams(folder, fitted, command, code, message):
+    (folder / "closed.csv").unlink(missing_ok=True)
+    done = shell(command, folder)
+    assert done.returncode == code
+    if message is None:
+        assert json.loads(done.stdout)["n_clusters"] == 2
+    elif code:
+        assert done.stderr.startswith(f"ravine: error: {message}")
+    else:
+        assert done.stdout + done.stderr == ""
+        assert len((folder / "closed.csv").read_text().splitlines()) == 179
+
+
+def test_a_pipe_that_nobody_reads_does_not_stop_a_fit(folder):
+    done = shell("{ { ravine fit wine.csv --out unread.csv 2>&1 >&3; echo $? >&3; } | true; } 3>&1", folder)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert len((folder / "unread.csv").read_text().splitlines()) == 179
+
+
+@pytest.mark.parametrize(
+    "command", ["fit wine.csv --clusters 2", "fit wine.csv --clusters 2 --out -", "demo"]
+)
+def test_a_terminal_that_is_not_utf_8_shows_the_tree_in_plain_characters(folder, tmp_path, command):
+    done = shell(f"ravine {command}", folder, PYTHONIOENCODING="ascii", TMPDIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout + done.stderr
+    assert "\n|- " in shown
+    assert re.search(r"\n(\| +)?`- cluster \d", shown)
+    assert shown.isascii()
+
+
+def test_a_name_that_is_not_utf_8(folder, tmp_path):
+    name = os.fsdecode(b"w\xff.csv")
+    shutil.copy(folder / "wine.csv", tmp_path / name)
+    done = shell("ravine fit w*.csv --clusters 2 --report page.html", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "w\\udcff.csv" in (tmp_path / "page.html").read_text()
+
+
+def test_errors_are_json_too(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    for code, message, *arguments in (
+        (1, "none.csv: no such file or directory", "fit", "none.csv"),
+        (1, "none.csv: no such file or directory", "compare", "none.csv"),
+        (1, "n_clusters=9 is more than n_samples=2", "fit", "t.csv", "--clusters", "9", "--quiet"),
+        (2, "--out: labels are written as .csv", "fit", "t.csv", "--out", "x.doc"),
+        (2, "argument --clusters: a whole number", "fit", "t.csv", "--clusters", "0"),
+        (2, "the following arguments are required", "fit"),
+    ):
+        done = run(*arguments, "--json", where=tmp_path)
+        assert done.returncode == code
+        assert done.stdout == ""
+        (line,) = done.stderr.splitlines()
+        error = json.loads(line)
+        assert error["error"].startswith(message)
+        assert error["exit_code"] == code
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    (tmp_path / "page.html").write_text("old")
+    options = ("--clusters", "1", "--quiet", "--report", "page.html", "--force")
+    message = fail(1, "fit", "wine.csv", *options, where=tmp_path, largest_file=4096)
+    assert "file too large" in message
+    assert (tmp_path / "page.html").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "wine.csv"]
+
+
+# --- help ---
+
+
+def test_version():
+    assert succeed("--version", by=started).stdout.strip() == f"ravine {ravine.__version__}"
+
+
+def test_help_is_quick_and_shows_examples():
+    assert "examples:" in succeed("--help").stdout
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        succeed("--help", by=started)
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.3
+    for command in ("fit", "predict", "report", "compare", "demo", "completion"):
+        assert command in succeed(command, "--help").stdout
+
+
+def test_every_public_clusterer_is_a_method():
+    from tests.every_estimator import ESTIMATORS
+
+    clusterers = {name for name, make in ESTIMATORS.items() if hasattr(make, "fit_predict")}
+    assert set(cli.methods().values()) == clusterers
+    assert set(cli.methods()) >= {"minimum-density", "principal-direction"}
+
+
+def test_the_formats_and_dialects_are_those_that_there_are():
+    from ravine.data.feature_map import kernel_names
+    from ravine.io.files import FORMATS
+    from ravine.tree.export import QUOTES
+
+    assert set(cli.FORMATS) == set(FORMATS)
+    assert set(cli.KERNELS) == set(kernel_names())
+    assert set(cli.DIALECTS) == set(QUOTES)
+
+
+def complete(*words):
+    script = succeed("completion", "bash").stdout
+    line = " ".join(f"'{word}'" for word in words)
+    test = f'{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _ravine; echo "${{COMPREPLY[@]}}"'
+    return subprocess.run(["bash", "-c", test], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_completion():
+    assert complete("ravine", "pre") == ["predict"]
+    assert complete("ravine", "fit", "--me") == ["--method"]
+    assert "minimum-density" in complete("ravine", "fit", "--method", "")
+    assert complete("ravine", "completion", "f") == ["fish"]
+    assert "bashcompinit" in succeed("completion", "zsh").stdout
+    fish = succeed("completion", "fish").stdout
+    assert "complete -c ravine -f -n __fish_use_subcommand -a fit" in fish
+    assert "-l method -x -a" in fish
+
+
+def test_a_terminal_gets_a_bar(tmp_path):
+    import pty
+
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "fit", "wine.csv", "--clusters", "3"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs
+    )
+    out, _ = process.communicate(timeout=120)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert process.returncode == 0
+    assert re.search(r"\r\[#+\] 3 of 3 clusters", shown)
+    assert b"cluster 2" in out
+
+
+@pytest.mark.parametrize(("bound", "text"), [(5, "3 of 5 clusters, 1.2 s"), (2**31 - 1, "3 clusters, 1.2 s")])
+def test_progress_shows_how_many_are_wanted_if_that_is_known(bound, text):
+    stream = io.StringIO()
+    Voice(False, stream).progress(ravine.Progress(3, bound, 10.0, None, 4.0, 1.23))
+    assert stream.getvalue() == f"{text}\n"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "quoted"), [("mysql", "`ash`"), ("mssql", "[ash]"), ("postgres", '"ash"')]
+)
+def test_other_dialects_quote_names_their_own_way(folder, tmp_path, dialect, quoted):
+    out = tmp_path / "wine.sql"
+    options = ("--columns", "ash,hue", "--clusters", "2", "--jobs", "1", "--quiet")
+    succeed("fit", "wine.csv", *options, "--sql", out, "--dialect", dialect, where=folder)
+    assert quoted in out.read_text()
+
+
+def test_labels_as_tab_separated_values(folder, tmp_path):
+    out = tmp_path / "labels.tsv"
+    options = ("--columns", "ash,hue", "--id", "bottle", "--clusters", "2", "--jobs", "1", "--quiet")
+    succeed("fit", "wine.csv", *options, "--out", out, where=folder)
+    labels = pd.read_csv(out, sep="\t")
+    assert list(labels.columns) == ["bottle", "cluster"]
+    assert len(labels) == 178
+
+
+def test_ids_are_no_formulas_for_a_spreadsheet(tmp_path):
+    ids = [
+        "=1+1",
+        "+cmd|' /C calc'!A0",
+        "-2+3",
+        "@SUM(A1)",
+        "\t=1",
+        "-5",
+        "+3.2",
+        "-1e-3",
+        "-.5",
+        "b=1",
+        "-",
+        "",
+    ]
+    pd.DataFrame({"=id": ids, "a": range(12), "b": range(12)}).to_csv(tmp_path / "t.csv", index=False)
+    pd.DataFrame({"=id": ids, "a": range(12)}).to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    written = ["'" + text if i < 5 or text == "-" else text for i, text in enumerate(ids)]
+    options = ("--id", "=id", "--clusters", "1", "--quiet")
+    for name, delimiter in (("labels.csv", ","), ("labels.tsv", "\t")):
+        succeed("fit", "t.csv", *options, "--out", name, where=tmp_path)
+        found = pd.read_csv(tmp_path / name, sep=delimiter, dtype=str, keep_default_na=False)
+        assert list(found["'=id"]) == written
+    succeed("fit", "t.jsonl", *options, "--out", "labels.parquet", where=tmp_path)
+    assert list(pd.read_parquet(tmp_path / "labels.parquet")["=id"]) == ids
+
+
+def test_long_fields_are_read(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a\n" + 200_000 * "x" + ',1\n"y",2\n')
+    done = succeed("fit", "t.csv", "--id", "id", "--clusters", "1", "--out", "-", where=tmp_path)
+    assert done.stdout == "id,cluster\n" + 200_000 * "x" + ",0\ny,0\n"
+
+
+def test_compare_with_text_columns_and_a_report_of_rows_with_holes(folder, tmp_path):
+    options = ("--columns", "ash,hue,color", "--one-hot", "color", "--clusters", "2", "--jobs", "1")
+    found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
+    assert {entry["method"] for entry in found} == set(cli.methods())
+    model, page = tmp_path / "m.ravine", tmp_path / "page.html"
+    names = ("--columns", "ash,hue", "--impute", "median", "--clusters", "2", "--jobs", "1", "--quiet")
+    succeed("fit", "holes.csv", *names, "--model", model, where=folder)
+    succeed("report", model, "holes.csv", "--impute", "median", "--out", page, where=folder)
+    assert "hue" in page.read_text()

@@ -1,0 +1,557 @@
+"""What holds for every clusterer; a new one joins by itself."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ravine import (
+    InterruptedWarning,
+    InvalidInputError,
+    MinimumDensity,
+    MinimumDensityClassifier,
+    PrincipalDirection,
+    Progress,
+)
+from ravine.estimators.clusterer import STRAYS
+from ravine.split.hyperplane import Hyperplane
+from tests.every_estimator import ESTIMATORS
+from tests.oracles import two_blobs
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+WINE = load_wine().data
+DIGITS = load_digits().data
+
+
+@pytest.fixture(params=sorted(ESTIMATORS))
+def make(request):
+    return ESTIMATORS[request.param]
+
+
+# --- bad input: one clear sentence, and nothing else happens ---------------------------------------------
+
+GOOD = np.random.default_rng(0).standard_normal((30, 3))
+SPOILT = {
+    "NaN": (np.where(np.arange(90).reshape(30, 3) == 40, np.nan, GOOD), "NaN or infinity in column 1"),
+    "infinity": (np.where(np.arange(90).reshape(30, 3) == 41, np.inf, GOOD), "NaN or infinity in column 2"),
+    "strings": (np.array([["a", "b"]] * 30), "could not convert string|dtype='numeric'"),
+    "complex": (GOOD + 1j, "[Cc]omplex"),
+    "empty": (np.empty((0, 3)), "0 sample"),
+    "no columns": (np.empty((30, 0)), "0 feature"),
+    "one row": (GOOD[:1], "1 sample"),
+    "1-D": (GOOD[:, 0], "1D array|2D array"),
+    "3-D": (GOOD.reshape(5, 6, 3), "dim 3|3D"),
+}
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_bad_rows_are_one_clear_error(make, case):
+    X, message = SPOILT[case]
+    model = make()
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(X)
+    assert not hasattr(model, "tree_")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.full(30, -1.0), "30 negative"),
+        (np.where(np.arange(30) == 3, np.nan, 1.0), "NaN"),
+        (np.zeros(30), "zero for every row"),
+        (np.ones(29), r"30 rows, got shape \(29,\)"),
+    ],
+)
+def test_bad_weights_are_one_clear_error(make, weights, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make().fit(GOOD, sample_weight=weights)
+
+
+def test_more_clusters_than_rows(make):
+    with pytest.raises(InvalidInputError, match="n_clusters=31 is more than n_samples=30"):
+        make(n_clusters=31).fit(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_clusters": 0}, 'n_clusters has to be a whole number of at least 1 or "auto", got 0'),
+        ({"n_clusters": 2.5}, "n_clusters has to be a whole number"),
+        ({"min_cluster_size": 0}, "min_cluster_size"),
+        ({"split_order": "best"}, "'depth', 'size', 'value', 'neighbors'"),
+        ({"random_state": "seed"}, "random_state"),
+        ({"random_state": -1}, "random_state has to be None, a whole number of at least 0"),
+        ({"n_jobs": "all"}, "n_jobs has to be None or a whole number"),
+        ({"n_jobs": 0}, "n_jobs has to be None or a whole number that is not 0"),
+        ({"min_cluster_size": 10**400}, "min_cluster_size has to be a whole number below"),
+        ({"level": 10**400, "n_clusters": "auto"}, "level has to be a number above 0 and at most 0.5"),
+    ],
+)
+def test_bad_common_parameters(make, parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make(**parameters).fit(GOOD)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"bandwidth_factor": 0},
+        {"alpha_max": -1},
+        {"n_init": 0},
+        {"tol": -1},
+        {"max_iter": -1},
+        {"bandwidth_factor": np.nan},
+        {"bandwidth_factor": "wide"},
+        {"init": np.ones((1, 2))},
+        {"init": np.zeros((1, 3))},
+        {"init": "x"},
+        {"init": [[1.0], [2.0, 3.0]]},
+    ],
+)
+def test_bad_parameters_of_minimum_density(parameters):
+    with pytest.raises(InvalidInputError, match=next(iter(parameters))):
+        MinimumDensity(**parameters).fit(GOOD)
+
+
+def switches():
+    """Every parameter of every estimator that is on or off."""
+    for name, make in {**ESTIMATORS, "classifier": MinimumDensityClassifier}.items():
+        for parameter, usual in make().get_params(deep=False).items():
+            if isinstance(usual, bool):
+                yield pytest.param(make, parameter, id=f"{name}-{parameter}")
+
+
+@pytest.mark.parametrize(("make", "parameter"), list(switches()))
+def test_what_is_on_or_off_is_true_or_false(make, parameter):
+    y = np.repeat([0, 1], 15)
+    for wrong in ("no", "False", 0, 1, None, []):
+        with pytest.raises(InvalidInputError, match=f"{parameter} has to be True or False, got"):
+            make(**{parameter: wrong}).fit(GOOD, y)
+    make(**{parameter: np.False_}).fit(GOOD, y)
+
+
+def test_a_refused_refit_leaves_the_model_as_it_was(make):
+    standardization = pd.DataFrame(WINE).add_prefix("x")
+    model = quiet_fit(make(3), standardization)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    labels = model.predict(standardization)
+    spoilt = GOOD.copy()
+    spoilt[3, 1] = np.nan
+    for X, y, weights in ((spoilt, None, None), (GOOD[:1], None, None), (GOOD, None, -np.ones(30))):
+        with pytest.raises(ValueError, match=r"NaN|sample|negative"):
+            model.fit(X, y, weights)
+    with pytest.raises(InvalidInputError, match="n_clusters=3 is more than"):
+        model.fit(GOOD[:2])
+    with pytest.raises(InvalidInputError, match="level"):
+        model.set_params(n_clusters="auto", level=-1).fit(GOOD)
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
+    np.testing.assert_array_equal(model.predict(standardization), labels)
+
+
+def test_a_callback_that_raises_leaves_the_model_as_it_was(make):
+    def stop(progress):
+        raise RuntimeError("enough")
+
+    model = make(2)
+    with pytest.raises(RuntimeError, match="enough"):
+        model.set_params(callback=stop).fit(WINE)
+    with pytest.raises(NotFittedError):
+        model.predict(WINE)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_unfitted(make):
+    with pytest.raises(NotFittedError):
+        make().predict(GOOD)
+
+
+def test_new_rows_are_checked_too(make):
+    model = make().fit(WINE)
+    with pytest.raises(ValueError, match="13 features"):
+        model.predict(WINE[:, :5])
+    spoilt = WINE.copy()
+    spoilt[3, 4] = np.nan
+    for method in (model.predict, model.transform, model.decision_function):
+        with pytest.raises(InvalidInputError, match="NaN or infinity"):
+            method(spoilt)
+
+
+LARGE = {
+    "1e307": GOOD * 1e307,
+    "1e308": np.where(GOOD > 0, 1e308, -1e308),
+    "one value of 1e308": np.where(np.arange(90).reshape(30, 3) == 40, 1e308, GOOD),
+    "longdouble": GOOD.astype(np.longdouble) * np.longdouble("1e400"),
+}
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("case", LARGE)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_whose_sums_overflow_are_one_clear_error(make, case, standardize):
+    with pytest.raises(InvalidInputError, match=r"in column.* (scale the column|remove those rows)"):
+        make(standardize=standardize).fit(LARGE[case])
+
+
+@pytest.mark.parametrize("scale", [1e-308, 1e-320, 5e-324])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_columns_that_hardly_differ_from_0_are_constant(make, scale):
+    with pytest.warns(UserWarning, match="1 of 5 columns are constant"):
+        model = make().fit(np.hstack([BLOBS, scale * BLOBS[:, :1]]))
+    without = quiet_fit(make(), np.hstack([BLOBS, np.zeros((300, 1))]))
+    np.testing.assert_array_equal(model.labels_, without.labels_)
+    assert quiet_fit(make(), scale * BLOBS).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e200, 1e300, 1e307, 1e-320])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_new_rows_of_any_size_give_no_warning(make, scale):
+    model = quiet_fit(make(3), WINE)
+    rows = scale * ((WINE - WINE.mean(axis=0)) / np.abs(WINE).max(axis=0))
+    for method in (model.predict, model.transform, model.decision_function, model.predict_proba, model.score):
+        try:
+            assert np.isfinite(method(rows)).all()
+        except InvalidInputError as error:
+            assert "NaN or infinity" in str(error)  # noqa: PT017 - which of both depends on the method
+
+
+def test_score_refuses_rows_that_are_not_finite(make):
+    model = quiet_fit(make(), WINE)
+    with pytest.raises(InvalidInputError, match="NaN or infinity"):
+        model.score(np.where(np.arange(13) == 3, np.nan, WINE))
+
+
+# --- odd input that works ----------------------------------------------------------------------------
+
+
+def quiet_fit(model, X, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(X, **options)
+
+
+BLOBS, TRUTH = two_blobs(300, 4, gap=12.0, seed=1)
+HALVES = {n: np.repeat([0, 1], n // 2) for n in (2, 20, 40, 60, 300)}  # the truth of every odd case
+ODD = {
+    "one column": np.concatenate([GOOD[:, 0], GOOD[:, 1] + 20])[:, None],
+    "more columns than rows": two_blobs(20, 60, gap=40.0)[0],
+    "duplicates": np.repeat(BLOBS[::10], 10, axis=0),
+    "1e300": BLOBS * 1e300 / 20,
+    "1e-300": BLOBS * 1e-300,
+    "mixed magnitudes": BLOBS * [1e300, 1e-300, 1.0, 1e9],
+    "far away": BLOBS + 1e9,
+    "integers": (BLOBS * 100).astype(np.int32),
+    "bytes": ((BLOBS - BLOBS.min()) * 5).astype(np.uint8),
+    "booleans": np.repeat([[True, False, True], [False, True, True]], 20, axis=0),
+    "float32": BLOBS.astype(np.float32),
+    "float16": BLOBS.astype(np.float16),
+    "Fortran order": np.asfortranarray(BLOBS),
+    "a constant column": np.column_stack([BLOBS, np.full(300, 7.0)]),
+    "lists": BLOBS.tolist(),
+    "csr": sparse.csr_array(BLOBS),
+    "csc": sparse.csc_matrix(BLOBS),
+    "two rows": np.array([[0.0, 1.0], [5.0, 2.0]]),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_rows_work_and_predict_gives_the_labels(make, case):
+    X = ODD[case]
+    model = quiet_fit(make(n_clusters=2), X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    if case in ("booleans", "two rows") and model.kernel == "diffusion":
+        assert model.n_clusters_ == 1  # a graph of two points is connected
+        return
+    truth = HALVES[len(model.labels_)]
+    assert max((model.labels_ == truth).mean(), (model.labels_ != truth).mean()) > 0.97
+
+
+def test_a_column_constant_only_inside_a_node(make):
+    X = np.column_stack([BLOBS, 3.0 * TRUTH])
+    model = quiet_fit(make(n_clusters=4), X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert 2 <= model.n_clusters_ <= 4
+
+
+def test_constant_columns_are_ignored_with_a_warning(make):
+    with pytest.warns(UserWarning, match="1 of 5 columns are constant"):
+        with_constant = make().fit(ODD["a constant column"])
+    np.testing.assert_array_equal(with_constant.labels_, make().fit(BLOBS).labels_)
+
+
+def test_all_rows_equal_is_one_cluster_and_a_warning(make):
+    with pytest.warns(ConvergenceWarning, match="found 1 of 3 clusters"):
+        model = make(n_clusters=3).fit(np.ones((10, 2)))
+    assert model.n_clusters_ == 1
+    assert model.labels_.tolist() == [0] * 10
+    assert model.predict([[1.0, 1.0]]).tolist() == [0]
+    assert model.transform(np.ones((3, 2))).shape == (3, 0)
+    assert model.score(np.ones((3, 2))) == 0.0
+    with pytest.raises(InvalidInputError, match="NaN"):
+        model.predict([[1.0, np.nan]])
+
+
+def test_read_only_input_is_never_written_to(make):
+    X = BLOBS.copy()
+    X.flags.writeable = False
+    before = X.copy()
+    quiet_fit(make(n_clusters=3), X).predict(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_a_sparse_matrix_with_repeated_entries_is_read_right_and_left_as_it_was(make):
+    plain = sparse.csr_array(WINE)
+    halves = sparse.csr_array(
+        (np.repeat(plain.data, 2) / 2, np.repeat(plain.indices, 2), 2 * plain.indptr), shape=plain.shape
+    )
+    model = quiet_fit(make(), halves)
+    assert halves.nnz == 2 * plain.nnz
+    np.testing.assert_array_equal(model.predict(halves), model.labels_)
+    assert halves.nnz == 2 * plain.nnz
+    np.testing.assert_array_equal(model.labels_, quiet_fit(make(), WINE).labels_)
+
+
+# --- the contract beyond scikit-learn's own checks -------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 5])
+def test_predict_transform_and_decision_function_agree_with_labels(make, n_clusters):
+    model = quiet_fit(make(n_clusters=n_clusters), WINE)
+    k = model.n_clusters_
+    np.testing.assert_array_equal(model.predict(WINE), model.labels_)
+    assert model.transform(WINE).shape == (len(WINE), k - 1)
+    scores = model.decision_function(WINE)
+    if k == 2:
+        np.testing.assert_array_equal((scores > 0).astype(int), model.labels_)
+    elif k > 2:
+        np.testing.assert_array_equal(np.argmax(scores, axis=1), model.labels_)
+        assert ((scores > 0).sum(axis=1) <= 1).all()
+    assert sorted(set(model.labels_)) == list(range(k))
+    assert model.tree_.n_leaves == k
+
+
+def test_weight_zero_counts_for_nothing_and_still_gets_a_label(make):
+    far = np.vstack([BLOBS, [[1e3] * 4]])
+    weights = np.append(np.ones(300), 0.0)
+    one, two = make().fit(BLOBS), make().fit(far, sample_weight=weights)
+    np.testing.assert_array_equal(one.labels_, two.labels_[:300])
+    assert len(two.labels_) == 301
+
+
+def test_weights_are_repeats(make):
+    counts = np.random.default_rng(0).integers(1, 4, len(WINE))
+    one = quiet_fit(make(n_clusters=3), WINE, sample_weight=counts)
+    two = quiet_fit(make(n_clusters=3), np.repeat(WINE, counts, axis=0))
+    np.testing.assert_array_equal(np.repeat(one.labels_, counts), two.labels_)
+
+
+def test_the_same_bits_for_any_n_jobs(make):
+    X = two_blobs(20_000, 4, gap=4.0)[0]
+    one = quiet_fit(make(n_clusters=3), X)
+    for n_jobs in (3, -1):
+        many = quiet_fit(make(n_clusters=3, n_jobs=n_jobs), X)
+        np.testing.assert_array_equal(one.labels_, many.labels_)
+        for a, b in zip(one.tree_.splits, many.tree_.splits, strict=True):
+            if a is not None:
+                np.testing.assert_array_equal(a.boundary.weights, b.boundary.weights)
+                assert a.boundary.threshold == b.boundary.threshold
+
+
+def test_memmap_is_read_in_place(make, tmp_path):
+    np.save(tmp_path / "wine.npy", WINE)
+    mapped = np.load(tmp_path / "wine.npy", mmap_mode="r")
+    np.testing.assert_array_equal(make().fit(mapped).labels_, make().fit(WINE).labels_)
+
+
+def test_the_same_labels_from_run_to_run(make):
+    one, two = (quiet_fit(make(n_clusters=6), DIGITS) for _ in range(2))
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+
+
+def test_labels_run_from_left_to_right(make):
+    model = quiet_fit(make(n_clusters=2), BLOBS)
+    assert (
+        model.transform(BLOBS)[model.labels_ == 0].max()
+        <= 0
+        < model.transform(BLOBS)[model.labels_ == 1].min()
+    )
+
+
+def test_hyperplanes_are_in_the_users_own_units(make):
+    model = make().fit(WINE)
+    plane = model.tree_.splits[0].boundary
+    if not isinstance(plane, Hyperplane) or model.tree_.mapped:
+        pytest.skip("no hyperplane of the columns")
+    np.testing.assert_array_equal((WINE @ plane.weights + plane.intercept > 0).astype(int), model.labels_)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_data_frames_and_feature_names(make, standardization):
+    data = load_iris(as_frame=True).data
+    names = list(data.columns)
+    X = standardization({name: data[name].to_numpy() for name in names})
+    model = make(n_clusters=3).fit(X)
+    assert list(model.feature_names_in_) == names
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.labels_, make(n_clusters=3).fit(data.to_numpy()).labels_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X[names[::-1]])
+
+
+def test_set_output_names_the_splits(make):
+    data = load_wine(as_frame=True).data
+    model = make(n_clusters=3).set_output(transform="pandas").fit(data)
+    out = model.transform(data)
+    prefix = type(model).__name__.lower()
+    assert list(out.columns) == [f"{prefix}0", f"{prefix}1"]
+    assert list(out.index) == list(data.index)
+    assert len(model.decision_function(data)) == len(data)
+
+
+def test_clone_pickle_and_pipeline(make):
+    model = quiet_fit(make(n_clusters=3), WINE)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(WINE), model.labels_)
+    np.testing.assert_array_equal(quiet_fit(clone(model), WINE).labels_, model.labels_)
+    piped = make_pipeline(StandardScaler(), make(n_clusters=3, standardize=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = piped.fit_predict(WINE)
+    agree = pd.crosstab(labels, model.labels_).max(axis=1).sum()
+    assert agree > 0.97 * len(WINE)
+
+
+def test_score_is_higher_for_real_valleys_than_for_none(make):
+    model = make().fit(BLOBS[::2])
+    held_out = model.score(BLOBS[1::2])
+    assert 0.8 < held_out <= 1.0
+    heap = np.random.default_rng(0).standard_normal((400, 4))
+    split_heap = quiet_fit(make(), heap)
+    assert split_heap.score(np.random.default_rng(1).standard_normal((4000, 4))) < 0.2
+
+
+def test_a_score_with_weights_is_that_of_copies(make):
+    model = quiet_fit(make(n_clusters=3), WINE)
+    counts = np.where(np.arange(len(WINE)) % 4 == 0, 5, 1)
+    weighted = model.score(WINE, sample_weight=counts)
+    if model.kernel is None:
+        assert weighted == pytest.approx(model.score(np.repeat(WINE, counts, axis=0)), rel=1e-9)
+    assert abs(weighted - model.score(WINE)) > 1e-3
+
+
+def test_with_auto_the_minimum_weight_grows_with_the_weight_not_with_the_number_of_rows():
+    X = np.concatenate([BLOBS, two_blobs(10, 4, gap=0.0)[0] + 40])
+    weights = np.full(310, 4.0)
+    min_weight = STRAYS * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, 40 of them, are strays
+    assert MinimumDensity("auto")._limits(len(X), weights.sum()).min_weight == pytest.approx(min_weight)
+    model = quiet_fit(MinimumDensity("auto"), X, sample_weight=weights)
+    assert 4 * np.bincount(model.labels_).min() >= min_weight
+    lower = quiet_fit(MinimumDensity("auto", min_cluster_size=30), X, sample_weight=weights)
+    assert np.bincount(lower.labels_).min() == 10
+
+
+def test_min_cluster_size(make):
+    model = quiet_fit(make(n_clusters=8, min_cluster_size=30), WINE)
+    assert model.n_clusters_ >= 3
+    assert np.bincount(model.labels_).min() >= 30
+    assert np.bincount(quiet_fit(make(n_clusters=8), WINE).labels_).min() < 30
+
+
+def test_fewer_valleys_than_clusters_is_said(make):
+    with pytest.warns(ConvergenceWarning, match=r"found \d+ of 100 clusters"):
+        model = make(n_clusters=100, min_cluster_size=40).fit(WINE)
+    assert model.n_clusters_ < 100
+    assert model.n_clusters_ == len(set(model.labels_))
+
+
+def test_weights_that_add_up_to_one_row_are_said(make):
+    with pytest.warns(UserWarning, match="the weights add up to 1 rows, .* scale the weights"):
+        make().fit(WINE, sample_weight=np.full(len(WINE), 1 / len(WINE)))
+
+
+def test_few_rows_that_count_among_many(make):
+    X = np.random.default_rng(0).standard_normal((40_000, 3))
+    weights = np.zeros(40_000)
+    few = np.arange(20_000, 20_300)
+    X[few[:150]] += 15
+    weights[few] = 1.0
+    model = quiet_fit(make(), X, sample_weight=weights)
+    np.testing.assert_array_equal(model.labels_[few], quiet_fit(make(), X[few]).labels_)
+
+
+# --- progress, interrupts, passes ------------------------------------------------------------------------
+
+
+def test_verbose_prints_a_line_a_split(make, capsys):
+    model = quiet_fit(make(n_clusters=4, verbose=1), WINE)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == model.n_clusters_ - 1
+    for word in ("clusters", "rows at depth", "passes", " s)"):
+        assert word in lines[0]
+
+
+def test_callback_sees_every_split(make):
+    told = []
+    model = quiet_fit(make(n_clusters=4, callback=told.append), WINE)
+    assert all(isinstance(progress, Progress) for progress in told)
+    assert [progress.n_leaves for progress in told] == list(range(2, model.n_clusters_ + 1))
+    assert told[0].weight == len(WINE)
+
+
+def test_an_interrupt_keeps_the_tree_found_so_far(make):
+    def stop(progress):
+        if progress.n_leaves == 3:
+            raise KeyboardInterrupt
+
+    model = make(n_clusters=10, callback=stop)
+    with pytest.warns(InterruptedWarning, match="interrupted: .* with 3 clusters") as caught:
+        model.fit(DIGITS)
+    assert not [w for w in caught if "found 3 of 10" in str(w.message)]  # nobody knows whether there are more
+    assert model.n_clusters_ == 3
+    np.testing.assert_array_equal(model.predict(DIGITS), model.labels_)
+
+
+def test_only_leaves_that_may_be_split_are_searched(make, monkeypatch):
+    calls = []
+    splitter = type(make()._splitter(64))
+    search = splitter.search
+    monkeypatch.setattr(splitter, "search", lambda *args: calls.append(1) or search(*args))
+    model = quiet_fit(make(n_clusters=4), DIGITS)
+    assert model.n_clusters_ == 4
+    assert len(calls) == 2 * 4 - 3
+
+
+def test_n_passes_counts_what_was_read(make):
+    model = quiet_fit(make(n_clusters=3), WINE)
+    assert model.n_passes_ >= 3
+    steps = [split.n_iter for split in model.tree_.splits if split is not None]
+    assert len(steps) == 2
+    assert model.n_iter_ == (sum(steps) or 1)
+    if not isinstance(model, PrincipalDirection):
+        assert min(steps) >= 1
+
+
+# --- the orders of growth --------------------------------------------------------------------------------
+
+
+def test_split_order_size_splits_the_largest_leaf_first():
+    tree = MinimumDensity(8, split_order="size").fit(DIGITS).tree_
+    for k, node in enumerate(tree.inner[1:], start=1):
+        open_leaves = [
+            other
+            for other in range(tree.n_nodes)
+            if (other == 0 or tree.order[tree.parent[other]] < k) and not 0 <= tree.order[other] < k
+        ]
+        splittable = [other for other in open_leaves if tree.splits[other] is not None]
+        assert tree.weight[node] == max(tree.weight[other] for other in splittable)

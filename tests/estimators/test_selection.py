@@ -1,0 +1,135 @@
+"""The choice among clusterings without labels."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_wine
+
+import ravine
+from ravine import (
+    InvalidInputError,
+    MaximinSeparation,
+    MinimumDensity,
+    PrincipalDirection,
+    compare,
+    metrics,
+    select,
+)
+from ravine.estimators.selection import JUDGE, clusterers
+from tests.split.test_separation import with_a_far_row
+
+WINE = load_wine().data
+
+
+class FirstRows(ClusterMixin, BaseEstimator):
+    """Puts the first rows into one cluster and the others into another."""
+
+    def __init__(self, n_rows=1, n_clusters=2):
+        self.n_rows = n_rows
+        self.n_clusters = n_clusters
+
+    def fit(self, X, y=None):
+        self.labels_ = (np.arange(len(X)) >= self.n_rows).astype(int)
+        return self
+
+
+class Sizes(ClusterMixin, BaseEstimator):
+    """Makes clusters of given sizes, in the order of the rows."""
+
+    def __init__(self, sizes=(1, 1)):
+        self.sizes = sizes
+
+    def fit(self, X, y=None):
+        self.labels_ = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return self
+
+
+def test_the_highest_separation_probability_wins():
+    found = select(WINE, PrincipalDirection(), {"threshold": ["mean", "density"], "standardize": [True, False]})
+    assert len(found.candidates) == 4
+    for c in found.candidates:
+        assert c.separation_probability == metrics.separation_probability(
+            WINE, c.estimator.labels_, regularization=JUDGE
+        )
+        assert c.smallest_share == np.bincount(c.estimator.labels_).min() / len(WINE)
+    scores = [c.separation_probability for c in found.candidates if c.allowed]
+    assert scores == sorted(scores, reverse=True)
+    assert found.best is found.candidates[0].estimator
+    assert "cut='density'" in str(found)
+
+
+def test_one_far_row_does_not_win():
+    X, _ = with_a_far_row()
+    found = select(X, {"true": FirstRows(500), "far row": FirstRows(1)})
+    assert [c.name for c in found.candidates] == ["true", "far row"]
+    best, far = found.candidates
+    assert far.separation_probability > best.separation_probability
+    assert not far.allowed
+    assert "too small to count" in str(found)
+    assert select(X, [FirstRows(500), FirstRows(1)], min_share=0.0).best.n_rows == 1
+
+
+def test_compare_ranks_no_far_row_first():
+    X, _ = with_a_far_row()
+    found = compare(X, methods=[FirstRows(1), *(make() for make in clusterers().values())])
+    far = next(c for c in found.candidates if c.name == "FirstRows()")
+    assert far.separation_probability == max(c.separation_probability for c in found.candidates)
+    assert far is found.candidates[-1]
+    assert found.candidates[0].smallest_share >= 0.05
+
+
+def test_compare_takes_the_minimum_share_that_it_is_given():
+    X, _ = with_a_far_row()
+    methods = [FirstRows(1), FirstRows(500)]
+    assert compare(X, methods=methods).best.n_rows == 500
+    assert compare(X, methods=methods, min_share=0.0).best.n_rows == 1
+
+
+def test_where_no_cluster_is_large_enough_the_largest_is_taken_and_that_is_said():
+    X, _ = with_a_far_row()
+    with pytest.warns(UserWarning, match="no candidate has 0.05 of the rows in its smallest cluster"):
+        found = select(X, [FirstRows(1), FirstRows(20)])
+    assert found.best.n_rows == 20
+
+
+def test_compare_runs_every_method():
+    assert {"MinimumDensity", "MaximinSeparation"} <= clusterers().keys() <= set(ravine.__all__)
+    found = compare(WINE, 3)
+    assert {type(c.estimator) for c in found.candidates} == set(clusterers().values())
+    assert all(c.n_clusters == 3 for c in found.candidates)
+    assert found.candidates[0].separation_probability > 0.5
+
+
+def test_peers_may_take_part_and_share_is_relative_to_the_number_of_clusters():
+    found = select(WINE, [KMeans(random_state=0, n_init=1)], {"n_clusters": [2, 8]})
+    assert sorted(c.n_clusters for c in found.candidates) == [2, 8]
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    allowed = {
+        c.estimator.sizes: c.allowed
+        for c in select(
+            X, [Sizes(s) for s in ((10, 190), (9, 191), (5, 60, 60, 75), (4, 60, 60, 76))]
+        ).candidates
+    }
+    # 5 % of 200 rows for two clusters, half of that for four
+    assert allowed == {(10, 190): True, (9, 191): False, (5, 60, 60, 75): True, (4, 60, 60, 76): False}
+
+
+def test_weights_reach_the_fit_and_the_judge():
+    counts = np.random.default_rng(0).integers(1, 4, len(WINE))
+    one = select(WINE, [MinimumDensity(), MaximinSeparation()], sample_weight=counts)
+    two = select(np.repeat(WINE, counts, axis=0), [MinimumDensity(), MaximinSeparation()])
+    for a, b in zip(one.candidates, two.candidates, strict=True):
+        assert a.name == b.name
+        assert a.separation_probability == pytest.approx(b.separation_probability, rel=1e-6)
+
+
+def test_no_split_and_no_candidates():
+    with pytest.warns(UserWarning, match="no candidate"):
+        found = select(np.ones((10, 2)), [MaximinSeparation()])
+    assert (found.candidates[0].n_clusters, found.candidates[0].separation_probability) == (1, 0.0)
+    assert "no split" in str(found)
+    with pytest.raises(InvalidInputError, match="at least one candidate"):
+        select(WINE, [])
+    with pytest.raises(InvalidInputError, match="min_share"):
+        select(WINE, [MinimumDensity()], min_share=2)

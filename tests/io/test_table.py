@@ -1,0 +1,318 @@
+"""Tables from files: the same rows from every format, in memory and on disk, and plain words for bad ones."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ravine import InvalidInputError, MinimumDensity, report
+from ravine.io import arrow_files, numpy_files, table, text_files
+from ravine.io.files import open_source
+from ravine.io.on_disk import FileMatrix
+from ravine.io.table import Choice, read_for_model, read_table
+
+RNG = np.random.default_rng(0)
+N = 120
+FRAME = pd.DataFrame(
+    {
+        "name": [f"row {i}, é" for i in range(N)],
+        "size": RNG.standard_normal(N),
+        "count": RNG.integers(0, 9, N),
+        "color": RNG.choice(["red", "blue"], N),
+        "kind": np.repeat([0, 1], N // 2),
+    }
+)
+WRITERS = {
+    "t.csv": lambda f, p: f.to_csv(p, index=False),
+    "semicolons.csv": lambda f, p: f.to_csv(p, index=False, sep=";"),
+    "t.csv.gz": lambda f, p: f.to_csv(p, index=False),
+    "utf16.csv": lambda f, p: f.to_csv(p, index=False, encoding="utf-16"),
+    "t.tsv": lambda f, p: f.to_csv(p, index=False, sep="\t"),
+    "no suffix": lambda f, p: f.to_csv(p, index=False),
+    "t.jsonl": lambda f, p: f.to_json(p, orient="records", lines=True, double_precision=15),
+    "t.parquet": lambda f, p: f.to_parquet(p),
+    "misnamed.csv": lambda f, p: f.to_parquet(p),
+    "t.feather": lambda f, p: f.to_feather(p),
+    "t.arrow": lambda f, p: _write_stream(f, p),
+}
+
+
+def _write_stream(standardization, path):
+    import pyarrow as pa
+
+    rows = pa.Table.from_pandas(standardization)
+    with pa.ipc.new_stream(str(path), rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=50)
+
+
+def read(path, **choice):
+    return read_table(open_source(path), path, Choice(**choice))
+
+
+def write(folder, text, name="t.csv", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_same_rows(tmp_path, name, monkeypatch):
+    for module in (text_files, arrow_files, numpy_files):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 50)
+    WRITERS[name](FRAME, tmp_path / name)
+    found = read(tmp_path / name, id="name", label="kind", one_hot=["color"])
+    assert found.names == ("size", "count", "color=blue", "color=red")
+    np.testing.assert_allclose(found.values[:, :2], FRAME[["size", "count"]], rtol=1e-9)
+    np.testing.assert_array_equal(found.values[:, 2] == 1, FRAME["color"] == "blue")
+    assert [name for block in found.ids() for name in block] == list(FRAME["name"])
+    np.testing.assert_array_equal(np.array(found.classes)[found.class_of], FRAME["kind"].astype(str))
+    assert found.ids_of([3, 101]) == {3: "row 3, é", 101: "row 101, é"}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", ">f8"])
+def test_matrices(tmp_path, order, dtype):
+    X = np.asarray(100 * RNG.standard_normal((70, 4)), dtype=dtype, order=order)
+    np.save(tmp_path / "X.npy", X)
+    np.savez(tmp_path / "X.npz", X=X, y=np.repeat(["a", "b"], 35))
+    found = read(tmp_path / "X.npy", exclude=["x1"], label="x1")
+    np.testing.assert_array_equal(found.values[:], X[:, [0, 2, 3]])
+    found = read(tmp_path / "X.npz", label="y")
+    np.testing.assert_array_equal(found.values, X)
+    assert found.classes == ("a", "b")
+    assert found.names == ("x0", "x1", "x2", "x3")
+
+
+def test_a_file_without_a_header_gets_names(tmp_path):
+    found = read(write(tmp_path, "1,2\n3,4\n5,6\n"))
+    assert found.names == ("x0", "x1")
+    assert found.values.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert "the first line holds numbers" in found.notes[0]
+    counted = read(write(tmp_path, "0,1\n3,4\n5,6\n"))  # as pandas names columns
+    assert counted.names == ("0", "1")
+    assert counted.values.tolist() == [[3, 4], [5, 6]]
+
+
+def test_text_columns_are_left_out_with_a_note(tmp_path):
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    found = read(tmp_path / "t.csv")
+    assert found.names == ("size", "count", "kind")
+    assert found.notes == ("2 columns of text left out (name, color); --one-hot takes them in",)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("kind", ["csv", "npy"])
+def test_missing_values_name_their_columns_or_get_the_median(tmp_path, large, kind, monkeypatch):
+    if large:
+        monkeypatch.setattr(table, "MEMORY_BYTES", 1000)
+    X = RNG.standard_normal((300, 3))
+    X[:7, 0] = np.nan
+    X[5, 2] = np.nan
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        pd.DataFrame(X, columns=["x0", "x1", "x2"]).to_csv(path, index=False)
+    else:
+        np.save(path, X)
+    with pytest.raises(InvalidInputError, match=r"8 missing values in x0 \(7\), x2 \(1\).*--impute median"):
+        read(path)
+    found = read(path, impute=True)
+    assert isinstance(found.values, FileMatrix) == (large or kind == "npy")
+    expected = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+    np.testing.assert_allclose(found.values[:], expected, rtol=1e-15)
+    np.testing.assert_allclose(found.fill, np.nanmedian(X, axis=0))
+
+
+def test_a_missing_text_is_missing_in_its_indicators(tmp_path):
+    path = write(tmp_path, "a,c\n1,u\n2,\n3,v\n4,u\n5,u\n")
+    with pytest.raises(InvalidInputError, match=r"1 missing values in c \(1\)"):
+        read(path, one_hot="all")
+    assert read(path, one_hot="all", impute=True).values[1].tolist() == [2.0, 1.0, 0.0]
+
+
+def test_words_for_a_missing_value(tmp_path):
+    path = write(tmp_path, "a\n1\nNA\n?\nnull\n \n nan\n2\n")
+    with pytest.raises(InvalidInputError, match=r"5 missing values in a \(5\)"):
+        read(path)
+
+
+BAD = {
+    "ragged": ("a,b\n1,2\n3\n", r"1 field in line 3, but 2 in the first"),
+    "cut off": ("a,b,c\n1,2,3\n4,5,6\n7,8", r"2 fields in line 4"),
+    "twice": ("a,b,a\n1,2,3\n", r"2 columns are called 'a'"),
+    "no name": ("a,,c\n1,2,3\n", r"column 2 has no name"),
+    "header only": ("a,b\n", r"column names but no rows"),
+    "blank": ("\n\n", r"is empty"),
+    "text only": ("a b c\n1 2 3\n", r"no column of numbers.*delimiter"),
+    "a word among numbers": ("a,b\n1,2\n3,4\nfive,6\n", r"column 'a' holds 'five' in row 3.*--exclude a"),
+    "infinity": ("a,b\n1,2\ninf,4\n", r"1 infinite values in a \(1\)"),
+    "quote": ('a,b\n1,"2\n3,4\n', r"cannot be read: unexpected end of data"),
+    "zero bytes": ("a\0b\n1\n", r"not text"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_text_is_one_sentence_with_the_name(tmp_path, case):
+    content, message = BAD[case]
+    path = write(tmp_path, content)
+    with pytest.raises(InvalidInputError, match=message) as raised:
+        read(path)
+    assert "\n" not in str(raised.value)
+    assert str(path) in str(raised.value)
+
+
+def test_underscores_are_no_numbers(tmp_path):
+    assert read(write(tmp_path, "a,b\n1_0,1\n2_0,2\n")).names == ("b",)
+    path = write(tmp_path, "a\n" + "1\n" * 9 + "1_0\n")
+    with pytest.raises(InvalidInputError, match="holds '1_0' in row 10"):
+        read(path)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_plain_lines_and_others_are_read_alike(tmp_path, monkeypatch, ends):
+    monkeypatch.setattr(text_files, "BLOCK_ROWS", 3)
+    numbers = [0.1, -2e-300, 1e22, 3.0, 7.25, 1 / 3, 4.0, 5.5, 6.0, 8.0, 9.0]
+    lines = [f"{x!r},w{i}" for i, x in enumerate(numbers)]
+    lines[4] = f" {numbers[4]!r} ,w4"
+    lines.insert(7, "")
+    lines[8] = f'"{numbers[7]!r}","two{ends}lines"'  # the last line of a block, and the first of the next
+    found = read(write(tmp_path, ends.join(["a,id", *lines]) + ends), id="id")
+    assert found.values[:, 0].tolist() == numbers
+    names = [name for block in found.ids() for name in block]
+    assert names == [f"w{i}" for i in range(7)] + [f"two{ends}lines"] + ["w8", "w9", "w10"]
+
+
+def test_another_encoding_is_said_or_read(tmp_path):
+    path = write(tmp_path, "naïve,b\n1,2\n3,5\n", encoding="latin-1")
+    with pytest.raises(
+        InvalidInputError, match=r"not UTF-8.* text \(it has a byte 0xef\).*--encoding latin-1"
+    ):
+        read(path)
+    source = open_source(path, encoding="latin-1")
+    assert read_table(source, path, Choice()).names == ("naïve", "b")
+    with pytest.raises(InvalidInputError, match="unknown encoding"):
+        open_source(path, encoding="nonsense")
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.csv.gz", "X.npy", "X.npz"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_truncated_file_is_one_sentence(tmp_path, name, share):
+    path = tmp_path / name
+    if name.startswith("X"):
+        (np.save if name.endswith("y") else np.savez)(path, FRAME[["size", "count"]].to_numpy())
+    else:
+        WRITERS[name](FRAME, path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InvalidInputError) as raised:
+        read(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_json_lines_that_do_not_fit(tmp_path):
+    path = write(tmp_path, '{"a": 1}\n{"a": 2, "b": 3}\n{"a": true}\n', "t.jsonl")
+    with pytest.raises(InvalidInputError, match=r"2 missing values in b \(2\)"):
+        read(path)
+    assert read(path, columns=["a"]).values.tolist() == [[1.0], [2.0], [1.0]]
+    for text, message in (("[1]\n", "no object"), ('{"a": 1}\n{"a": \n', "line 2 is not JSON")):
+        with pytest.raises(InvalidInputError, match=message):
+            read(write(tmp_path, text, "t.jsonl"))
+    late = '{"a": 1}\n' * text_files.PEEK_ROWS + json.dumps({"late": 1})
+    with pytest.raises(InvalidInputError, match="has a key 'late'"):
+        read(write(tmp_path, late, "t.jsonl"))
+
+
+def test_unknown_columns_come_with_a_guess(tmp_path):
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    for choice in ({"columns": ["sise"]}, {"exclude": ["sise"]}, {"id": "sise"}, {"label": "sise"}):
+        with pytest.raises(InvalidInputError, match=r"no column 'sise'; did you mean 'size'\?"):
+            read(tmp_path / "t.csv", **choice)
+    with pytest.raises(InvalidInputError, match="'color' holds text; encode it with --one-hot color"):
+        read(tmp_path / "t.csv", columns=["size", "color"])
+    with pytest.raises(InvalidInputError, match="'name' has more than 50 values"):
+        read(tmp_path / "t.csv", one_hot="all")
+
+
+def test_a_model_finds_its_columns_in_any_order(tmp_path):
+    train, new = tmp_path / "train.csv", tmp_path / "new.jsonl"
+    FRAME.drop(columns="name").to_csv(train, index=False)
+    columns = FRAME.columns[::-1]
+    FRAME[columns].assign(color=["red", "green"] * 60).to_json(
+        new, orient="records", lines=True, double_precision=15
+    )
+    known = read(train, one_hot="all", label="kind")
+    found = read_for_model(open_source(new), new, known.names, len(known.names), Choice(id="name"), None)
+    assert found.names == known.names
+    np.testing.assert_allclose(found.values[:, :2], known.values[:, :2], rtol=1e-9)
+    assert found.values[1, 2:].tolist() == [0.0, 0.0]  # a value that was not there before
+    FRAME[["size", "kind"]].to_csv(train, index=False)
+    with pytest.raises(
+        InvalidInputError, match="lacks columns that the model was fitted on: count, color=blue"
+    ):
+        read_for_model(open_source(train), train, known.names, len(known.names), Choice(), None)
+    with pytest.raises(InvalidInputError, match="2 columns of numbers, but the model was fitted on 3"):
+        read_for_model(open_source(train), train, None, 3, Choice(), None)
+
+
+@pytest.mark.parametrize("id_name", [None, "name"])
+def test_ids_of_a_few_rows_are_found_in_every_block(tmp_path, id_name):
+    path = tmp_path / "long.csv"
+    pd.DataFrame({"name": [f"n{i}" for i in range(9000)], "x": np.arange(9000.0)}).to_csv(path, index=False)
+    rows = [8999, 0, 4095, 4096, 8192]
+    found = read(path, id=id_name, columns=["x"]).ids_of(rows)
+    assert found == {i: f"n{i}" if id_name else str(i) for i in rows}
+
+
+@pytest.mark.parametrize("piece", [1 << 22, 1000])
+def test_rows_on_disk_are_those_in_memory(tmp_path, monkeypatch, piece):
+    monkeypatch.setattr("ravine.io.on_disk.PIECE_BYTES", piece)
+    X = RNG.standard_normal((5000, 3)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    rows = open_source(tmp_path / "X.npy").rows
+    assert isinstance(rows, FileMatrix)
+    np.testing.assert_array_equal(rows[10:4000:7], X[10:4000:7])
+    for step in (1, 2, 37, 900):
+        picked = np.arange(3, 5000, step)
+        np.testing.assert_array_equal(rows[picked], X[picked])
+    assert rows[np.array([], dtype=int)].shape == (0, 3)
+
+
+def test_a_fit_on_disk_has_the_bits_of_one_in_memory(tmp_path, monkeypatch):
+    centers = 4 * RNG.standard_normal((4, 6))
+    X = centers[RNG.integers(0, 4, 40_000)] + RNG.standard_normal((40_000, 6))
+    np.save(tmp_path / "X.npy", X)
+    rows = open_source(tmp_path / "X.npy").rows
+    inside = MinimumDensity(4, random_state=0).fit(X)
+    outside = MinimumDensity(4, random_state=0, n_jobs=2).fit(rows)
+    assert outside.tree_ == inside.tree_
+    np.testing.assert_array_equal(outside.labels_, inside.labels_)
+    np.testing.assert_array_equal(outside.predict(rows), inside.predict(X))
+    assert outside.score(rows) == inside.score(X)
+    pages = [report(model.tree_, data) for model, data in ((inside, X), (outside, rows))]
+    assert pages[0] == pages[1]
+
+
+def test_a_large_table_goes_to_disk_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "MEMORY_BYTES", 10_000)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    X = RNG.standard_normal((20_000, 2))
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        pd.DataFrame(X, columns=["a", "b"]).to_csv(file, index=False)
+    found = read(tmp_path / "t.csv.gz")
+    assert isinstance(found.values, FileMatrix)
+    np.testing.assert_array_equal(found.values[:], X)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_labels_that_are_missing_have_no_class(tmp_path):
+    found = read(write(tmp_path, "a,y\n1,u\n2,\n3,v\n4,u\n"), label="y")
+    assert found.class_of.tolist() == [0, -1, 1, 0]
+
+
+def test_a_missing_file_is_the_usual_error():
+    with pytest.raises(FileNotFoundError):
+        open_source(Path("no such file.csv"))

@@ -1,0 +1,229 @@
+"""Cuts, the QP of one CCCP step and whole runs, held to the plain problems that they solve."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from ravine.data.blocks import ArrayBlocks, one_blas_thread, run
+from ravine.data.standardization import Standardization, measure
+from ravine.optimize.cutting_plane import STEADY, Planes, best_offset, cutting_planes, look, solve, two_means
+from tests.oracles import two_blobs
+
+
+def plain_frame(X, weights=None):
+    """Centered, not scaled."""
+    n, d = X.shape
+    total = float(n if weights is None else weights.sum())
+    mean = np.average(X, axis=0, weights=weights)
+    return Standardization(mean, X.std(axis=0), np.ones(d), total, np.zeros(d, dtype=bool))
+
+
+def solved(X, direction, *, C=3.0, balance=0.05, epsilon=0.01, max_iter=200, weights=None):
+    standardization = plain_frame(X, weights)
+    start = Planes.one(np.asarray(direction, dtype=float), 0.0)
+    asker = cutting_planes(
+        standardization,
+        start,
+        Planes.zero(X.shape[1]),
+        C=C,
+        balance=balance,
+        epsilon=epsilon,
+        max_iter=max_iter,
+    )
+    with one_blas_thread():
+        return standardization, run(ArrayBlocks(X, weights), asker)
+
+
+def svm(Z, sides, C, balance):
+    """The soft margin SVM of centered rows with |b| <= balance, by a general solver: the plain problem."""
+    n, d = Z.shape
+
+    def value(x):
+        return 0.5 * x[:d] @ x[:d] + C / n * x[d + 1 :].sum()
+
+    def gradient(x):
+        return np.concatenate([x[:d], [0.0], np.full(n, C / n)])
+
+    rows = np.column_stack([sides[:, None] * Z, sides, np.eye(n)])
+    found = minimize(
+        value,
+        np.concatenate([np.zeros(d + 1), np.ones(n)]),
+        jac=gradient,
+        method="SLSQP",
+        bounds=[(None, None)] * d + [(-balance, balance)] + [(0, None)] * n,
+        constraints=[{"type": "ineq", "fun": lambda x: rows @ x - 1.0, "jac": lambda x: rows}],
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert found.success
+    return found.fun
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_what_cuts_say_is_the_plain_sum_over_rows(kind):
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 4, 50) / 2
+    cuts, plane = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal(4)
+    rows = ArrayBlocks(kind(X), weights)
+    standardization = run(rows, measure(rows))
+    projected = run(rows, look(standardization, cuts, Planes.one(plane, 0.2)))
+    Z = (X - standardization.mean) * standardization.inverse_scale
+    f = Z @ plane + 0.2
+    for k, (w, b) in enumerate([*zip(cuts.w, cuts.b, strict=True), (plane, 0.2)]):
+        inside = weights * (np.abs(Z @ w + b) < 1)
+        assert projected.weight[k] == pytest.approx(inside.sum() / weights.sum())
+        assert projected.sign[k] == pytest.approx(inside @ np.sign(f) / weights.sum())
+        np.testing.assert_allclose(projected.vector[k], (inside * np.sign(f)) @ Z / weights.sum(), atol=1e-12)
+        assert projected.violations[k] == pytest.approx(inside @ (1 - np.abs(f)) / weights.sum(), abs=1e-12)
+    assert projected.right == weights[f > 0].sum() != (f > 0).sum()
+
+
+@pytest.mark.parametrize("balance", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_qp_of_a_step_against_a_general_solver(balance, repeated):
+    rng = np.random.default_rng(3)
+    for C in (0.1, 2.0, 50.0):
+        weight, sign = rng.uniform(0.2, 1.0, 5), rng.uniform(-0.3, 0.3, 5)
+        vector = rng.standard_normal((5, 3)) * 0.3 + 0.4
+        if repeated:
+            weight, sign, vector = (np.concatenate([x, x[:3]]) for x in (weight, sign, vector))
+        plane, useful = solve(weight, sign, vector, C, balance)
+        w, b = plane.w[0], plane.b[0]
+        ours = 0.5 * w @ w + C * max(0.0, (weight - vector @ w - sign * b).max())
+        found = minimize(
+            lambda x, C=C: 0.5 * x[:3] @ x[:3] + C * x[4],
+            np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
+            method="SLSQP",
+            bounds=[(None, None)] * 3 + [(-balance, balance), (0, None)],
+            constraints=[
+                {
+                    "type": "ineq",
+                    "fun": lambda x, a=weight, s=sign, V=vector: V @ x[:3] + s * x[3] + x[4] - a,
+                }
+            ],
+            options={"ftol": 1e-13, "maxiter": 500},
+        )
+        assert ours == pytest.approx(found.fun, rel=1e-5)
+        assert abs(b) <= balance
+        again, _ = solve(weight[useful], sign[useful], vector[useful], C, balance)
+        np.testing.assert_allclose(again.w, plane.w, atol=1e-5)
+
+
+def test_the_best_offset_against_a_fine_grid():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        level, slope = rng.standard_normal(6), rng.standard_normal(6)
+        grid = np.linspace(-0.7, 0.7, 20_001)
+        min_weight = np.maximum(0.0, (level[:, None] - np.outer(slope, grid)).max(axis=0)).min()
+        b = best_offset(level, slope, 0.7)
+        assert abs(b) <= 0.7
+        assert max(0.0, (level - slope * b).max()) == pytest.approx(min_weight, abs=1e-3)
+
+
+def test_every_one_of_the_constraints_holds_up_to_epsilon():
+    X = np.random.default_rng(1).standard_normal((12, 3))
+    standardization, found = solved(X, [1.0, 0, 0], C=5.0, epsilon=0.02)
+    f = np.abs((X - standardization.mean) @ found.projected.plane.w[0] + found.projected.plane.b[0])
+    needed = max((np.mean(np.array(c) * (1 - f)) for c in itertools.product((0, 1), repeat=12)), default=0.0)
+    assert needed == pytest.approx(found.projected.slack, abs=1e-12)  # Theorem 3.3
+    assert needed == pytest.approx(np.maximum(0, 1 - f).mean())  # Theorem 3.2
+    assert needed <= found.projected.slack_of_cuts + 0.02
+
+
+@pytest.mark.parametrize("balance", [0.0, 0.05, 0.3])
+def test_the_best_run_reaches_the_least_objective_over_all_sides(balance):
+    """Problem 2.2 by trying all 2^n ways to give eight rows a side."""
+    X = two_blobs(8, 2, gap=5.0, seed=4)[0]
+    Z = X - X.mean(axis=0)
+    sides = [np.array(s) for s in itertools.product((-1.0, 1.0), repeat=8) if s[0] > 0]
+    min_weight = min(svm(Z, s, 4.0, balance) for s in sides)
+    angles = np.linspace(0, np.pi, 8, endpoint=False)
+    ends = [
+        solved(X, [np.cos(a), np.sin(a)], C=4.0, balance=balance, epsilon=1e-5, max_iter=500)[1]
+        for a in angles
+    ]
+    assert min(end.objective for end in ends) == pytest.approx(min_weight, rel=1e-3)
+
+
+def test_on_separable_rows_it_is_the_hard_margin_hyperplane():
+    X, labels = two_blobs(200, 5, gap=9.0)
+    _, found = solved(
+        X, X[labels == 1].mean(axis=0) - X[labels == 0].mean(axis=0), C=1e4, balance=0.5, epsilon=1e-4
+    )
+    hard = SVC(kernel="linear", C=1e6).fit(X, labels)
+    w = found.projected.plane.w[0]
+    assert abs(w @ hard.coef_[0]) / np.linalg.norm(w) / np.linalg.norm(hard.coef_) > 0.9999
+    assert 1 / np.linalg.norm(w) == pytest.approx(1 / np.linalg.norm(hard.coef_), rel=0.01)
+
+
+REAL = {
+    "iris": load_iris().data,
+    "wine": load_wine().data,
+    "breast cancer": load_breast_cancer().data,
+    "digits 3 and 8": load_digits().data[np.isin(load_digits().target, (3, 8))],
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_on_real_data_the_objective_never_rises_and_all_constraints_hold(name):
+    X = StandardScaler().fit_transform(REAL[name])
+    first = np.linalg.svd(X, full_matrices=False)[2][0]
+    for C, balance in itertools.product((0.3, 3.0), (0.0, 0.03, 0.2)):
+        _, found = solved(X, first, C=C, balance=balance)
+        for steps in found.history:
+            assert len(steps) >= 2
+            assert all(b <= a * (1 + 1e-6) for a, b in itertools.pairwise(steps))
+            assert steps[-1] >= (1 - STEADY) * steps[-2]  # a round goes on while it gains
+        f = X @ found.projected.plane.w[0] + found.projected.plane.b[0]
+        assert np.maximum(0, 1 - np.abs(f)).mean() <= found.projected.slack_of_cuts + 0.01
+        assert found.violation <= 0.01
+        assert abs(f.mean()) <= balance + 1e-9
+        assert found.n_steps / len(found.history) < 10
+        assert len(np.unique(np.column_stack([found.projected.weight, found.projected.vector]), axis=0)) >= (
+            len(found.projected.cuts)
+        )  # none was added twice
+
+
+def test_a_limit_of_rounds_is_said():
+    X = REAL["digits 3 and 8"]
+    _, found = solved(X, np.ones(64), C=1.0, epsilon=1e-4, max_iter=2)
+    assert found.status == "the limit of rounds was reached"
+    assert len(found.history) == 2
+    assert found.violation > 1e-4
+
+
+def test_weights_are_repeats_in_a_run():
+    X = two_blobs(60, 3, gap=3.0)[0]
+    counts = np.random.default_rng(0).integers(0, 3, 60)
+    _, one = solved(X, [1.0, 0.5, 0.2], weights=counts.astype(float))
+    _, two = solved(np.repeat(X, counts, axis=0), [1.0, 0.5, 0.2])
+    np.testing.assert_allclose(one.projected.plane.w, two.projected.plane.w, rtol=1e-6)
+    assert one.objective == pytest.approx(two.objective)
+
+
+def test_two_means_is_a_fixed_point_of_lloyds_rounds():
+    X = load_wine().data[:, :5] / load_wine().data[:, :5].std(axis=0)
+    standardization = plain_frame(X)
+    first = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
+    plane = run(ArrayBlocks(X), two_means(standardization, first))
+    right = (X - standardization.mean) @ plane.w[0] + plane.b[0] > 0
+    start = np.array(
+        [
+            X[(X - standardization.mean) @ first <= 0].mean(axis=0),
+            X[(X - standardization.mean) @ first > 0].mean(axis=0),
+        ]
+    )
+    lloyd = KMeans(2, init=start, n_init=1, max_iter=100, tol=0).fit(X)
+    np.testing.assert_array_equal(right, lloyd.labels_ == 1)
+
+
+def test_two_means_of_equal_rows_ends():
+    X = np.ones((5, 2))
+    plane = run(ArrayBlocks(X), two_means(plain_frame(X), np.array([1.0, 0.0])))
+    np.testing.assert_array_equal(plane.w[0], [1.0, 0.0])

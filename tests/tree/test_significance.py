@@ -1,0 +1,281 @@
+"""Is a valley real? The reference, the test, and the number of clusters by itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from ravine import ClusterTree, MinimumDensity, PrincipalDirection
+from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.standardization import standardization_of
+from ravine.split.hyperplane import Hyperplane
+from ravine.tree import significance as evidence
+from ravine.tree.reunite import reunite
+from ravine.tree.significance import Shape, compare, shrink, spectrum
+
+
+def blobs(k, d, seed, n=150, apart=9.0):
+    rng = np.random.default_rng(seed)
+    centers = rng.standard_normal((k, d))
+    distances = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+    centers *= apart / distances[np.triu_indices(k, 1)].min()
+    labels = np.repeat(np.arange(k), n)
+    return centers[labels] + rng.standard_normal((k * n, d)), labels
+
+
+def test_the_reference_has_the_covariance_asked_for_and_is_uniform():
+    axes = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0]])
+    shape = Shape(axes, np.array([2.0, 0.5]))
+    drawn = shape.draw(200_000, None, np.random.default_rng(1))
+    np.testing.assert_allclose(np.cov(drawn.T), axes.T @ np.diag([4.0, 0.25]) @ axes, atol=0.03)
+    radius = np.linalg.norm(drawn @ axes.T / shape.deviations, axis=1) / 2.0
+    assert radius.max() <= 1.0 + 1e-9
+    assert (radius < 0.5).mean() == pytest.approx(0.25, abs=0.01)
+
+
+@pytest.mark.parametrize("d", [5, 300])
+def test_the_spectrum_is_that_of_the_rows(d):
+    X = np.random.default_rng(0).standard_normal((2000, d)) * np.geomspace(1, 20, d)
+    rows = ArrayBlocks(X)
+    standardization = run(rows, standardization_of(rows, None, False))
+    shape = spectrum(rows, standardization, np.random.default_rng(0))
+    total = np.trace(np.cov(X.T, bias=True)) * standardization.inverse_scale[0] ** 2
+    assert (shape.deviations**2).sum() == pytest.approx(total, rel=0.1)
+
+
+def test_a_reference_with_the_rows_own_tails_has_their_radii():
+    X = np.random.default_rng(0).standard_t(3, (500, 4))
+    rows = ArrayBlocks(X)
+    standardization = run(rows, standardization_of(rows, None, True))
+    shape = spectrum(rows, standardization, np.random.default_rng(0))
+    found = shape.radii(rows, standardization)
+    radii = found[:, 0]
+    drawn = shape.draw(4000, found, np.random.default_rng(1))
+    again = np.linalg.norm(drawn @ shape.axes.T / shape.deviations, axis=1)
+    assert set(np.round(again, 9)) <= set(np.round(radii, 9))
+    assert np.quantile(again, 0.99) == pytest.approx(np.quantile(radii, 0.99), rel=0.3)
+
+
+def test_shrinking_flattens_noise_and_leaves_structure():
+    noise = np.linalg.eigvalsh(np.cov(np.random.default_rng(0).standard_normal((200, 50)).T))
+    assert shrink(noise, 200).std() < 0.2 * noise.std()
+    long = np.geomspace(1, 100, 50)
+    np.testing.assert_allclose(shrink(long, 50_000), long, rtol=0.1)
+    assert shrink(long, 200).sum() == pytest.approx(long.sum())
+
+
+def test_the_p_value_is_that_of_one_new_value():
+    depths = np.array([0.30, 0.42, 0.35, 0.38, 0.31])
+    found = compare(0.9, depths, n=10**6)
+    statistic = (0.9 - depths.mean()) / (depths.std(ddof=1) * np.sqrt(1 + 1 / 5))
+    assert found.p_value == pytest.approx(student.sf(statistic, 4))
+    assert compare(0.05, np.zeros(8), n=200).p_value > 0.05
+    assert compare(0.30, depths, n=200).p_value > 0.5
+
+
+@pytest.mark.parametrize("d", [2, 10])
+@pytest.mark.parametrize("draw", ["normal", "ball", "student"])
+def test_one_mode_is_one_cluster(draw, d):
+    right = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((200, d))
+        if draw == "ball":
+            X *= rng.random((200, 1)) ** (1 / d) / np.linalg.norm(X, axis=1, keepdims=True)
+        elif draw == "student":
+            X /= np.sqrt(rng.chisquare(5, (200, 1)) / 5)
+        right += MinimumDensity("auto").fit(X).n_clusters_ == 1
+    assert right >= 7
+
+
+@pytest.mark.parametrize(("k", "d"), [(2, 2), (4, 3), (6, 10), (3, 60)])
+def test_blobs_are_counted(k, d):
+    found = [MinimumDensity("auto").fit(blobs(k, d, seed)[0]).n_clusters_ for seed in range(4)]
+    assert found.count(k) >= 3
+
+
+def test_the_evidence_is_on_the_tree_made_or_refused():
+    tree = MinimumDensity("auto").fit(blobs(3, 5, 0)[0]).tree_
+    assert tree.n_leaves == 3
+    for split in tree.splits:
+        if split is not None:
+            assert split.evidence.p_value <= 0.01
+    refused = [split for split in tree.refused if split is not None]
+    assert refused
+    assert all(split.evidence.p_value > 0.01 for split in refused)
+    assert all(3 <= split.evidence.n_draws <= evidence.DRAWS for split in refused)
+    assert "may be chance" in tree.export_text()
+
+
+@pytest.mark.parametrize("user", [0.01, 0.2])
+def test_a_node_is_tested_at_its_share_of_the_users_level(monkeypatch, user):
+    asked = []
+
+    def judge_split(trial, rows, standardization, split, min_weight, rng):
+        asked.append((rows.total, trial.level, trial.own_tails))
+        return replace(split, evidence=evidence.Evidence(user / 2, 1.0, 0.0, 1.0, 3))
+
+    monkeypatch.setattr(evidence.SignificanceTest, "weigh", judge_split)
+    tree = MinimumDensity("auto", level=user).fit(blobs(3, 2, 0)[0]).tree_
+    total = tree.weight[0]
+    for weight, level, second_try in asked:
+        assert level == pytest.approx(user * weight / total * (0.1 if second_try else 1.0))
+    assert {weight < total for weight, _, _ in asked} == {True, False}
+    assert {second_try for _, _, second_try in asked} == {True, False}
+    assert tree.n_leaves == 3  # half the level is significant for two thirds of the rows, and not for one
+
+
+@pytest.mark.parametrize(("level", "n_clusters"), [(0.1, 1), (0.2, 2)])
+def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, level, n_clusters):
+    found = evidence.Evidence(0.15, 1.0, 0.0, 1.0, 3)
+    monkeypatch.setattr(evidence, "compare", lambda observed, depths, n: found)
+    X, _ = blobs(2, 2, 1, n=60, apart=6.0)
+    assert MinimumDensity("auto", level=level).fit(X).n_clusters_ == n_clusters
+
+
+def test_auto_with_bounds_and_other_methods():
+    X, _ = blobs(6, 5, 2)
+    assert MinimumDensity("auto", max_leaves=3).fit(X).n_clusters_ == 3
+    assert MinimumDensity("auto", max_depth=1).fit(X).n_clusters_ == 2
+    assert PrincipalDirection("auto", threshold="density").fit(blobs(2, 4, 0)[0]).n_clusters_ == 2
+
+
+def test_an_empty_gap_needs_no_reference():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.standard_normal((100, 2)), rng.standard_normal((100, 2)) + 1e6])
+    split = MinimumDensity("auto", bandwidth_factor=0.02).fit(X).tree_.splits[0]
+    assert (split.evidence.p_value, split.evidence.n_draws) == (0.0, 0)
+
+
+def test_references_with_empty_gaps_leave_a_valley_to_chance():
+    X = np.random.default_rng(5).standard_normal((100, 2))
+    rows = ArrayBlocks(X)
+    splitter = MinimumDensity(2, bandwidth_factor=0.02)._splitter(2)
+    standardization, split = run(rows, splitter.search(rows, None, 20.0, np.random.default_rng(0)))
+    finite = replace(split, quality=0.9)
+    weighed = evidence.SignificanceTest(splitter, 0.01).judge_split(
+        rows, standardization, finite, 20.0, np.random.default_rng(0)
+    )
+    assert weighed.evidence.null_mean == evidence.DEEPEST
+    assert weighed.evidence.p_value > 0.99
+
+
+def test_weights_count_in_the_reference():
+    X = np.random.default_rng(0).standard_normal((400, 3))
+    heavy = np.where(np.linalg.norm(X, axis=1) > 2, 50.0, 1.0)
+    copies = np.repeat(X, heavy.astype(int), axis=0)
+    means = []
+    for rows in (ArrayBlocks(X, heavy), ArrayBlocks(copies)):
+        standardization = run(rows, standardization_of(rows, None, True))
+        shape = spectrum(rows, standardization, np.random.default_rng(0))
+        drawn = shape.draw(20_000, shape.radii(rows, standardization), np.random.default_rng(1))
+        means.append((drawn**2).sum(axis=1).mean())
+    assert means[0] == pytest.approx(means[1], rel=0.03)
+
+
+def test_weights_are_copies_in_the_reference_of_wide_rows():
+    wide = np.random.default_rng(0).standard_normal((400, 300))
+    wide[:150] *= 5
+    counts = np.repeat([3, 0, 1], [150, 50, 200])
+    weighted, copied = ArrayBlocks(wide, counts.astype(float)), ArrayBlocks(np.repeat(wide, counts, axis=0))
+    standardization = run(copied, standardization_of(copied, None, True))
+    found, expected = (
+        spectrum(rows, standardization, np.random.default_rng(0)) for rows in (weighted, copied)
+    )
+    assert copied.shape[0] <= evidence.SPECTRUM_ROWS  # all of them are drawn
+    np.testing.assert_allclose(found.deviations, expected.deviations, rtol=1e-6)
+
+
+class Recording:
+    """A splitter that finds nothing and records the minimum weight of a side that it is given."""
+
+    def __init__(self):
+        self.min_weight = []
+
+    def search(self, rows, root, min_weight, rng):
+        self.min_weight.append(min_weight)
+        return root, None
+        yield
+
+
+@pytest.mark.parametrize(("own_tails", "part"), [(False, 1.0), (True, 0.5)])
+@pytest.mark.parametrize("weight", [1.0, 100.0])
+def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_tails, part, weight):
+    """Half as large with the rows' own tails; of fewer rows, where the rows are many."""
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    rows = ArrayBlocks(X, np.full(300, weight))
+    standardization = run(rows, standardization_of(rows, None, True))
+    usual = MinimumDensity(2)._splitter(2)
+    _, split = run(rows, usual.search(rows, None, 1.0, np.random.default_rng(0)))
+    splitter = Recording()
+    trial = evidence.SignificanceTest(splitter, 0.01, own_tails)
+    trial.judge_split(
+        rows, standardization, replace(split, quality=0.5), 0.1 * rows.total, np.random.default_rng(0)
+    )
+    n = min(rows.total, evidence.NULL_ROWS)
+    assert len(splitter.min_weight) >= evidence.FIRST_DRAWS
+    np.testing.assert_allclose(splitter.min_weight, part * 0.1 * n)
+
+
+def test_parts_of_one_cluster_are_put_together_again():
+    """Two leaves that a hyperplane high up cut out of one heap share a label; a third one does not."""
+    rng = np.random.default_rng(0)
+    heap, other = rng.standard_normal((600, 2)), rng.standard_normal((300, 2)) + [0.0, 30.0]
+    X = np.vstack([heap, other])
+    leaf_of = np.where(np.arange(900) >= 600, 4, np.where(X[:, 0] > 0, 3, 1)).astype(np.int32)
+    halves = PrincipalDirection(2).fit(X).tree_
+    plane = halves.splits[0]
+    tree = ClusterTree.of_leaves(
+        np.array([-1, 0, 0, 2, 2]),
+        np.array([1, -1, 3, -1, -1]),
+        np.array([2, -1, 4, -1, -1]),
+        np.array([900.0, 300, 600, 300, 300]),
+        (cut(plane, [1.0, 0.0], 0.0), None, cut(plane, [0.0, 1.0], 15.0), None, None),
+        np.array([0, -1, 1, -1, -1]),
+        (None,) * 5,
+    )
+    X[600:, 0] = np.abs(X[600:, 0]) + 0.1
+    rows = ArrayBlocks(X)
+    standardization = run(rows, standardization_of(rows, None, True))
+    asked = []
+
+    def comes_apart(leaves):
+        members = np.isin(leaf_of, leaves)
+        asked.append(int(members.sum()))
+        return X[members, 1].std() > 5
+
+    merged = reunite(tree, rows, standardization, comes_apart)
+    assert merged.n_clusters == 2
+    assert merged.label[1] == merged.label[3] != merged.label[4]
+    assert asked == [600]
+
+
+def test_the_nearest_leaves_are_found_in_standard_deviations():
+    """A and B are near in units of the wide first column, A and C in raw units."""
+    rng = np.random.default_rng(0)
+    groups = {"A": (0, 0), "B": (1e3, 0), "C": (0, 30), "E": (2e4, 0), "F": (-2e4, 0)}
+    X = np.concatenate([np.add(place, 0.1 * rng.standard_normal((20, 2))) for place in groups.values()])
+    plane = PrincipalDirection(2).fit(X).tree_.splits[0]
+    cuts = [([0.0, 1.0], 15.0), ([1.0, 0.0], 1e4), ([1.0, 0.0], 500.0), ([1.0, 0.0], -1e4)]
+    tree = ClusterTree.of_leaves(
+        np.array([-1, 0, 0, 1, 1, 3, 3, 5, 5]),
+        np.array([1, 3, -1, 5, -1, 7, -1, -1, -1]),
+        np.array([2, 4, -1, 6, -1, 8, -1, -1, -1]),
+        np.ones(9),
+        tuple(cut(plane, *cuts[(node + 1) // 2]) if node in (0, 1, 3, 5) else None for node in range(9)),
+        np.array([0, 1, -1, 2, -1, 3, -1, -1, -1]),
+        (None,) * 9,
+    )
+    leaf_of = np.repeat([8, 6, 2, 4, 7], 20)
+    rows = ArrayBlocks(X)
+    np.testing.assert_array_equal(tree.leaf_of(rows), leaf_of)
+    asked = []
+    standardization = run(rows, standardization_of(rows, None, True))
+    reunite(tree, rows, standardization, lambda leaves: asked.append(sorted(leaves)) or True)
+    assert asked[0] == [6, 8]
+
+
+def cut(split, weights, at):
+    plane = Hyperplane(np.array(weights), np.zeros(2), at)
+    return replace(split, boundary=plane, direction=np.array(weights))
