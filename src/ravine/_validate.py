@@ -141,7 +141,7 @@ def check_real(
     except OverflowError:  # a whole number beyond all floats
         number = np.inf
     if not low <= number <= high or not np.isfinite(number) or (open_low and number == low):
-        bounds = f" {'above' if open_low else 'at min_weight'} {low:g}" if np.isfinite(low) else ""
+        bounds = f" {'above' if open_low else 'at least'} {low:g}" if np.isfinite(low) else ""
         if np.isfinite(high):
             bounds += f" and at most {high:g}"
         other = f" or {or_else}" if or_else else ""

@@ -43,15 +43,13 @@ def fail(code, *arguments, by=run, **options):
 def folder(tmp_path_factory):
     """Wine in a folder: with ids, classes, a column of text, and a few values missing in another file."""
     where = tmp_path_factory.mktemp("wine")
-    standardization = WINE.data.copy()
-    standardization.insert(0, "bottle", [f"b{i:03}" for i in range(len(standardization))])
-    standardization["kind"] = [f"class {k}" for k in WINE.target]
-    standardization["color"] = np.where(np.arange(len(standardization)) % 3, "red", "white")
-    standardization.to_csv(where / "wine.csv", index=False)
-    standardization.to_csv(where / "wine.txt", index=False, sep="|", encoding="latin-1")
-    standardization.assign(ash=standardization["ash"].where(standardization.index > 3)).to_csv(
-        where / "holes.csv", index=False
-    )
+    frame = WINE.data.copy()
+    frame.insert(0, "bottle", [f"b{i:03}" for i in range(len(frame))])
+    frame["kind"] = [f"class {k}" for k in WINE.target]
+    frame["color"] = np.where(np.arange(len(frame)) % 3, "red", "white")
+    frame.to_csv(where / "wine.csv", index=False)
+    frame.to_csv(where / "wine.txt", index=False, sep="|", encoding="latin-1")
+    frame.assign(ash=frame["ash"].where(frame.index > 3)).to_csv(where / "holes.csv", index=False)
     return where
 
 
@@ -411,8 +409,8 @@ def test_settings_that_no_method_takes_are_a_clear_sentence(tmp_path, options, m
 
 def test_kernels_have_options_of_their_own(tmp_path):
     X, y = make_moons(300, noise=0.06, random_state=0)
-    standardization = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y})
-    standardization.to_csv(tmp_path / "moons.csv", index=False)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y})
+    frame.to_csv(tmp_path / "moons.csv", index=False)
     options = ("--kernel", "rbf", "--gamma", "4", "--components", "0.95", "--landmarks", "250")
     done = succeed(
         "fit", "moons.csv", "--label", "kind", "--clusters", "2", *options, "--json",
@@ -424,7 +422,7 @@ def test_kernels_have_options_of_their_own(tmp_path):
     assert kept.kernel_params == {"gamma": 4.0, "n_components": 0.95, "landmarks": 250}
     assert len(kept.feature_map_.landmarks) == 250
     assert list(kept.feature_names_in_) == ["a", "b"]
-    turned = standardization[["b", "kind", "a"]]  # columns are found by their names, also behind a map
+    turned = frame[["b", "kind", "a"]]  # columns are found by their names, also behind a map
     turned.to_csv(tmp_path / "turned.csv", index=False)
     again = succeed("predict", "moons.ravine", "turned.csv", where=tmp_path)
     assert again.stdout == (tmp_path / "labels.csv").read_text()

@@ -382,7 +382,7 @@ def test_many_rows_go_through_samples():
 
 
 def test_the_examples_of_the_page_hold():
-    page = Path(__file__).parent.parent / "docs" / "semi-supervised.md"
+    page = Path(__file__).parents[2] / "docs" / "semi-supervised.md"
     outcome = doctest.testfile(str(page), module_relative=False)
     assert outcome.attempted > 10
     assert outcome.failed == 0

@@ -140,10 +140,10 @@ def test_what_is_on_or_off_is_true_or_false(make, parameter):
 
 
 def test_a_refused_refit_leaves_the_model_as_it_was(make):
-    standardization = pd.DataFrame(WINE).add_prefix("x")
-    model = quiet_fit(make(3), standardization)
+    frame = pd.DataFrame(WINE).add_prefix("x")
+    model = quiet_fit(make(3), frame)
     before = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    labels = model.predict(standardization)
+    labels = model.predict(frame)
     spoilt = GOOD.copy()
     spoilt[3, 1] = np.nan
     for X, y, weights in ((spoilt, None, None), (GOOD[:1], None, None), (GOOD, None, -np.ones(30))):
@@ -156,7 +156,7 @@ def test_a_refused_refit_leaves_the_model_as_it_was(make):
     after = {name: value for name, value in vars(model).items() if name.endswith("_")}
     assert after.keys() == before.keys()
     assert all(after[name] is before[name] for name in before)
-    np.testing.assert_array_equal(model.predict(standardization), labels)
+    np.testing.assert_array_equal(model.predict(frame), labels)
 
 
 def test_a_callback_that_raises_leaves_the_model_as_it_was(make):
@@ -397,10 +397,10 @@ def test_hyperplanes_are_in_the_users_own_units(make):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_data_frames_and_feature_names(make, standardization):
+def test_data_frames_and_feature_names(make, frame):
     data = load_iris(as_frame=True).data
     names = list(data.columns)
-    X = standardization({name: data[name].to_numpy() for name in names})
+    X = frame({name: data[name].to_numpy() for name in names})
     model = make(n_clusters=3).fit(X)
     assert list(model.feature_names_in_) == names
     np.testing.assert_array_equal(model.predict(X), model.labels_)

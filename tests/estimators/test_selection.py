@@ -46,7 +46,9 @@ class Sizes(ClusterMixin, BaseEstimator):
 
 
 def test_the_highest_separation_probability_wins():
-    found = select(WINE, PrincipalDirection(), {"threshold": ["mean", "density"], "standardize": [True, False]})
+    found = select(
+        WINE, PrincipalDirection(), {"threshold": ["mean", "density"], "standardize": [True, False]}
+    )
     assert len(found.candidates) == 4
     for c in found.candidates:
         assert c.separation_probability == metrics.separation_probability(

@@ -147,7 +147,7 @@ def test_few_cuts_find_what_many_find(monkeypatch):
     index = MinimumDensityIndex(0.05, alpha=0.9)
     about = *index._about(profile)[:4], index.reach(profile)
     many = kernels.coarse_cuts.py_func(*about)
-    monkeypatch.setattr(kernels, "MOST_CUTS", 10)
+    monkeypatch.setattr(kernels, "MAX_CUTS", 10)
     few = kernels.coarse_cuts.py_func(*about)
     for cuts, curve, _ in (many, few):
         lowest = cuts[np.argmin(curve)]

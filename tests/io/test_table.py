@@ -40,10 +40,10 @@ WRITERS = {
 }
 
 
-def _write_stream(standardization, path):
+def _write_stream(frame, path):
     import pyarrow as pa
 
-    rows = pa.Table.from_pandas(standardization)
+    rows = pa.Table.from_pandas(frame)
     with pa.ipc.new_stream(str(path), rows.schema) as writer:
         writer.write_table(rows, max_chunksize=50)
 

@@ -40,7 +40,7 @@ def unit(seed, d):
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gradient_is_that_of_the_exact_sums(monkeypatch, row_sums, store, weighted):
-    monkeypatch.setattr(pursuit, "MOST_ROW_SUMS", row_sums)
+    monkeypatch.setattr(pursuit, "MAX_ROW_SUMS", row_sums)
     X, _ = oracles.two_blobs(600, 6, gap=5.0, seed=3, share=0.3)
     weights = np.random.default_rng(0).uniform(0.5, 1.5, 600) if weighted else None
     rows, view, Z = look(store(X), weights)
@@ -58,7 +58,7 @@ def test_one_pass_and_two_give_the_same_gradient(monkeypatch):
     rows, view, _ = look(X)
     one = run(rows, evaluate(view, MinimumDensityIndex(H, ALPHA), unit(0, 8)))
     before = rows.reads.rows
-    monkeypatch.setattr(pursuit, "MOST_ROW_SUMS", 0)
+    monkeypatch.setattr(pursuit, "MAX_ROW_SUMS", 0)
     two = run(rows, evaluate(view, MinimumDensityIndex(H, ALPHA), unit(0, 8)))
     assert rows.reads.rows - before == 2 * 500
     assert one.value == two.value

@@ -29,19 +29,19 @@ def test_text_names_sizes_depths_and_features():
 
 
 def test_a_frame_has_a_row_for_every_node():
-    standardization = MODEL.tree_.to_frame()
-    assert len(standardization) == MODEL.tree_.n_nodes
-    assert standardization.loc[standardization.cluster >= 0, "weight"].sum() == 178
-    assert standardization.loc[0, "relative_depth"] == MODEL.tree_.splits[0].relative_depth
-    assert standardization.split.max() == 2
+    frame = MODEL.tree_.to_frame()
+    assert len(frame) == MODEL.tree_.n_nodes
+    assert frame.loc[frame.cluster >= 0, "weight"].sum() == 178
+    assert frame.loc[0, "relative_depth"] == MODEL.tree_.splits[0].relative_depth
+    assert frame.split.max() == 2
 
 
 def test_further_facts_are_columns_of_the_frame():
     tree = MODEL.tree_
     first = replace(tree.splits[0], facts={"margin": 0.5})
-    standardization = replace(tree, splits=(first, *tree.splits[1:])).to_frame()
-    assert standardization.loc[0, "margin"] == 0.5
-    assert standardization.loc[1:, "margin"].isna().all()
+    frame = replace(tree, splits=(first, *tree.splits[1:])).to_frame()
+    assert frame.loc[0, "margin"] == 0.5
+    assert frame.loc[1:, "margin"].isna().all()
 
 
 def test_the_linkage_is_valid_and_cuts_like_the_tree():
@@ -90,18 +90,18 @@ def clear_rows(tree, X):
 @pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
 @pytest.mark.parametrize("table", ["wine", 'odd "table" name'])
 def test_the_database_gives_the_same_clusters(engine, names, table):
-    standardization = pd.DataFrame(WINE.to_numpy(), columns=names)
-    model = MinimumDensity(4).fit(standardization)
+    frame = pd.DataFrame(WINE.to_numpy(), columns=names)
+    model = MinimumDensity(4).fit(frame)
     query = model.tree_.export_sql(table, engine)
     if engine == "duckdb":
         connection = duckdb.connect()
-        connection.register("source", standardization)
+        connection.register("source", frame)
         quoted = '"' + table.replace('"', '""') + '"'
         connection.execute(f"CREATE TABLE {quoted} AS SELECT * FROM source")
         answer = connection.execute(query).df()
     else:
         connection = sqlite3.connect(":memory:")
-        standardization.to_sql(table, connection, index=False)
+        frame.to_sql(table, connection, index=False)
         answer = pd.read_sql_query(query, connection)
     assert list(answer.columns) == [*names, "cluster"]
     np.testing.assert_array_equal(answer["cluster"].to_numpy(), model.labels_)
@@ -110,11 +110,11 @@ def test_the_database_gives_the_same_clusters(engine, names, table):
 @pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
 def test_digits_row_by_row_and_null_for_null(engine):
     names = [f"pixel {j}" for j in range(64)]
-    standardization = pd.DataFrame(DIGITS.astype(int), columns=names)
-    model = MinimumDensity(10).fit(standardization)
+    frame = pd.DataFrame(DIGITS.astype(int), columns=names)
+    model = MinimumDensity(10).fit(frame)
     query = model.tree_.export_sql("digits", engine)
     sure = clear_rows(model.tree_, DIGITS)
-    spoilt = standardization.astype(object)
+    spoilt = frame.astype(object)
     spoilt.iloc[7, 30] = None
     if engine == "duckdb":
         connection = duckdb.connect()

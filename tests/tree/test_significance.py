@@ -116,7 +116,7 @@ def test_a_node_is_tested_at_its_share_of_the_users_level(monkeypatch, user):
         asked.append((rows.total, trial.level, trial.own_tails))
         return replace(split, evidence=evidence.Evidence(user / 2, 1.0, 0.0, 1.0, 3))
 
-    monkeypatch.setattr(evidence.SignificanceTest, "weigh", judge_split)
+    monkeypatch.setattr(evidence.SignificanceTest, "judge_split", judge_split)
     tree = MinimumDensity("auto", level=user).fit(blobs(3, 2, 0)[0]).tree_
     total = tree.weight[0]
     for weight, level, second_try in asked:

@@ -110,9 +110,12 @@ def methods() -> dict[str, str]:
     >>> methods()["minimum-density"]
     'MinimumDensity'
     """
-    homes = ravine._HOMES
-    public = [name for name in ravine.__all__ if homes[name].startswith("ravine.estimators.")]
-    return {re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(): name for name in public}
+    dashed = {name: re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() for name in ravine.__all__}
+    return {
+        dash: name
+        for name, dash in dashed.items()
+        if ravine._HOMES[name] == f"ravine.estimators.{dash.replace('-', '_')}"
+    }
 
 
 def names(text: str) -> list[str]:

@@ -81,10 +81,10 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray | None]:
         """Check rows and weights without reading all rows: NaN and infinity are found in the first pass."""
         X = self._checked_objects(X, reset) if callable(self.kernel) else self._checked_numbers(X, reset)
-        n_rows, min_weight = length(X), 2 if reset else 1
-        if n_rows < min_weight:
+        n_rows, needed = length(X), 2 if reset else 1
+        if n_rows < needed:
             raise InvalidInputError(
-                f"found {n_rows} sample(s), and {type(self).__name__} needs at least {min_weight}: bring more rows"
+                f"found {n_rows} sample(s), and {type(self).__name__} needs at least {needed}: bring more rows"
             )
         return X, check_weights(sample_weight, n_rows)
 

@@ -88,7 +88,7 @@ def _why_not(refused: Split | None) -> str:
     )
 
 
-def standardization(tree: ClusterTree) -> Any:
+def frame(tree: ClusterTree) -> Any:
     """Return a pandas data frame with one row a node."""
     try:
         import pandas as pd

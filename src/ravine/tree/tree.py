@@ -374,7 +374,7 @@ class ClusterTree:
         """Return a pandas data frame with one row a node."""
         from ravine.tree import export
 
-        return export.standardization(self)
+        return export.frame(self)
 
     def to_linkage(self) -> FloatArray:
         """Return a SciPy linkage of the leaves from left to right; the last split is the lowest merge."""
