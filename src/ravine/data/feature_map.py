@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
 from ravine.data.neighbors import nth_nearest, weighted_median
-from ravine.data.standardization import LARGEST, measure
+from ravine.data.node import Node, measure
+from ravine.data.query import run
+from ravine.data.standardization import LARGEST
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require, shown
 
@@ -80,8 +82,7 @@ class Scaling:
 
 def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling:
     """Return the standardizing of the weighted rows, or none; NaN and infinity are found on the way."""
-    rows = ArrayBlocks(X, weights)
-    standardization = run(rows, measure(rows))
+    standardization = run(measure(Node(MemoryRows(X, weights)))).standardization
     if standardize:
         return Scaling(standardization.mean, standardization.inverse_scale)
     return Scaling(np.zeros(len(standardization.mean)), np.where(standardization.constant, 0.0, 1.0))
@@ -282,18 +283,6 @@ class MappedRows:
         return self.map(take(self.rows, where))
 
 
-class MappedBlocks(ArrayBlocks):
-    """Blocks of mapped rows; a sample, which is read many times, is held where it is small."""
-
-    def sample(self, n_rows: int, rng: np.random.Generator) -> Self:
-        """Return about evenly spread random rows of positive weight, in order, as blocks of their own."""
-        chosen = super().sample(n_rows, rng)
-        if chosen.picked is None or chosen.shape[0] * chosen.shape[1] * 8 > HELD_BYTES:
-            return chosen
-        weights = None if self.weights is None else self.weights[chosen.picked]
-        return type(self)(held(chosen.array, chosen.picked), weights, self.n_jobs, None, self.reads)
-
-
 def held(points: Any, picked: IntArray | None = None) -> FloatArray:
     """Return mapped rows as an array, made a few at a time."""
     where = np.arange(len(points)) if picked is None else picked
@@ -302,12 +291,12 @@ def held(points: Any, picked: IntArray | None = None) -> FloatArray:
 
 def mapped_blocks(
     rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1
-) -> MappedBlocks:
+) -> MemoryRows:
     """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
     points: Any = MappedRows(rows, feature_map)
     if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
         points = held(points)
-    return MappedBlocks(points, weights, n_jobs)
+    return MemoryRows(points, weights, n_jobs)
 
 
 def kernel_names() -> list[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import Additive, Answer, Query, RowBlocks, Rows
+from ravine.data.blocks import Block
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, sample, sample_rows
+from ravine.data.query import Additive, Answer, Query
 from ravine.data.standardization import Standardization
 
-SAMPLE_ROWS = 20  # rows a micro-cluster that its seed is sought among
+SAMPLE_ROWS = 20  # rows per micro-cluster among which the seeds are sought
 PIECE = 1024  # rows whose distances to all centers are held at a time
 TIE = 1e-9  # of the largest square: centers that are nearer by less are as near
 ROUNDS = 10  # of k-means on the sample: finer seeds make no better stand-ins
@@ -27,55 +30,125 @@ class MicroClusters:
 
 @dataclass(frozen=True)
 class NearestSum(Additive):
-    """For every seed, the weight of the rows nearest to it, and their sum.
+    """For every seed, the weight of the rows nearest to it, and their sum (standardized, along `axes`).
 
-    Seeds (m, l) lie in the projection on `directions` (l, d) of the frame.
+    Rows are projected on `axes` (r, d) of the standardized space (None: all columns), and compared with the
+    seeds (m, l) in the further projection on `directions` (l, r).
     """
 
     standardization: Standardization
     directions: FloatArray
     seeds: FloatArray
+    axes: FloatArray | None = None
 
     def start(self, n_features: int) -> Answer:
         """Return the sums of no rows."""
-        return np.zeros(len(self.seeds)), np.zeros((len(self.seeds), n_features))
+        n = n_features if self.axes is None else len(self.axes)
+        return np.zeros(len(self.seeds)), np.zeros((len(self.seeds), n))
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[NearestSum], answers: Sequence[Answer]) -> None:
+    def add(block: Block, requests: Sequence[NearestSum], answers: Sequence[Answer]) -> None:
         """Add one block."""
         for request, (mass, sums) in zip(requests, answers, strict=True):
-            standardization, seeds = request.standardization, request.seeds
-            inner = rows.project(standardization.mean, standardization.weights(seeds @ request.directions))
-            nearest = _first_nearest(inner, seeds)
-            mass += np.bincount(nearest, rows.weights, len(seeds))
-            rows.group_sums(standardization.mean, rows.weights, nearest, sums)
+            own, seeds, axes = request.standardization, request.seeds, request.axes
+            if axes is None:
+                inner = block.project(own.mean, own.normals(seeds @ request.directions))
+                nearest = _first_nearest(inner, seeds)
+                block.group_sums(own.mean, block.weights, nearest, sums)
+            else:
+                points = block.project(own.mean, own.normals(axes)).T
+                nearest = _first_nearest(seeds @ request.directions @ points.T, seeds)
+                np.add.at(sums, nearest, block.weights[:, None] * points)
+            mass += np.bincount(nearest, block.weights, len(seeds))
 
 
 def microclusters(
-    rows: RowBlocks,
-    standardization: Standardization,
+    node: Node,
     n: int,
-    rng: np.random.Generator,
+    purpose: str,
     directions: FloatArray | None = None,
+    axes: FloatArray | None = None,
 ) -> Query[MicroClusters]:
-    """Return at most n micro-clusters: seeds by k-means on a sample, then one pass that gathers all rows.
+    """Return at most n micro-clusters: seeds by k-means on a sample, then one pass that sums all rows.
 
-    With `directions`, rows are near each other in that projection. Where there are no more rows than n, each
-    is its own micro-cluster.
+    With `directions`, rows are near each other in that projection; with `axes`, centers are coordinates along
+    these. Where there are no more rows than n, each is its own micro-cluster.
     """
-    counted = rows.counted()
-    n_rows = rows.shape[0] if counted is None else len(counted)
-    sample = rows.sample(n if n_rows <= n else min(n_rows, SAMPLE_ROWS * n), rng)
-    points = sample.map(lambda block: (block.dense() - standardization.mean) * standardization.inverse_scale)
-    weights = sample.map(lambda block: block.weights)
-    if n_rows <= n:
+    own, most = node.standardization, n if node.n_rows <= n else SAMPLE_ROWS * n
+    points, weights = yield from _sample_along(node, most, purpose, axes)
+    if node.n_rows <= n:
         return MicroClusters(points, weights)
     if directions is None:
-        directions = np.eye(rows.shape[1])
-    seeds = _k_means(points @ directions.T, weights, n, rng)
-    ((mass, sums),) = yield [NearestSum(standardization, directions, seeds)]
+        directions = np.eye(points.shape[1])
+    seeds = _k_means(points @ directions.T, weights, n, node.rng(purpose))
+    ((mass, sums),) = yield node.ask(NearestSum(own, directions, seeds, axes))
     full = mass > 0
-    return MicroClusters(sums[full] * standardization.inverse_scale / mass[full, None], mass[full])
+    scale = own.inverse_scale if axes is None else 1.0
+    return MicroClusters(sums[full] * scale / mass[full, None], mass[full])
+
+
+def _sample_along(
+    node: Node, n: int, purpose: str, axes: FloatArray | None
+) -> Query[tuple[FloatArray, FloatArray]]:
+    """Draw n rows: standardized, or their coordinates along some axes, and their weights."""
+    own = node.standardization
+    if axes is None:
+        rows, weights = yield from sample_rows(node, n, purpose)
+        return own.apply(rows), weights
+    drawn = yield from sample(node, n, purpose)
+    assert isinstance(drawn.rows, MemoryRows)
+    points = drawn.rows.map(lambda block: block.project(own.mean, own.normals(axes)).T)
+    return points, drawn.rows.map(lambda block: block.weights)
+
+
+@dataclass(frozen=True)
+class RadiusSum:
+    """For every seed in a projection, weight and sum of the points nearest to it, and the largest distance.
+
+    `place` moves the projected points before they are compared (spectral connectivity draws far ones in).
+    """
+
+    standardization: Standardization
+    directions: FloatArray
+    seeds: FloatArray
+    place: Callable[[FloatArray], FloatArray]
+
+    def start(self, n_features: int) -> Answer:
+        """Return the sums of no rows."""
+        m = len(self.seeds)
+        return np.zeros(m), np.zeros((m, self.seeds.shape[1])), np.zeros(m)
+
+    @staticmethod
+    def add(block: Block, requests: Sequence[RadiusSum], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (mass, sums, radius) in zip(requests, answers, strict=True):
+            own = request.standardization
+            points = request.place(block.project(own.mean, own.normals(request.directions)).T)
+            group, distance = nearest(points, request.seeds)
+            counted = block.weights > 0
+            mass += np.bincount(group, block.weights, len(mass))
+            np.add.at(sums, group, block.weights[:, None] * points)
+            np.maximum.at(radius, group[counted], distance[counted])
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        """Add weights and sums, and take the larger radius."""
+        return left[0] + right[0], left[1] + right[1], np.maximum(left[2], right[2])
+
+
+def fine_microclusters(
+    node: Node, n: int, directions: FloatArray, place: Callable[[FloatArray], FloatArray]
+) -> Query[tuple[MicroClusters, FloatArray]]:
+    """Return micro-clusters of the projected points after `place`, and a bound of the radius of each."""
+    points, weights = yield from _sample_along(node, SAMPLE_ROWS * n, "fine micro-clusters", directions)
+    points = place(points)
+    if node.n_rows <= n:
+        return MicroClusters(points, weights), np.zeros(len(points))
+    seeds = _k_means(points, weights, n, node.rng("fine micro-clusters"))
+    ((mass, sums, radius),) = yield node.ask(RadiusSum(node.standardization, directions, seeds, place))
+    full = mass > 0
+    centers = sums[full] / mass[full, None]
+    shift = np.linalg.norm(centers - seeds[full], axis=1)
+    return MicroClusters(centers, mass[full]), radius[full] + shift
 
 
 def nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -86,23 +159,6 @@ def nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArr
         found[a : a + PIECE] = squares.argmin(axis=1)
         distance[a : a + PIECE] = np.sqrt(squares.min(axis=1))
     return found, distance
-
-
-def of_points(
-    points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator
-) -> tuple[MicroClusters, FloatArray]:
-    """Return at most n micro-clusters of points of positive weight in memory, and the radius of each."""
-    if len(points) <= n:
-        return MicroClusters(points, weights), np.zeros(len(points))
-    some = rng.permutation(len(points))[: SAMPLE_ROWS * n]
-    group, _ = nearest(points, _k_means(points[some], weights[some], n, rng))
-    mass = np.asarray(np.bincount(group, weights, n), dtype=np.float64)
-    sums = np.stack([np.bincount(group, weights * column, n) for column in points.T], axis=1)
-    centers = sums / np.maximum(mass, np.finfo(float).tiny)[:, None]
-    radii = np.zeros(n)
-    np.maximum.at(radii, group, np.sqrt(((points - centers[group]) ** 2).sum(axis=1)))
-    full = mass > 0
-    return MicroClusters(centers[full], mass[full]), radii[full]
 
 
 def _k_means(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
@@ -129,76 +185,3 @@ def _first_nearest(inner: FloatArray, centers: FloatArray) -> IntArray:
     closeness = inner - half[:, None]
     tie = TIE * (np.abs(closeness).max(initial=0.0) + half.max(initial=0.0))
     return np.asarray(np.argmax(closeness >= closeness.max(axis=0) - tie, axis=0))
-
-
-@dataclass(frozen=True)
-class _StretchSum(Additive):
-    """The weight and the sum of the rows between each two edges along a direction."""
-
-    standardization: Standardization
-    direction: FloatArray
-    edges: FloatArray
-
-    def start(self, n_features: int) -> Answer:
-        return np.zeros(len(self.edges) + 1), np.zeros((len(self.edges) + 1, n_features))
-
-    @staticmethod
-    def add(rows: Rows, requests: Sequence[_StretchSum], answers: Sequence[Answer]) -> None:
-        for request, (mass, sums) in zip(requests, answers, strict=True):
-            points = rows.project(
-                request.standardization.mean, request.standardization.weights(request.direction)[None, :]
-            )[0]
-            stretch = np.searchsorted(request.edges, points)
-            mass += np.bincount(stretch, rows.weights, len(mass))
-            rows.group_sums(request.standardization.mean, rows.weights, stretch, sums)
-
-
-@dataclass(frozen=True)
-class AroundCut:
-    """Rows near a cut one by one, the others in stretches along its normal; standardized, about the mean.
-
-    `smaller` is the weight of the lighter side, `gap` the distance between the rows next to the cut, `middle`
-    the place halfway between them, and `spacing` the mean distance between neighbors among the rows near the
-    cut, without the gap.
-    """
-
-    rows: MicroClusters
-    smaller: float
-    gap: float
-    middle: float
-    spacing: float
-
-
-def around_threshold(
-    rows: RowBlocks, standardization: Standardization, direction: FloatArray, threshold: float, n: int
-) -> AroundCut:
-    """Gather about n micro-clusters around a cut: half of them are its nearest rows; three passes."""
-    weights = rows.map(lambda block: block.weights)
-    raw = standardization.weights(direction)[None, :]
-    points = rows.map(lambda block: block.project(standardization.mean, raw)[0])
-    counted = weights > 0
-    below, above = (np.sort(points[counted & side]) for side in (points <= threshold, points > threshold))
-    quarter = max(1, n // 4)
-    low = below[-quarter:][0] if len(below) else threshold
-    high = above[:quarter][-1] if len(above) else threshold
-    near = rows.select(np.flatnonzero(counted & (points >= low) & (points <= high)))
-    # outward from the cut on both sides, and a row on an edge belongs to the stretch nearer to the cut
-    left, right = (
-        part[:: max(1, -(-len(part) // quarter))] for part in (below[:-quarter][::-1], above[quarter:])
-    )
-    edges = np.unique(np.concatenate([np.nextafter(np.append(left, low), -np.inf), right, [high]]))
-    ((mass, sums),) = rows.pass_over([_StretchSum(standardization, direction, edges)])
-    mass[np.searchsorted(edges, high)] = 0.0  # these rows count one by one
-    full = mass > 0
-    centers = np.concatenate(
-        [
-            near.map(lambda block: (block.dense() - standardization.mean) * standardization.inverse_scale),
-            sums[full] * standardization.inverse_scale / mass[full, None],
-        ]
-    )
-    gap = float(above[0] - below[-1]) if len(below) and len(above) else 0.0
-    middle = float(below[-1] / 2 + above[0] / 2) if gap else threshold
-    smaller = min(float(weights[side].sum()) for side in (points <= threshold, points > threshold))
-    each = np.concatenate([near.map(lambda block: block.weights), mass[full]])
-    spacing = (high - low - gap) / max(1, near.shape[0] - 2)
-    return AroundCut(MicroClusters(centers, each), smaller, gap, middle, spacing)

@@ -10,8 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import RowBlocks
-from ravine.data.standardization import Standardization
 
 SAME = 1e-7  # of the largest coordinate: rows closer than this are copies
 TIE = 1e-6  # distances that differ by a smaller share are equal: rounding does not choose between them
@@ -97,16 +95,13 @@ def copies(points: FloatArray) -> tuple[IntArray, IntArray]:
     return first, group.ravel()
 
 
-def distinct(rows: RowBlocks, standardization: Standardization) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return one row for every group of copies: as it is, in the frame, and the weight of the copies.
+def distinct(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return one point for every group of copies, the weight of the copies, and the places of these points.
 
-    They come in an order that does not depend on that of the rows. All are held in memory.
+    They come in an order that does not depend on that of the points.
     """
-    raw = rows.map(lambda block: block.dense())
-    points = (raw - standardization.mean) * standardization.inverse_scale
     first, group = copies(points)
-    weights = rows.map(lambda block: block.weights)
-    return raw[first], points[first], np.bincount(group, weights).astype(np.float64)
+    return points[first], np.bincount(group, weights).astype(np.float64), first
 
 
 def nth_nearest(distances: FloatArray, weights: FloatArray, n: int) -> FloatArray:

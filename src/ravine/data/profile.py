@@ -10,7 +10,8 @@ from typing import Self
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Additive, Answer, Rows
+from ravine.data.blocks import Block
+from ravine.data.query import Additive, Answer
 from ravine.data.standardization import Standardization
 
 MAX_BINS = 1 << 17
@@ -52,18 +53,18 @@ class ProfileSum(Additive):
         return np.zeros(n_bins), np.zeros(n_bins), rows
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[ProfileSum], answers: Sequence[Answer]) -> None:
+    def add(block: Block, requests: Sequence[ProfileSum], answers: Sequence[Answer]) -> None:
         """Project one block on the directions of all requests at once and put it into their bins."""
         from ravine.data import kernels
 
-        bins = np.empty(len(rows), dtype=np.int64)
+        bins = np.empty(len(block), dtype=np.int64)
         for request, points, (mass, moment, sums) in zip(
-            requests, _project(rows, requests), answers, strict=True
+            requests, _project(block, requests), answers, strict=True
         ):
             grid = request.grid
-            kernels.bin_points(points, rows.weights, grid.low, grid.width, bins, mass, moment)
+            kernels.bin_points(points, block.weights, grid.low, grid.width, bins, mass, moment)
             if request.with_rows:
-                rows.group_sums(request.standardization.mean, rows.weights, bins, sums)
+                block.group_sums(request.standardization.mean, block.weights, bins, sums)
 
 
 @dataclass(frozen=True)
@@ -80,27 +81,29 @@ class SlopeSum(Additive):
         return (np.zeros((1, n_features)),)
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[SlopeSum], answers: Sequence[Answer]) -> None:
+    def add(block: Block, requests: Sequence[SlopeSum], answers: Sequence[Answer]) -> None:
         """Find the rows' bins again and add the block, weighted."""
         from ravine.data import kernels
 
-        bins = np.empty(len(rows), dtype=np.int64)
-        one_group = np.zeros(len(rows), dtype=np.int64)
-        for request, points, (total,) in zip(requests, _project(rows, requests), answers, strict=True):
+        bins = np.empty(len(block), dtype=np.int64)
+        one_group = np.zeros(len(block), dtype=np.int64)
+        for request, points, (total,) in zip(requests, _project(block, requests), answers, strict=True):
             grid = request.grid
             ignored = np.zeros(grid.n_bins)
-            kernels.bin_points(points, rows.weights, grid.low, grid.width, bins, ignored, ignored)
-            rows.group_sums(
-                request.standardization.mean, rows.weights * request.slope[bins], one_group, total
+            kernels.bin_points(points, block.weights, grid.low, grid.width, bins, ignored, ignored)
+            block.group_sums(
+                request.standardization.mean, block.weights * request.slope[bins], one_group, total
             )
 
 
-def _project(rows: Rows, requests: Sequence[ProfileSum | SlopeSum]) -> list[FloatArray]:
+def _project(block: Block, requests: Sequence[ProfileSum | SlopeSum]) -> list[FloatArray]:
     """Project a block on all directions; those that share a frame go together."""
     points: dict[int, FloatArray] = {}
-    frames = {id(request.standardization): request.standardization for request in requests}
-    for key, standardization in frames.items():
-        members = [i for i, request in enumerate(requests) if id(request.standardization) == key]
-        weights = standardization.weights(np.array([requests[i].direction for i in members]))
-        points.update(zip(members, rows.project(standardization.mean, weights), strict=True))
+    shared: dict[bytes, list[int]] = {}
+    for i, request in enumerate(requests):
+        shared.setdefault(request.standardization.key, []).append(i)
+    for members in shared.values():
+        own = requests[members[0]].standardization
+        normals = own.normals(np.array([requests[i].direction for i in members]))
+        points.update(zip(members, block.project(own.mean, normals), strict=True))
     return [points[i] for i in range(len(requests))]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from ravine._validate import FloatArray
 
@@ -28,6 +26,11 @@ class Profile:
     total: float
     std: float
     labeled: FloatArray | None = None
+
+    def smaller_side(self, threshold: float) -> float:
+        """Return the mass on the lighter side of a threshold."""
+        left = float(self.mass[self.points <= threshold].sum())
+        return min(left, self.total - left)
 
 
 @dataclass(frozen=True)
@@ -58,30 +61,35 @@ class ProjectionIndex(Protocol):
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return the value at the best cut, with its derivatives."""
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return how good the cut is, in [0, 1], for comparing starts, leaves and methods."""
 
+class Schedule(Protocol):
+    """The sequence of indices that a search follows, from the easiest to the one that is meant.
 
-_TYPICAL: dict[str, Callable[[Profile], ProjectionIndex]] = {}
+    Every index has one. `index` is always one of those that `indices` returned.
+    """
 
+    @property
+    def name(self) -> str:
+        """The name of the method, for results."""
 
-def register(
-    name: str,
-) -> Callable[[Callable[[Profile], ProjectionIndex]], Callable[[Profile], ProjectionIndex]]:
-    """Register an index by a function that makes a typical one for a profile; the tests then hold for it."""
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[ProjectionIndex]:
+        """Return the sequence for rows with these summaries.
 
-    def keep(make: Callable[[Profile], ProjectionIndex]) -> Callable[[Profile], ProjectionIndex]:
-        _TYPICAL[name] = make
-        return make
+        `deviation` is the standard deviation along the first principal direction, `total` the weight of the
+        rows, and `mean_variance` the mean variance of the columns that vary.
+        """
 
-    return keep
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return whether the optimum of one index is good enough to leave out the indices after it."""
 
+    def rank(self, index: Any, profile: Profile, value: IndexValue) -> float:
+        """Return how good an optimum is, in [0, 1], to choose among starts; higher is better."""
 
-def registered() -> dict[str, Callable[[Profile], ProjectionIndex]]:
-    """Return every registered index: those of all modules beside this one."""
-    import ravine.index
+    def value(self, index: Any, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return the value to report, with `unit` the length of one unit of the profile for the user."""
 
-    for module in pkgutil.iter_modules(ravine.index.__path__):
-        if not module.name.endswith("_kernels"):
-            import_module(f"ravine.index.{module.name}")
-    return dict(_TYPICAL)
+    def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
+        """Return further numbers to report, for profiles with bins of this width."""
+
+    def fallbacks(self) -> Sequence[Schedule]:
+        """Return the schedules to try when this one finds nothing; may be empty."""

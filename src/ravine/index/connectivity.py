@@ -5,14 +5,17 @@ Hofmeyr, Pavlidis, Eckley: Minimum Spectral Connectivity Projection Pursuit for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile, register
+from ravine.index.base import IndexValue, Profile
 
 BINS_PER_SIGMA = 8
+BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
+SIGMA = 0.5  # the scale, times sd n^(-1/5)
 DELTA = 0.01  # the exponent of the contraction, for distances in units of sigma
 
 
@@ -59,10 +62,6 @@ class ConnectivityIndex:
         threshold = float(profile.points[k - 1] / 2 + profile.points[k] / 2)
         return IndexValue(value, slope * steep, threshold, d_std=self.beta * float(slope @ by_edge))
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return 1 - lambda_2, with that of the standard Laplacian in units of the mass; in [0, 1]."""
-        return max(0.0, 1.0 - self.eigenvalue(profile) / (1.0 if self.normalized else profile.total))
-
     def eigenvalue(self, profile: Profile) -> float:
         """Return lambda_2 itself."""
         theta = float(np.exp(self.evaluate(profile).value))
@@ -79,6 +78,48 @@ class ConnectivityIndex:
         return float(np.expm1(2.0 * r if self.normalized else r))
 
 
+@dataclass(frozen=True)
+class ConnectivitySchedule:
+    """Spectral connectivity with sigma = 0.5 sd n^(-1/5) and beta lowered until the threshold is balanced.
+
+    Of `betas` the first counts whose smaller side has at least `least_share` of the weight, or the last. The
+    factor one half was found on the data sets of the paper (Section 7.2) with the first beta, 1.5.
+    """
+
+    normalized: bool = True
+    sigma_factor: float = 1.0
+    betas: tuple[float, ...] = BETAS
+    least_share: float = 0.25
+    name: str = "spectral connectivity"
+
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[ConnectivityIndex]:
+        """Return the index at every beta, from the largest."""
+        sigma = SIGMA * self.sigma_factor * deviation * total**-0.2
+        return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
+
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return whether the smaller side is large enough."""
+        return profile.smaller_side(value.threshold) >= self.least_share * profile.total
+
+    def rank(self, index: ConnectivityIndex, profile: Profile, value: IndexValue) -> float:
+        """Return 1 - lambda_2, with lambda_2 of the standard Laplacian divided by the mass."""
+        largest = 1.0 if index.normalized else profile.total
+        return max(0.0, 1.0 - index.eigenvalue(profile) / largest)
+
+    def value(self, index: ConnectivityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return lambda_2; the value of the index is log theta."""
+        return index.eigenvalue(profile)
+
+    def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
+        """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
+        bound = index.error_bound(width)
+        return {"sigma": unit * index.sigma, "beta": index.beta, "binning_error_bound": bound}
+
+    def fallbacks(self) -> Sequence[ConnectivitySchedule]:
+        """Return nothing: the first beta has the widest interval already."""
+        return ()
+
+
 def draw_in(points: FloatArray, edge: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Draw points beyond `edge` towards it (T_Delta, Equation 23, in units of sigma).
 
@@ -92,13 +133,3 @@ def draw_in(points: FloatArray, edge: FloatArray, sigma: float) -> tuple[FloatAr
     steep = np.where(outside, DELTA * (1 - DELTA) * (excess + floor) ** -DELTA, 1.0)
     moved = np.where(outside, sign * (edge + sigma * drawn), points)
     return moved, steep, np.where(outside, sign * (1.0 - steep), 0.0)
-
-
-@register("connectivity, normalized Laplacian")
-def _normalized(profile: Profile) -> ConnectivityIndex:
-    return ConnectivityIndex(profile.std * profile.total**-0.2, beta=1.5)
-
-
-@register("connectivity, standard Laplacian")
-def _standard(profile: Profile) -> ConnectivityIndex:
-    return ConnectivityIndex(profile.std * profile.total**-0.2, beta=1.5, normalized=False)

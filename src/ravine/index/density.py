@@ -6,21 +6,43 @@ Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, PlacedLabels, Profile, register
+from ravine.index.base import IndexValue, PlacedLabels, Profile
 
 BINS_PER_BANDWIDTH = 8
 SMALLEST = 1e-12  # bandwidth, in standard deviations: rounding of the points is not far below
+FALLBACK_ALPHA = 2.5  # standard deviations: half-width of the interval when the usual one has no valley
 FARTHEST = 1e100  # bandwidths from the mean that a cut may lie: squares of them are finite
 
 
 def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
     """Return 0.9 factor sd n^(-1/5), the rule for rows of this total weight (MDH, Section 5.1.1)."""
     return float(max(0.9 * factor * deviation * total**-0.2, SMALLEST * deviation))
+
+
+def relative_depth(profile: Profile, threshold: float, bandwidth: float) -> float:
+    """Return depth / (1 + depth) for the relative depth of a threshold (Equation 30): a number in [0, 1].
+
+    With I the density at the threshold and M at the lower of the two adjacent modes, that is 1 - I / M: it
+    orders thresholds as the relative depth M / I - 1 does, and is 1 across an empty gap.
+
+    >>> points = np.array([-2.0, -1.5, 1.5, 2.0])
+    >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
+    >>> relative_depth(profile, 0.0, bandwidth=0.4) > 0.99
+    True
+    """
+    from ravine.index import density_kernels
+
+    about = profile.points, profile.mass, profile.total, bandwidth
+    here = density_kernels.log_density(*about, threshold)[0]
+    step = bandwidth / 4
+    lower = min(density_kernels.log_mode(*about, threshold, s) for s in (-step, step))
+    return -math.expm1(here - lower) if here < lower else 0.0
 
 
 @dataclass(frozen=True)
@@ -52,8 +74,6 @@ class MinimumDensityIndex:
     >>> index = MinimumDensityIndex(bandwidth=0.4, alpha=0.9)
     >>> round(abs(index.evaluate(profile).threshold), 6)
     0.0
-    >>> index.quality(profile, 0.0) > 0.99
-    True
     """
 
     bandwidth: float
@@ -119,21 +139,39 @@ class MinimumDensityIndex:
         )
         return None if np.isnan(threshold) else float(threshold)
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return relative depth / (1 + relative depth) of the cut, which lies in [0, 1].
 
-        With I the density at the cut and M at the lower of the two adjacent modes, that is 1 - I / M: it
-        orders cuts as the relative depth (Equation 30) does, and is 1 across an empty gap.
-        """
-        from ravine.index import density_kernels
+@dataclass(frozen=True)
+class MinimumDensitySchedule:
+    """Minimum density with bandwidth 0.9 sd n^(-1/5), alpha growing to `alpha_max` (MDH, Section 5.1.1)."""
 
-        about = profile.points, profile.mass, profile.total, self.bandwidth
-        here = self.log_density(profile, threshold)
-        step = self.bandwidth / 4
-        lower = min(density_kernels.log_mode(*about, threshold, s) for s in (-step, step))
-        return -math.expm1(here - lower) if here < lower else 0.0
+    bandwidth_factor: float = 1.0
+    alpha_max: float = 0.9
+    n_alphas: int = 10
+    name: str = "minimum density"
 
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
+        """Return the index at `n_alphas` values of alpha from near 0 to the largest."""
+        h = bandwidth(deviation, total, self.bandwidth_factor)
+        alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
+        return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
 
-@register("minimum density")
-def _typical(profile: Profile) -> MinimumDensityIndex:
-    return MinimumDensityIndex(0.9 * profile.std * profile.total**-0.2, alpha=0.5)
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return False: all values of alpha are followed, and the last valid optimum counts."""
+        return False
+
+    def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
+        """Return the bounded relative depth."""
+        return relative_depth(profile, value.threshold, index.bandwidth)
+
+    def value(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return the density on the hyperplane, without a penalty."""
+        return math.exp(index.log_density(profile, value.threshold)) / unit
+
+    def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
+        """Return the bandwidth and the half-width of the interval in standard deviations."""
+        return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
+
+    def fallbacks(self) -> Sequence[MinimumDensitySchedule]:
+        """Return the same with the interval grown to two and a half standard deviations."""
+        wide = self.alpha_max >= FALLBACK_ALPHA
+        return [] if wide else [replace(self, alpha_max=FALLBACK_ALPHA)]

@@ -5,13 +5,16 @@ Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile, register
+from ravine.index.base import IndexValue, Profile
 
+BINS_PER_DEVIATION = 128  # of the pursuit's profiles
 FLOOR = 1e-14  # variances below this share of the whole profile's are rounding
 
 
@@ -40,9 +43,10 @@ class SeparationIndex:
     >>> points = np.array([-2.0, -1.0, 1.0, 2.0])
     >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
     >>> index = SeparationIndex(ridge=0.0, resolution=0.01)
-    >>> result = index.evaluate(profile)
-    >>> result.threshold, round(index.quality(profile, result.threshold), 6)  # kappa is 3 / (0.5 + 0.5)
-    (0.0, 0.9)
+    >>> index.evaluate(profile).threshold
+    0.0
+    >>> round(index.separation_probability(profile, 0.0), 6)  # kappa is 3 / (0.5 + 0.5)
+    0.9
     """
 
     ridge: float
@@ -68,8 +72,8 @@ class SeparationIndex:
         slope *= -2.0 * best / (1.0 + best**2) / (deviations[0][k] + deviations[1][k])
         return IndexValue(-float(np.log1p(best**2)), slope, float(points[k] / 2 + points[k + 1] / 2))
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return the MSP of a cut, in [0, 1]; 0 where it leaves nothing on one side."""
+    def separation_probability(self, profile: Profile, threshold: float) -> float:
+        """Return the MSP of a threshold, in [0, 1]; 0 where it leaves nothing on one side."""
         k = int(np.searchsorted(profile.points, threshold, side="right"))
         if not 0 < k < len(profile.points):
             return 0.0
@@ -94,6 +98,35 @@ class SeparationIndex:
         return kappa, (mean_left, mean_right), deviations, left
 
 
-@register("separation probability")
-def _typical(profile: Profile) -> SeparationIndex:
-    return SeparationIndex(0.01 * profile.std**2, profile.std / 128)
+@dataclass(frozen=True)
+class SeparationSchedule:
+    """Separation probability with the regularizer lambda times the mean variance of a column."""
+
+    regularization: float = 1.0
+    min_share: float = 0.05
+    name: str = "maximin separation, pursuit"
+
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[SeparationIndex]:
+        """Return the one index."""
+        ridge = self.regularization * mean_variance
+        return [SeparationIndex(ridge, deviation / BINS_PER_DEVIATION, self.min_share)]
+
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return False: the one index is followed to its end."""
+        return False
+
+    def rank(self, index: SeparationIndex, profile: Profile, value: IndexValue) -> float:
+        """Return the separation probability."""
+        return index.separation_probability(profile, value.threshold)
+
+    def value(self, index: SeparationIndex, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return 1 - MSP, which has no unit."""
+        return math.exp(value.value)
+
+    def facts(self, index: SeparationIndex, width: float, unit: float) -> Mapping[str, float]:
+        """Return nothing further."""
+        return {}
+
+    def fallbacks(self) -> Sequence[SeparationSchedule]:
+        """Return nothing: thresholds may lie anywhere."""
+        return ()

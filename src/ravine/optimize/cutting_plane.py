@@ -4,7 +4,7 @@ Zhao, Wang, Zhang: Efficient Maximum Margin Clustering via Cutting Plane Algorit
 
 Rows are seen centered, so that the mean of f(x) = w.x + b is b, and the balance of the two sides,
 -l <= mean of f <= l, is a bound of b. A cut c of the rows is kept as the plane that made it (c_i = 1 where
-|f_k(x_i)| < 1, Equation 3.12), not as n bits: one pass finds what all cuts say at the signs of another plane.
+|f_k(x_i)| < 1, Equation 3.12), not as n bits: one pass finds what all constraints say at the signs of another plane.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Additive, Answer, Query, Rows
+from ravine.data.blocks import Block
+from ravine.data.node import Node
+from ravine.data.query import Additive, Answer, Query
 from ravine.data.standardization import Standardization
 from ravine.exceptions import RavineError
 
@@ -65,57 +67,58 @@ class Planes:
 
 
 @dataclass(frozen=True)
-class CutSum(Additive):
-    """Request for what cuts say at the signs of a plane (Equations 3.18, 3.19), and for its own cut.
+class ConstraintSum(Additive):
+    """Request for what constraints say at the signs of a plane (Equations 3.18, 3.19), and for its own cut.
 
-    Answer, over the cuts and last the plane's own cut: the weight of the rows in it, the sum of their signs,
+    Answer, over the constraints and last the plane's own cut: the weight of the rows in it, the sum of their signs,
     and the sum of sign times centered row; and the weight on the right of the plane.
     """
 
     standardization: Standardization
-    cuts: Planes
+    constraints: Planes
     plane: Planes
 
     def start(self, n_features: int) -> Answer:
         """Return zeros."""
-        k = len(self.cuts) + 1
+        k = len(self.constraints) + 1
         return np.zeros(k), np.zeros(k), np.zeros((k, n_features)), np.zeros(1)
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[CutSum], answers: Sequence[Answer]) -> None:
-        """Add one block: project it on all planes, then sum it with the weights that the cuts give.
+    def add(block: Block, requests: Sequence[ConstraintSum], answers: Sequence[Answer]) -> None:
+        """Add one block: project it on all planes, then sum it with the weights that the constraints give.
 
         Requests in one frame (all starts) share the two matrix products.
         """
-        for standardization in {
-            id(request.standardization): request.standardization for request in requests
-        }.values():
-            members = [i for i, request in enumerate(requests) if request.standardization is standardization]
-            planes = [requests[i].cuts + requests[i].plane for i in members]
+        shared: dict[bytes, list[int]] = {}
+        for i, request in enumerate(requests):
+            shared.setdefault(request.standardization.key, []).append(i)
+        for members in shared.values():
+            standardization = requests[members[0]].standardization
+            planes = [requests[i].constraints + requests[i].plane for i in members]
             ends = np.cumsum([len(each) for each in planes])
-            f = rows.product(
-                standardization.mean, standardization.weights(np.concatenate([each.w for each in planes]))
+            f = block.product(
+                standardization.mean, standardization.normals(np.concatenate([each.w for each in planes]))
             )
             f += np.concatenate([each.b for each in planes])[:, None]
-            signed = np.where(np.abs(f) < 1.0, rows.weights, 0.0)
+            signed = np.where(np.abs(f) < 1.0, block.weights, 0.0)
             parts = [slice(end - len(each), end) for end, each in zip(ends, planes, strict=True)]
             for i, part in zip(members, parts, strict=True):
                 weight, sign, _, right = answers[i]
                 last = f[part][-1]
                 weight += signed[part].sum(axis=1)
-                right += rows.weights[last > 0.0].sum()
+                right += block.weights[last > 0.0].sum()
                 signed[part] *= np.where(last >= 0.0, 1.0, -1.0)
                 sign += signed[part].sum(axis=1)
-            vectors = rows.weighted_sums(standardization.mean, signed)
+            vectors = block.weighted_sums(standardization.mean, signed)
             for i, part in zip(members, parts, strict=True):
                 answers[i][2][...] += vectors[part]
 
 
 @dataclass(frozen=True)
-class Projected:
+class State:
     """Cuts at the signs of a plane, as means over the rows; the last cut is the plane's own."""
 
-    cuts: Planes
+    constraints: Planes
     plane: Planes
     weight: FloatArray
     sign: FloatArray
@@ -133,8 +136,8 @@ class Projected:
         return max(0.0, float(self.violations[-1]))
 
     @property
-    def slack_of_cuts(self) -> float:
-        """The least slack that satisfies the cuts without the plane's own."""
+    def slack_of_constraints(self) -> float:
+        """The least slack that satisfies the constraints without the plane's own."""
         return max(0.0, float(self.violations[:-1].max()))
 
     def objective(self, C: float, slack: float) -> float:
@@ -143,37 +146,36 @@ class Projected:
         return 0.5 * float(w @ w) + C * slack
 
 
-def look(standardization: Standardization, cuts: Planes, plane: Planes) -> Query[Projected]:
-    """See cuts at the signs of a plane; one pass."""
-    ((weight, sign, vector, right),) = yield [CutSum(standardization, cuts, plane)]
-    vector *= standardization.inverse_scale / standardization.total
-    return Projected(
-        cuts, plane, weight / standardization.total, sign / standardization.total, vector, float(right[0])
-    )
+def linearize(node: Node, constraints: Planes, plane: Planes) -> Query[State]:
+    """Average constraints at the signs of a plane; one pass."""
+    own = node.standardization
+    ((weight, sign, vector, right),) = yield node.ask(ConstraintSum(own, constraints, plane))
+    vector *= own.inverse_scale / own.total
+    return State(constraints, plane, weight / own.total, sign / own.total, vector, float(right[0]))
 
 
 @dataclass(frozen=True)
 class Found:
     """The end of one run: what was seen at the last plane, the objective at each CCCP step of each round.
 
-    `useful` says which cuts hold the plane up (have a positive multiplier).
+    `active` says which constraints hold the plane up (have a positive multiplier).
     """
 
-    projected: Projected
+    state: State
     C: float
-    useful: npt.NDArray[np.bool_]
+    active: npt.NDArray[np.bool_]
     history: Sequence[Sequence[float]]
     status: str
 
     @property
     def objective(self) -> float:
         """|w|^2 / 2 + C slack with all constraints satisfied: the number that runs are compared by."""
-        return self.projected.objective(self.C, self.projected.slack)
+        return self.state.objective(self.C, self.state.slack)
 
     @property
     def violation(self) -> float:
-        """By how much the most violated of all constraints exceeds the slack of the cuts."""
-        return self.projected.slack - self.projected.slack_of_cuts
+        """By how much the most violated of all constraints exceeds the slack of the constraints."""
+        return self.state.slack - self.state.slack_of_constraints
 
     @property
     def n_steps(self) -> int:
@@ -182,9 +184,9 @@ class Found:
 
 
 def cutting_planes(
-    standardization: Standardization,
+    node: Node,
     start: Planes,
-    cuts: Planes,
+    constraints: Planes,
     *,
     C: float,
     balance: float,
@@ -193,42 +195,40 @@ def cutting_planes(
 ) -> Query[Found]:
     """Solve problem 3.16 from the sides that a plane gives the rows; one pass a CCCP step.
 
-    Each round follows CCCP to its end for the cuts at hand, and adds the most violated constraint, until
-    none is violated by more than epsilon. A pass that sees the cuts at the newest plane sees that
-    constraint, too. A constraint violated by more than any cut is none of the cuts: none is added twice.
-    (Letting cuts go that do not hold the plane up was tried: as the signs change, old cuts come back to work,
+    Each round follows CCCP to its end for the constraints at hand, and adds the most violated constraint, until
+    none is violated by more than epsilon. A pass that sees the constraints at the newest plane sees that
+    constraint, too. A constraint violated by more than any cut is none of the constraints: none is added twice.
+    (Letting constraints go that do not hold the plane up was tried: as the signs change, old constraints come back to work,
     and without them runs go round in circles.)
     """
-    projected = yield from look(standardization, cuts, start)
+    state = yield from linearize(node, constraints, start)
     history: list[list[float]] = [[np.inf]]
     while True:
-        known = len(cuts)
-        plane, useful = solve(
-            projected.weight[:known], projected.sign[:known], projected.vector[:known], C, balance
-        )
-        projected = yield from look(standardization, cuts, plane)
+        k = len(constraints)
+        plane, active = solve(state.weight[:k], state.sign[:k], state.vector[:k], C, balance)
+        state = yield from linearize(node, constraints, plane)
         steps = history[-1]
-        steps.append(projected.objective(C, projected.slack_of_cuts))
+        steps.append(state.objective(C, state.slack_of_constraints))
         if steps[-1] < (1 - STEADY) * steps[-2] and len(steps) <= MAX_STEPS:
             continue
-        done = projected.slack <= projected.slack_of_cuts + epsilon
+        done = state.slack <= state.slack_of_constraints + epsilon
         if done or len(history) >= max_iter:
             status = f"no constraint is violated by more than {epsilon:g}"
-            return Found(projected, C, useful, history, status if done else "the limit of rounds was reached")
-        cuts = cuts + plane
-        history.append([projected.objective(C, projected.slack)])
+            return Found(state, C, active, history, status if done else "the limit of rounds was reached")
+        constraints = constraints + plane
+        history.append([state.objective(C, state.slack)])
 
 
 def solve(
     weight: FloatArray, sign: FloatArray, vector: FloatArray, C: float, balance: float
 ) -> tuple[Planes, npt.NDArray[np.bool_]]:
-    """Solve the QP of one CCCP step (Equation 3.21) by its dual; return the plane, and which cuts hold it up.
+    """Solve the QP of one CCCP step (Equation 3.21) by its dual; return the plane, and which constraints hold it up.
 
     In centered rows the dual 3.22 is, for multipliers C p,
 
         min over p, m >= 0 of C p'Gp / 2 - weight.p + balance m   with sum p <= 1 and -m <= sign.p <= m,
 
-    G being the products of the cuts' vectors. G is singular where cuts depend on each other, so that a ridge
+    G being the products of the constraints' vectors. G is singular where constraints depend on each other, so that a ridge
     is added, as small as the solver takes. Given w = C p.vectors, the best b is found on the line.
     """
     import daqp
@@ -250,7 +250,7 @@ def solve(
             break
     else:
         raise RavineError(
-            f"the QP with {k} cuts could not be solved (daqp's flag {flag}): a smaller C may help"
+            f"the QP with {k} constraints could not be solved (daqp's flag {flag}): a smaller C may help"
         )
     p = np.maximum(p[:k], 0.0)
     w = C * p @ vector
@@ -270,7 +270,7 @@ def best_offset(level: FloatArray, slope: FloatArray, balance: float) -> float:
     return (low + high) / 2
 
 
-def two_means(standardization: Standardization, start: FloatArray) -> Query[Planes]:
+def two_means(node: Node, start: FloatArray) -> Query[Planes]:
     """Return the plane between the centers of 2-means (Lloyd's rounds) from a first direction.
 
     The cut of all rows at the signs of a plane says all that a round needs: how many rows are on each side,
@@ -280,16 +280,12 @@ def two_means(standardization: Standardization, start: FloatArray) -> Query[Plan
     plane = Planes.one(start, 0.0)
     before = 0.0
     for _ in range(MEANS_ROUNDS):
-        projected = yield from look(standardization, everything, plane)
-        share = (1.0 + projected.sign[0]) / 2
-        inertia = (
-            float(projected.vector[0] @ projected.vector[0]) / (share * (1.0 - share))
-            if 0 < share < 1
-            else 0.0
-        )
+        state = yield from linearize(node, everything, plane)
+        share = (1.0 + state.sign[0]) / 2
+        inertia = float(state.vector[0] @ state.vector[0]) / (share * (1.0 - share)) if 0 < share < 1 else 0.0
         if inertia <= before * (1 + 1e-9):
             break
-        right, left = projected.vector[0] / (2 * share), -projected.vector[0] / (2 * (1.0 - share))
+        right, left = state.vector[0] / (2 * share), -state.vector[0] / (2 * (1.0 - share))
         plane = Planes.one(right - left, -float((right - left) @ (right + left)) / 2)
         before = inertia
     return plane

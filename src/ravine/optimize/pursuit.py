@@ -8,38 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import Query
+from ravine.data.node import Node
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
-from ravine.data.standardization import Standardization
+from ravine.data.query import Query
 from ravine.index.base import IndexValue, Profile, ProjectionIndex
 from ravine.optimize.sphere import Curvature, descend
 
-REACH = 5.0  # the grid goes this many standard deviations (of the widest direction) from the mean
+REACH = 5.0  # standard deviations (of the widest direction) from the mean that the grid covers
 ROUNDING = 1e-13  # of the largest coordinate: closer points are one
-MAX_ROW_SUMS = 1 << 17  # up to here, bins keep the sums of their rows and one pass gives the gradient
-
-
-@dataclass(frozen=True)
-class View:
-    """How one set of rows is looked at: its frame, and the greatest standard deviation of a direction.
-
-    `labeled` are the raw rows whose class is known, held in memory, where an index is to know of them.
-    """
-
-    standardization: Standardization
-    widest: float
-    labeled: FloatArray | None = None
-
-    @cached_property
-    def standardized(self) -> FloatArray:
-        """The labeled rows in the frame."""
-        assert self.labeled is not None
-        return (self.labeled - self.standardization.mean) * self.standardization.inverse_scale
+MAX_ROW_SUMS = (
+    1 << 17
+)  # bins x features up to which bins keep the sums of their rows: the gradient needs no pass
 
 
 @dataclass(frozen=True)
@@ -58,7 +42,7 @@ class Projected:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """An index at a direction: what it says, what it saw, and the gradient on the sphere."""
+    """An index at a direction: its value, the projection that it was computed from, its gradient."""
 
     projected: Projected
     index_value: IndexValue
@@ -71,7 +55,7 @@ class Evaluated:
 
     @property
     def profile(self) -> Profile:
-        """The profile that the index saw."""
+        """The profile that the index was evaluated on."""
         return self.projected.profile
 
     @property
@@ -81,27 +65,26 @@ class Evaluated:
 
     @property
     def smaller_side(self) -> float:
-        """The weight on the lighter side of the cut."""
-        left = float(self.profile.mass[self.profile.points <= self.index_value.threshold].sum())
-        return min(left, self.profile.total - left)
+        """The weight on the lighter side of the threshold."""
+        return self.profile.smaller_side(self.index_value.threshold)
 
 
-def project(view: View, width: float, direction: FloatArray) -> Query[Projected]:
+def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]:
     """Project the rows on a direction and put them into bins of at most this width; one pass."""
-    standardization = view.standardization
-    grid = Grid.around_mean(REACH * view.widest, width)
-    with_rows = grid.n_bins * len(standardization.mean) <= MAX_ROW_SUMS
-    ((mass, moment, rows),) = yield [ProfileSum(standardization, direction, grid, with_rows)]
+    own = node.standardization
+    grid = Grid.around_mean(REACH * node.deviation, width)
+    with_rows = grid.n_bins * node.n_features <= MAX_ROW_SUMS
+    ((mass, moment, rows),) = yield node.ask(ProfileSum(own, direction, grid, with_rows))
     full = np.flatnonzero(mass)
     points, weight = moment[full] / mass[full], mass[full]
-    std = math.sqrt(weight @ points**2 / standardization.total)
-    labeled = None if view.labeled is None else view.standardized @ direction
-    profile = Profile(points, weight, standardization.total, std, labeled)
+    std = math.sqrt(weight @ points**2 / own.total)
+    labeled = None if node.labels is None else node.standardized_labels @ direction
+    profile = Profile(points, weight, own.total, std, labeled)
     return Projected(direction, grid, full, profile, rows if with_rows else None)
 
 
-def project_exactly(view: View, rows: FloatArray, mass: FloatArray, direction: FloatArray) -> Projected:
-    """Project rows in memory, that are standardized already, on a direction: sorted, without bins.
+def project_exactly(rows: FloatArray, mass: FloatArray, direction: FloatArray) -> Projected:
+    """Project standardized rows in memory on a direction: sorted, without bins.
 
     Rows at one place (up to rounding) are one point.
     """
@@ -112,68 +95,72 @@ def project_exactly(view: View, rows: FloatArray, mass: FloatArray, direction: F
     first = np.flatnonzero(np.append(True, apart))
     weight = np.add.reduceat(mass[order], first)
     sums = np.add.reduceat(mass[order, None] * rows[order], first, axis=0)
-    points = sums @ direction / weight
-    profile = Profile(
-        points, weight, view.standardization.total, math.sqrt(weight @ points**2 / view.standardization.total)
-    )
+    points, total = sums @ direction / weight, float(mass.sum())
+    profile = Profile(points, weight, total, math.sqrt(weight @ points**2 / total))
     return Projected(direction, None, np.arange(len(points)), profile, sums)
 
 
-def evaluate_projected(view: View, index: ProjectionIndex, projected: Projected) -> Query[Evaluated]:
-    """Return what an index says of projected rows, with its gradient: the chain rule, for all indices.
+def slope_per_row(value: IndexValue, projected: Projected) -> FloatArray:
+    """Return the derivative of an index by the position of a row of each bin, per unit of its weight."""
+    profile = projected.profile
+    slope = np.zeros(len(projected.full) if projected.grid is None else projected.grid.n_bins)
+    slope[projected.full] = value.slope / profile.mass
+    if value.d_std and profile.std > 0.0:
+        slope[projected.full] += value.d_std * profile.points / (profile.total * profile.std)
+    return slope
+
+
+def tangent(gradient: FloatArray, direction: FloatArray) -> FloatArray:
+    """Return the part of a gradient that is tangent to the sphere."""
+    return gradient - (gradient @ direction) * direction
+
+
+def evaluate_projected(node: Node, index: ProjectionIndex, projected: Projected) -> Query[Evaluated]:
+    """Return an index of projected rows with its gradient: the chain rule, for all indices.
 
     Where the bins kept the sums of their rows no pass is needed; otherwise the slope is summed in one. Either
     way the gradient is that of the binned value.
     """
-    standardization, profile, v = view.standardization, projected.profile, projected.direction
-    result = index.evaluate(profile)
-    slope = np.zeros(len(projected.full) if projected.grid is None else projected.grid.n_bins)
-    slope[projected.full] = result.slope / profile.mass
-    if result.d_std and profile.std > 0.0:
-        slope[projected.full] += result.d_std * profile.points / (standardization.total * profile.std)
+    own, v = node.standardization, projected.direction
+    value = index.evaluate(projected.profile)
+    slope = slope_per_row(value, projected)
     if projected.rows is not None:
         total = slope @ projected.rows
     else:
         assert projected.grid is not None
-        (((total,),),) = yield [SlopeSum(standardization, v, projected.grid, slope)]
-    gradient = total * standardization.inverse_scale
-    if result.labeled_slope is not None:
-        gradient = gradient + result.labeled_slope @ view.standardized
-    return Evaluated(projected, result, gradient - (gradient @ v) * v)
+        (((total,),),) = yield node.ask(SlopeSum(own, v, projected.grid, slope))
+    gradient = total * own.inverse_scale
+    if value.labeled_slope is not None:
+        gradient = gradient + value.labeled_slope @ node.standardized_labels
+    return Evaluated(projected, value, tangent(gradient, v))
 
 
 def evaluate(
-    view: View, index: ProjectionIndex, direction: FloatArray, *, fineness: int = 1
+    node: Node, index: ProjectionIndex, direction: FloatArray, *, fineness: int = 1
 ) -> Query[Evaluated]:
     """Return an index and its gradient at a direction, in one pass over the rows or in two.
 
     One is enough where bins x features <= 131072. `fineness` divides the width of the bins: the error falls
     with its square.
     """
-    projected = yield from project(view, index.resolution / fineness, direction)
-    return (yield from evaluate_projected(view, index, projected))
+    projected = yield from project(node, index.resolution / fineness, direction)
+    return (yield from evaluate_projected(node, index, projected))
 
 
 @dataclass(frozen=True)
 class Pursued:
-    """The end of one pursuit: the last valid point, its index and that one's rank, and why it ended."""
+    """The end of one pursuit: the last valid point, its index and the place of that in the schedule."""
 
     point: Evaluated
     index: ProjectionIndex
-    rank: int
+    stage: int
     curvature: Curvature
     n_iter: int
     status: str
 
-    def quality(self) -> float:
-        """How good the cut is, in the index's own measure; 0 for an invalid one."""
-        if not self.point.index_value.valid:
-            return 0.0
-        return self.index.quality(self.point.profile, self.point.index_value.threshold)
-
 
 def pursue(
-    view: View,
+    node: Node,
     start: FloatArray,
     indices: Sequence[ProjectionIndex],
     *,
@@ -181,7 +168,7 @@ def pursue(
     max_iter: int,
     progress: float = 1e-4,
     curvature: Curvature | None = None,
-    enough: Callable[[Evaluated], bool] = lambda point: False,
+    enough: Callable[[IndexValue, Profile], bool] = lambda value, profile: False,
 ) -> Query[Pursued]:
     """Follow a sequence of indices (of one resolution) from one start, each from where the last one ended.
 
@@ -191,12 +178,12 @@ def pursue(
     curvature = curvature or Curvature()
     kept: Pursued | None = None
     n_iter = 0
-    projected = yield from project(view, indices[0].resolution, start)
-    for rank, index in enumerate(indices):
-        first = yield from evaluate_projected(view, index, projected)
+    projected = yield from project(node, indices[0].resolution, start)
+    for stage, index in enumerate(indices):
+        first = yield from evaluate_projected(node, index, projected)
         end = yield from descend(
             first,
-            partial(evaluate, view, index),
+            partial(evaluate, node, index),
             curvature,
             tol=tol,
             progress=progress,
@@ -205,8 +192,8 @@ def pursue(
         n_iter += end.n_iter
         projected = end.point.projected
         if kept is None or end.point.index_value.valid or not kept.point.index_value.valid:
-            kept = Pursued(end.point, index, rank, curvature, n_iter, end.status)
-        if enough(end.point):
+            kept = Pursued(end.point, index, stage, curvature, n_iter, end.status)
+        if enough(end.point.index_value, end.point.profile):
             break
     assert kept is not None
     return kept

@@ -1,170 +1,128 @@
-"""Spectral connectivity: its family of indices, its search in several directions, and its large margins."""
+"""Spectral connectivity: large margins from a univariate split, and the search in several directions.
+
+Hofmeyr, Pavlidis, Eckley: Minimum Spectral Connectivity Projection Pursuit for Unsupervised Classification.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import ArrayBlocks, Query, RowBlocks, run
-from ravine.data.microclusters import MicroClusters, around_threshold, microclusters, nearest, of_points
-from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
-from ravine.index.base import ProjectionIndex
-from ravine.index.connectivity import ConnectivityIndex, draw_in
+from ravine.data.microclusters import MicroClusters, NearestSum, fine_microclusters, microclusters, nearest
+from ravine.data.node import Node
+from ravine.data.principal import fix_sign, principal
+from ravine.data.query import Query
+from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
+from ravine.index.connectivity import draw_in
 from ravine.optimize import several
-from ravine.optimize.large_margin import widen
-from ravine.optimize.pursuit import Evaluated, View
-from ravine.split.hyperplane import Hyperplane, NearestCenter, Split
-from ravine.split.labels import Labels
-from ravine.split.neighbor_cut import NeighborGraph
-from ravine.split.projection import ProjectionSplitter
+from ravine.optimize.large_margin import around_threshold, widen
+from ravine.split.boundary import Hyperplane, NearestCenter
+from ravine.split.neighbor_cut import neighbor_graph
+from ravine.split.projection import USEFUL, ProjectionMethod
+from ravine.split.search import Outcome, Verbs
+from ravine.split.split import Split
 
-BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
-SIGMA = 0.5  # the scale, times sd n^(-1/5)
-FINE = 600  # micro-clusters in the projection that the reported figures are made of
+FINE_CENTERS = 600  # micro-clusters in the projection that the reported eigenvalue is computed from
 SPARE = 3  # principal components beyond those of one start, to make other starts from
-CLEAR = 10.0  # a gap is one if it is this many times wider than the spacing of the rows beside it
+CLEAR = 10.0  # times the spacing of the rows beside it: a wider gap is one
 WIDEST = 1024  # columns: wider rows are searched in their principal components
-COMPONENTS = 32  # of these
-HALVINGS = 40  # of sigma at most
-UNDERFLOW = 600.0  # widths of a gap, in units of sigma: its affinity is 1e-260, and the margin exact to 1 %
-SETTLED = 1e-3  # the change of the normal, in radians, that ends the search for a large margin
-SETTLED_SEVERAL = 0.02  # the same for several directions
-RESOLVED = 1e-9  # the share of the mass below which a dense eigenvalue is noise
+COMPONENTS = 32  # principal components that very wide rows are searched in
+HALVINGS = 40  # halvings of sigma at most
+UNDERFLOW = 600.0  # gap in units of sigma: its affinity is 1e-260, and the margin exact to 1 %
+SETTLED = 1e-3  # radians: a smaller turn of the normal ends the search for a large margin
+SETTLED_SEVERAL = 0.02  # radians: the same for several directions
+RESOLVED = 1e-9  # of the mass: a smaller dense eigenvalue is noise
 
 
 @dataclass(frozen=True)
-class ConnectivityFamily:
-    """Spectral connectivity with sigma = 0.5 sd_pc1 n^(-1/5) and beta lowered until the cut is balanced.
+class LargeMarginMethod(ProjectionMethod):
+    """Follow sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
-    Of `betas` the first counts whose smaller side has at least `least_share` of the weight, or the last. The
-    factor one half was found on the data sets of the paper (Section 7.2) with the first beta, 1.5.
+    At every step the rows nearest to the threshold count one by one, the others in stretches along the normal;
+    each step costs two passes. A step that leaves less than `least_share` of the weight on one side is not
+    taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges. Where
+    the gap at the end is not a clear one, the split of the fixed scale is kept: among chance gaps, rounding
+    would choose.
     """
 
-    normalized: bool = True
-    sigma_factor: float = 1.0
-    betas: tuple[float, ...] = BETAS
     least_share: float = 0.25
-    name: str = "spectral connectivity"
-
-    def wider(self) -> Sequence[ConnectivityFamily]:
-        """Return nothing: a larger beta looks farther already."""
-        return []
-
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the index at every beta, from the largest."""
-        sigma = SIGMA * self.sigma_factor * view.widest * view.standardization.total**-0.2
-        return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
-
-    def accepts(self, point: Evaluated) -> bool:
-        """Say whether the smaller side is large enough."""
-        return point.smaller_side >= self.least_share * point.profile.total
-
-    def value(self, index: ConnectivityIndex, point: Evaluated, unit: float) -> float:
-        """Return lambda_2: that of the index is theta."""
-        return index.eigenvalue(point.profile)
-
-    def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
-        return {
-            "sigma": unit * index.sigma,
-            "beta": index.beta,
-            "binning_error_bound": index.error_bound(width),
-        }
-
-
-@dataclass(frozen=True)
-class LargeMarginSplitter:
-    """Follows sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
-
-    At every step the rows nearest to the cut count one by one, the others in groups of neighbors along the
-    normal; each step costs three passes. A step that leaves less than `least_share` of the weight on one side
-    is not taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges.
-    Where the gap at the end is no clear one, such rows have none, and the split of the fixed scale is kept:
-    of chance gaps, rounding would choose one.
-    """
-
-    univariate: ProjectionSplitter
-    least_share: float
     n_rows: int = 400
 
-    def wider(self) -> Sequence[LargeMarginSplitter]:
-        """Return nothing."""
-        return []
-
-    def steered(self, labels: Labels) -> LargeMarginSplitter:
-        """Return the same search from the split of the fixed scale that minds the labels."""
-        return replace(self, univariate=self.univariate.steered(labels))
-
-    def search(
-        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
-    ) -> Query[tuple[Standardization, Split | None]]:
-        """Find the split of the fixed scale, then halve the scale until the normal settles."""
-        standardization, split = yield from self.univariate.search(rows, root, min_weight, rng)
-        if split is None:
-            return standardization, None
+    def refine(self, node: Node, split: Split) -> Query[Split]:
+        """Halve the scale until the normal settles."""
+        own = node.standardization
         assert isinstance(split.boundary, Hyperplane)
-        sigma, beta = split.facts["sigma"] / standardization.unit, split.facts["beta"]
-        direction = split.direction
-        threshold = split.boundary.about(standardization.mean).threshold / standardization.unit
+        sigma, beta = split.facts["sigma"] / own.unit, split.facts["beta"]
+        direction, threshold = split.direction, split.boundary.about(own.mean).threshold / own.unit
         n_iter, status, norm = split.n_iter, split.status, split.gradient_norm
-        near = around_threshold(rows, standardization, direction, threshold, self.n_rows)
-        balance = min(near.smaller, self.least_share * standardization.total)
+        near = yield from around_threshold(node, direction, threshold, self.n_rows)
+        balance = min(near.smaller, self.least_share * own.total)
         for _ in range(HALVINGS):
             if near.gap > UNDERFLOW * sigma / 2.0:
                 break
             end = widen(near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False))
-            point = end.point
-            trial = around_threshold(
-                rows, standardization, point.direction, point.index_value.threshold, self.n_rows
-            )
-            if trial.smaller < balance:
+            turned_to, there = end.point.direction, end.point.index_value.threshold
+            attempt = yield from around_threshold(node, turned_to, there, self.n_rows)
+            if attempt.smaller < balance:
                 break
-            turned = math.acos(min(1.0, abs(float(point.direction @ direction))))
-            near, sigma, direction, threshold = (
-                trial,
-                sigma / 2.0,
-                point.direction,
-                point.index_value.threshold,
-            )
+            angle = math.acos(min(1.0, abs(float(turned_to @ direction))))
+            near, sigma, direction = attempt, sigma / 2.0, turned_to
             n_iter, status, norm = n_iter + end.n_iter, end.status, end.gradient_norm
-            if turned < SETTLED:
+            if angle < SETTLED:
                 break
-        direction, sign = fix_sign(direction), 1.0 if fix_sign(direction) is direction else -1.0
-        if near.smaller < min_weight or not near.gap > CLEAR * near.spacing:
-            return standardization, split
-        return standardization, replace(
+        if near.smaller < node.min_weight or not near.gap > CLEAR * near.spacing:
+            return split
+        signed = fix_sign(direction)
+        middle = near.middle if signed is direction else -near.middle
+        return replace(
             split,
-            boundary=Hyperplane.of(
-                standardization, direction, sign * near.middle, (root or standardization).mean
-            ),
-            direction=direction,
+            boundary=Hyperplane.of(own, signed, middle, node.pivot),
+            direction=signed,
             gradient_norm=norm,
             status=status,
             n_iter=n_iter,
             facts={
-                "sigma": standardization.unit * sigma,
+                **split.facts,
+                "sigma": own.unit * sigma,
                 "beta": beta,
-                "margin": standardization.unit * near.gap / 2.0,
+                "margin": own.unit * near.gap / 2.0,
             },
         )
 
 
 @dataclass(frozen=True)
-class SeveralSplitter:
-    """Pursues lambda_2 in several directions at once over micro-clusters (Equation 26).
+class Coordinates:
+    """Micro-clusters of a node, and the principal components that starts are made of.
 
-    With `correlated` directions, which end as one, it goes on from there with the univariate search over all
-    rows. Otherwise the sides are told by the nearest micro-cluster in the projection: the second eigenvector
+    Where rows are very wide, both are coordinates along a few principal `axes`.
+    """
+
+    clusters: MicroClusters
+    components: FloatArray
+    deviation: float
+    axes: FloatArray | None
+
+    def directions(self, found: FloatArray) -> FloatArray:
+        """Return directions of the standardized space."""
+        return found if self.axes is None else found @ self.axes
+
+
+@dataclass(frozen=True)
+class SeveralMethod(Verbs):
+    """Pursue lambda_2 in several directions at once over micro-clusters (Equation 26).
+
+    Correlated directions (`omega` is given) end as one: the univariate search goes on from there over all
+    rows. Otherwise the nearest micro-cluster in the projection gives the side of a row: the second eigenvector
     is known there, and only there (a hyperplane could not follow the boundary).
     """
 
-    univariate: ProjectionSplitter
+    univariate: ProjectionMethod
     normalized: bool
     similarity: str
     n_directions: int
@@ -174,153 +132,132 @@ class SeveralSplitter:
     least_share: float
     n_microclusters: int
     large_margin: bool = False
+    given: Coordinates | None = None
+    name: str = "spectral connectivity in several directions"
 
-    def wider(self) -> Sequence[SeveralSplitter]:
-        """Return nothing."""
-        return []
+    @property
+    def takes_labels(self) -> bool:  # type: ignore[override]
+        """Only the univariate search at the end takes labels."""
+        return self.omega is not None
 
-    def steered(self, labels: Labels) -> SeveralSplitter | None:
-        """Return the same search with labels in its last, univariate part; without one it takes none."""
-        return replace(self, univariate=self.univariate.steered(labels)) if self.omega is not None else None
-
-    def search(
-        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
-    ) -> Query[tuple[Standardization, Split | None]]:
-        """Find the best split; one pass for the micro-clusters and one at the end, beside the moments."""
-        standardization = yield from standardization_of(rows, root, self.univariate.standardize)
-        if not (standardization.inverse_scale > 0).any():
-            return standardization, None
-        if rows.shape[1] > WIDEST:
-            return standardization, (
-                yield from self._search_in_components(rows, root, standardization, min_weight, rng)
-            )
-        found = yield from principal(rows, standardization, self.n_directions + SPARE, rng)
-        useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
-        clusters = yield from microclusters(rows, standardization, self.n_microclusters, rng)
+    def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
+        """Make the micro-clusters; return the univariate method where that is what follows."""
+        wide = node.n_features > WIDEST
+        found = yield from principal(node, COMPONENTS if wide else self.n_directions + SPARE)
+        useful = found.directions[found.deviations > USEFUL * found.deviations[0]]
+        axes = useful if wide else None
+        clusters = yield from microclusters(node, self.n_microclusters, "micro-clusters", None, axes)
+        components = np.eye(len(useful))[: self.n_directions + SPARE] if wide else useful
+        given = Coordinates(clusters, components, float(found.deviations[0]), axes)
         if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):
-            return (yield from self.univariate.search(rows, root, min_weight, rng))
-        n = min(self.n_directions, len(useful))
-        sigma = (
-            SIGMA
-            * self.sigma_factor
-            * math.sqrt(n)
-            * float(found.deviations[0])
-            * standardization.total**-0.2
-        )
-        ends = [self._pursue(clusters, useful[list(start)], sigma) for start in self._starts(len(useful), n)]
-        if self.omega is not None:
-            ones = np.array([_one(end.directions) for end in ends])
-            return (
-                yield from replace(self.univariate, init=standardization.weights(ones)).search(
-                    rows, root, min_weight, rng
-                )
-            )
-        best = self._best(rows, standardization, ends, clusters)
-        if self.large_margin:
-            best, clusters = yield from self._shrink(rows, standardization, best, clusters, rng)
-        return standardization, self._finish(
-            rows, standardization, best, clusters, min_weight, (root or standardization).mean, rng
-        )
+            return (yield from self.univariate.prepare(node))
+        ready = replace(self, given=given)
+        if self.omega is None:
+            return ready
+        ends = [ready.pursue(start) for start in ready.combinations()]
+        ones = np.array([given.directions(_one(end.directions)[None, :])[0] for end in ends])
+        joined = replace(self.univariate, init=node.standardization.normals(ones))
+        return (yield from joined.prepare(node))
 
-    def _search_in_components(
-        self,
-        rows: RowBlocks,
-        root: Standardization | None,
-        standardization: Standardization,
-        min_weight: float,
-        rng: np.random.Generator,
-    ) -> Query[Split | None]:
-        """Search the principal components of very wide rows: there, rows and micro-clusters are short.
-
-        The directions of the split are in the span of the components. Correlated ones are only a start, from
-        which the univariate search goes on in all columns.
-        """
-        found = yield from principal(rows, standardization, COMPONENTS, rng)
-        axes = found.directions[found.deviations > 1e-6 * found.deviations[0]]
-        points = rows.map(lambda block: block.project(standardization.mean, standardization.weights(axes)).T)
-        narrow = ArrayBlocks(points, rows.map(lambda block: block.weights))
-        split = run(
-            narrow,
-            self.search(narrow, Standardization.identity(len(axes), standardization.total), min_weight, rng),
-        )[1]
-        if split is None:
-            return None
-        if isinstance(split.boundary, Hyperplane):
-            init = split.boundary.weights @ standardization.weights(axes)
-            return (
-                yield from replace(self.univariate, init=init[None, :]).search(rows, root, min_weight, rng)
-            )[1]
-        boundary, direction = split.boundary.about(np.zeros(len(axes))), split.direction @ axes
-        flip = fix_sign(direction) is not direction
-        whole = NearestCenter(
-            standardization.unit * boundary.directions @ standardization.weights(axes),
-            standardization.mean,
-            standardization.unit * boundary.centers,
-            boundary.right != flip,
-        )
-        return replace(
-            split,
-            boundary=whole.about((root or standardization).mean),
-            direction=fix_sign(direction),
-            facts={**split.facts, "sigma": standardization.unit * split.facts["sigma"]},
-        )
-
-    def _starts(self, n_useful: int, n: int) -> list[tuple[int, ...]]:
+    def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
         """Return sets of principal components, the strongest first."""
-        sets = sorted(itertools.combinations(range(n_useful), n), key=lambda s: (sum(s), s))
-        return sets[: self.univariate.n_init]
+        yield from ()
+        assert self.given is not None
+        return replace(node, deviation=self.given.deviation), self.combinations()
 
-    def _pursue(self, clusters: MicroClusters, start: FloatArray, sigma: float) -> several.Directions:
+    def combinations(self) -> list[FloatArray]:
+        """Return sets of principal components, those with the smallest sum of ranks first."""
+        assert self.given is not None
+        components = self.given.components
+        n = min(self.n_directions, len(components))
+        sets = sorted(itertools.combinations(range(len(components)), n), key=lambda s: (sum(s), s))
+        return [components[list(some)] for some in sets[: self.univariate.n_init]]
+
+    def solve(self, node: Node, start: FloatArray) -> Query[several.Directions]:
+        """Descend from one set of components; no pass."""
+        yield from ()
+        return self.pursue(start)
+
+    def pursue(self, start: FloatArray) -> several.Directions:
+        """Descend over the micro-clusters with every beta."""
+        assert self.given is not None
+        clusters, total = self.given.clusters, float(self.given.clusters.weights.sum())
+        sigma = SIGMA * self.sigma_factor * math.sqrt(len(start)) * self.given.deviation * total**-0.2
         return several.pursue(
             clusters,
             start,
             [GraphConnectivity(sigma, beta, self.normalized, self.similarity) for beta in self.betas],
             omega=self.omega,
-            min_weight=self.least_share * float(clusters.weights.sum()),
+            min_weight=self.least_share * total,
             tol=self.univariate.tol,
             max_iter=self.univariate.max_iter,
         )
 
-    def _best(
-        self,
-        rows: RowBlocks,
-        standardization: Standardization,
-        ends: list[several.Directions],
-        clusters: MicroClusters,
-    ) -> several.Directions:
-        """Return the best of the ends with two large enough sides, judged as the univariate splitter does."""
-        ends = [end for end in ends if not _one_sided(end, clusters, self.least_share)] or ends
-        if len(ends) == 1 or not self.univariate.spare_neighbors:
+    def choose(self, node: Node, ends: Sequence[several.Directions]) -> Query[several.Directions | None]:
+        """Return the best of the ends with two large enough sides."""
+        given = self.given
+        assert given is not None
+        ends = [end for end in ends if not _one_sided(end, given.clusters, self.least_share)] or list(ends)
+        if len(ends) == 1 or not self.univariate.neighbor_cut:
             return min(ends, key=lambda end: end.result.value)
-        graph = NeighborGraph.of(rows, standardization)
+        graph = yield from neighbor_graph(node)
 
         def cut(end: several.Directions) -> float:
-            centers = clusters.centers @ end.directions.T
-            return graph.cut(end.right[nearest(graph.project(end.directions), centers)[0]])
+            centers = given.clusters.centers @ end.directions.T
+            points = graph.project(given.directions(end.directions))
+            return graph.cut(end.right[nearest(points, centers)[0]])
 
         return min(ends, key=cut)
 
+    def finish(self, node: Node, end: several.Directions) -> Query[Outcome | None]:
+        """Assign all rows to the nearest center in the projection; the eigenvalue comes from finer ones."""
+        assert self.given is not None
+        own, clusters = node.standardization, self.given.clusters
+        if self.large_margin:
+            end, clusters = yield from self._shrink(node, end)
+        directions = self.given.directions(end.directions)
+        centers = clusters.centers @ end.directions.T
+        ((mass, _),) = yield node.ask(NearestSum(own, np.eye(len(directions)), centers, directions))
+        centers, mass = centers[mass > 0], mass[mass > 0]
+        if len(mass) < 2:
+            return None
+        right = end.index.evaluate(centers - mass @ centers / mass.sum(), mass).mode > 0
+        if min(mass[right].sum(), mass[~right].sum()) < max(node.min_weight, np.finfo(float).tiny):
+            return None
+        boundary = NearestCenter(own.unit * own.normals(directions), own.mean, own.unit * centers, right)
+        direction = boundary.line[0] @ directions
+        eigenvalue, bound = yield from self._eigenvalue(node, end.index, directions)
+        return Outcome(
+            direction=direction / float(np.linalg.norm(direction)),
+            threshold=0.0,
+            value=eigenvalue,
+            status=end.status,
+            n_iter=max(1, end.n_iter),
+            gradient_norm=end.gradient_norm,
+            facts={
+                "sigma": own.unit * end.index.sigma,
+                "beta": end.index.beta,
+                "microclusters": float(len(centers)),
+                "microcluster_error_bound": bound,
+            },
+            centers=boundary,
+        )
+
     def _shrink(
-        self,
-        rows: RowBlocks,
-        standardization: Standardization,
-        best: several.Directions,
-        clusters: MicroClusters,
-        rng: np.random.Generator,
+        self, node: Node, best: several.Directions
     ) -> Query[tuple[several.Directions, MicroClusters]]:
-        """Halve sigma, with micro-clusters made anew in the projection, until the plane settles."""
-        for _ in range(HALVINGS):
-            finer = yield from microclusters(
-                rows, standardization, self.n_microclusters, rng, best.directions
-            )
+        """Halve sigma, with new micro-clusters in the projection, until the plane settles."""
+        assert self.given is not None
+        clusters, axes = self.given.clusters, self.given.axes
+        for k in range(HALVINGS):
+            purpose = f"micro-clusters {k}"
+            finer = yield from microclusters(node, self.n_microclusters, purpose, best.directions, axes)
             index = replace(best.index, sigma=best.index.sigma / 2.0)
             objective = several.Objective(finer, index, self.omega)
-            end = several.descend(
-                objective, best.directions, tol=self.univariate.tol, max_iter=self.univariate.max_iter
-            )
-            if end.result.eigenvalue < RESOLVED * standardization.total or _one_sided(
-                end, finer, self.least_share
-            ):
+            settings = {"tol": self.univariate.tol, "max_iter": self.univariate.max_iter}
+            end = several.descend(objective, best.directions, **settings)  # type: ignore[arg-type]
+            unresolved = end.result.eigenvalue < RESOLVED * node.total
+            if unresolved or _one_sided(end, finer, self.least_share):
                 break
             turned = _angle(best.directions, end.directions)
             best, clusters = replace(end, n_iter=best.n_iter + end.n_iter), finer
@@ -328,71 +265,32 @@ class SeveralSplitter:
                 break
         return best, clusters
 
-    def _finish(
-        self,
-        rows: RowBlocks,
-        standardization: Standardization,
-        best: several.Directions,
-        clusters: MicroClusters,
-        min_weight: float,
-        pivot: FloatArray,
-        rng: np.random.Generator,
-    ) -> Split | None:
-        """Assign all rows to the nearest center in the projection, and judge the split by finer ones."""
-        weights = standardization.weights(best.directions)
-        points = rows.map(lambda block: block.project(standardization.mean, weights).T)
-        row_weights = rows.map(lambda block: block.weights)
-        counted = row_weights > 0
-        points, row_weights = points[counted], row_weights[counted]
-        centers = clusters.centers @ best.directions.T
-        group = nearest(points, centers)[0]
-        mass = np.asarray(np.bincount(group, row_weights, len(centers)), dtype=np.float64)
-        centers, mass = centers[mass > 0], mass[mass > 0]
-        if len(mass) < 2:
-            return None
-        right = best.index.evaluate(centers - mass @ centers / mass.sum(), mass).mode > 0
-        if min(mass[right].sum(), mass[~right].sum()) < max(min_weight, 1e-300):
-            return None
-        boundary = NearestCenter(
-            standardization.unit * weights, standardization.mean, standardization.unit * centers, right
+    def _eigenvalue(
+        self, node: Node, index: GraphConnectivity, directions: FloatArray
+    ) -> Query[tuple[float, float]]:
+        """Return lambda_2 of the projected rows, and the bound on its relative error.
+
+        The rows are drawn in first and summed there, where distances are shortest: the micro-clusters that
+        the directions were found with are far too coarse for the bound to mean anything.
+        """
+        own = node.standardization
+        products = yield from _second_moments(node, directions)
+        edge = index.beta * np.sqrt(np.diag(products) / own.total)
+        fine, radii = yield from fine_microclusters(
+            node, FINE_CENTERS, directions, lambda points: draw_in(points, edge, index.sigma)[0]
         )
-        direction = boundary.line[0] @ best.directions
-        if fix_sign(direction) is not direction:
-            boundary, direction = replace(boundary, right=~right), -direction
-        eigenvalue, bound = _measure(best.index, points, row_weights, rng)
-        quality = 1.0 - eigenvalue / (1.0 if self.normalized else standardization.total)
-        return Split(
-            boundary=boundary.about(pivot),
-            direction=direction / float(np.linalg.norm(direction)),
-            method="spectral connectivity in several directions",
-            value=eigenvalue,
-            quality=min(max(quality, 0.0), 1.0),
-            gradient_norm=best.gradient_norm,
-            status=best.status,
-            n_iter=max(1, best.n_iter),
-            facts={
-                "sigma": standardization.unit * best.index.sigma,
-                "beta": best.index.beta,
-                "microclusters": float(len(centers)),
-                "microcluster_error_bound": bound,
-            },
-        )
+        eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
+        diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + 2.0 * float(radii.max(initial=0.0))
+        return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
 
 
-def _measure(
-    index: GraphConnectivity, points: FloatArray, weights: FloatArray, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Return lambda_2 of projected rows, and the bound on its relative error.
+def _second_moments(node: Node, directions: FloatArray) -> Query[FloatArray]:
+    """Return the second moments of the rows along some directions."""
+    from ravine.data.principal import CovarianceTimes
 
-    The rows are drawn in first and gathered there, where distances are shortest: the micro-clusters that
-    the directions were found with are far too coarse for the bound to mean anything.
-    """
-    std = np.sqrt(weights @ points**2 / weights.sum())
-    drawn = draw_in(points, index.beta * std, index.sigma)[0]
-    fine, radii = of_points(drawn, weights, FINE, rng)
-    eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
-    diameter = float(np.linalg.norm(np.ptp(drawn, axis=0)))
-    return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
+    own = node.standardization
+    ((product,),) = yield node.ask(CovarianceTimes(own, directions))
+    return np.asarray(product * own.inverse_scale @ directions.T)
 
 
 def _one(directions: FloatArray) -> FloatArray:

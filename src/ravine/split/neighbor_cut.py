@@ -1,70 +1,50 @@
-"""What a split cuts in a graph of neighbors: a judge between splits that sees all columns at once.
+"""The normalized cut of a split in a graph of neighbors, which uses all columns at once.
 
-An index sees rows along its own direction, the one in which they look best, and among many directions some
-show a gap by chance. Such a gap runs between rows that are neighbors in the whole space.
+An index evaluates rows along its own direction, the one that it was optimized for, and among many directions
+some have a gap by chance. Such a gap runs between rows that are neighbors in the whole space.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import ArrayBlocks, RowBlocks
+from ravine.data.memory import MemoryRows
 from ravine.data.neighbors import Nearest, distinct
+from ravine.data.node import Node
+from ravine.data.query import Query
+from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
-from ravine.split.hyperplane import Boundary
+from ravine.split.boundary import Boundary
 
 GRAPH_ROWS = 2000  # rows at most that the graph is made of
 GRAPH_CELLS = 1 << 23  # cells of them at most, so that very wide rows do not fill the memory
-FEWEST = 100  # rows, however wide
+FEWEST_ROWS = 100  # rows of the graph, however wide they are
 NEIGHBORS = 10  # of a row in the graph
 
 
 @dataclass(frozen=True)
 class NeighborGraph:
-    """Some rows, how they are seen, and the weights of the edges between neighbors.
+    """Some rows, their standardization, and the weights of the edges between neighbors.
 
     Rows are neighbors if fewer than ten rows are nearer to one than the other is. A row of weight k is k
     copies, each a neighbor of the others.
     """
 
-    rows: RowBlocks
+    rows: MemoryRows
     standardization: Standardization
     edges: sparse.csr_array
 
-    @classmethod
-    def of(cls, rows: RowBlocks, standardization: Standardization) -> Self:
-        """Return the graph of at most 2000 rows, the same ones whatever is drawn elsewhere."""
-        stored = rows.stored() is not None
-        most = min(GRAPH_ROWS, max(FEWEST, GRAPH_CELLS // rows.shape[1])) if not stored else GRAPH_ROWS
-        some = rows.sample(most, np.random.default_rng(0))
-        matrix = some.stored()
-        if matrix is None:
-            raw, points, weights = distinct(some, standardization)
-            some = ArrayBlocks(raw)
-            nearest = Nearest(points, NEIGHBORS + 1, weights)  # + 1: a row is its own nearest
-        else:
-            weights = some.map(lambda block: block.weights)
-            points = distances_between(matrix, standardization)
-            nearest = Nearest(points, NEIGHBORS + 1, weights, metric="precomputed")
-        m = len(points)
-        near = nearest.graph(points).tocoo()
-        here, there = (index[near.row != near.col] for index in (near.row, near.col))
-        one_way = sparse.csr_array((weights[here] * weights[there], (here, there)), shape=(m, m))
-        copies = sparse.diags_array(weights * np.maximum(weights - 1.0, 0.0))
-        return cls(some, standardization, sparse.csr_array(one_way.maximum(one_way.T) + copies))
-
     def project(self, directions: FloatArray) -> FloatArray:
         """Return the framed rows along some directions of the frame; shape (rows, directions)."""
-        weights = self.standardization.weights(directions)
-        return self.rows.map(lambda block: block.project(self.standardization.mean, weights).T)
+        normals = self.standardization.normals(directions)
+        return self.rows.map(lambda block: block.project(self.standardization.mean, normals).T)
 
-    def parted_by(self, boundary: Boundary) -> float:
+    def cut_by(self, boundary: Boundary) -> float:
         """Return the normalized cut between the sides of a boundary."""
         return self.cut(boundary.signed_distance(self.rows) > 0)
 
@@ -73,7 +53,7 @@ class NeighborGraph:
 
         .. math:: \frac{W(A, B)}{W(A, A \cup B)} + \frac{W(A, B)}{W(B, A \cup B)}
 
-        with W the weight of the edges between two sets: 0 where no neighbors are parted, about 1 where the
+        with W the weight of the edges between two sets: 0 where no neighbors are separated, about 1 where the
         sides have nothing to do with the graph, and 2 for a side without edges.
         """
         side = right.astype(np.float64)
@@ -83,6 +63,28 @@ class NeighborGraph:
             return 2.0
         parted = float((self.edges @ side) @ (1.0 - side))
         return parted / volumes[0] + parted / volumes[1]
+
+
+def neighbor_graph(node: Node) -> Query[NeighborGraph]:
+    """Return the graph of at most 2000 rows of a node, the same ones for every caller."""
+    most = min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features))
+    (answer,) = yield node.ask(Sample(most))
+    values, weights, _ = sampled(answer)
+    own = node.standardization
+    if sparse.issparse(values):
+        points = distances_between(sparse.csr_array(values), own)
+        nearest = Nearest(points, NEIGHBORS + 1, weights, metric="precomputed")
+    else:
+        points, weights, chosen = distinct(own.apply(values), weights)
+        values = values[chosen]
+        nearest = Nearest(points, NEIGHBORS + 1, weights)  # + 1: a row is its own nearest
+    m = len(points)
+    near = nearest.graph(points).tocoo()
+    here, there = (index[near.row != near.col] for index in (near.row, near.col))
+    one_way = sparse.csr_array((weights[here] * weights[there], (here, there)), shape=(m, m))
+    copies = sparse.diags_array(weights * np.maximum(weights - 1.0, 0.0))
+    edges = sparse.csr_array(one_way.maximum(one_way.T) + copies)
+    return NeighborGraph(MemoryRows(values), own, edges)
 
 
 def distances_between(rows: sparse.csr_array, standardization: Standardization) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Principal direction divisive partitioning: cut across the first principal component.
+"""Principal direction divisive partitioning: divide across the first principal component.
 
 Boley: Principal Direction Divisive Partitioning. Data Mining and Knowledge Discovery 2(4), 1998 (PDDP);
 Tasoulis, Tasoulis, Plagianakos: Enhancing principal direction divisive clustering. Pattern Recognition
@@ -8,71 +8,64 @@ Tasoulis, Tasoulis, Plagianakos: Enhancing principal direction divisive clusteri
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ravine.data.blocks import Query, RowBlocks
-from ravine.data.standardization import Standardization, principal, standardization_of
+from ravine.data.node import Node
+from ravine.data.principal import Principal, principal
+from ravine.data.query import Query
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimize.pursuit import View, project
-from ravine.split.hyperplane import Hyperplane, Split
-from ravine.split.labels import Labels
+from ravine.optimize.pursuit import project
+from ravine.split.search import Outcome, Verbs
 
 
 @dataclass(frozen=True)
-class PrincipalSplitter:
-    """Cuts at the mean of the first principal component (PDDP) or at its lowest density valley (dePDDP)."""
+class PrincipalMethod(Verbs):
+    """Divide at the mean of the first principal component (PDDP) or at its lowest density valley (dePDDP).
+
+    The value is what the paper's order goes by, lowest first: minus the root of the scatter for PDDP, the
+    density at the threshold for dePDDP.
+    """
 
     threshold: str = "mean"
     bandwidth_factor: float = 1.0
-    standardize: bool = True
 
-    def wider(self) -> tuple[()]:
-        """Return nothing: the whole principal component is searched as it is."""
-        return ()
+    @property
+    def name(self) -> str:
+        """The name of the method, for results."""
+        return f"principal direction, threshold at the {self.threshold}"
 
-    def steered(self, labels: Labels) -> None:
-        """Return nothing: the direction is that of the rows, and labels cannot turn it."""
+    def starts(self, node: Node) -> Query[tuple[Node, list[Principal]]]:
+        """Return the first principal direction."""
+        found = yield from principal(node, 1)
+        return replace(node, deviation=float(found.deviations[0])), [found]
 
-    def search(
-        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
-    ) -> Query[tuple[Standardization, Split | None]]:
-        """Find the split in three passes: moments, direction (12 passes above 256 features), cut.
+    def solve(self, node: Node, start: Principal) -> Query[Principal]:
+        """Return the direction: there is nothing to solve."""
+        yield from ()
+        return start
 
-        Its value is what the paper's order goes by, least first: minus the root of the scatter for PDDP, the
-        density at the cut for dePDDP.
-        """
-        standardization = yield from standardization_of(rows, root, self.standardize)
-        if not (standardization.inverse_scale > 0).any():
-            return standardization, None
-        found = yield from principal(rows, standardization, 1, rng)
-        direction = found.directions[0]
-        h = bandwidth(float(found.deviations[0]), standardization.total, self.bandwidth_factor)
-        index = MinimumDensityIndex(h, alpha=np.inf)
-        view = View(standardization, float(found.deviations[0]))
-        projected = yield from project(view, index.resolution, direction)
+    def finish(self, node: Node, end: Principal) -> Query[Outcome | None]:
+        """Find the threshold along the direction; one pass."""
+        own = node.standardization
+        index = MinimumDensityIndex(bandwidth(node.deviation, own.total, self.bandwidth_factor), alpha=np.inf)
+        projected = yield from project(node, index.resolution, end.directions[0])
         profile = projected.profile
         if self.threshold == "mean":
-            left = float(profile.mass[profile.points <= 0].sum())
-            threshold = 0.0 if min(left, profile.total - left) >= min_weight else None
-            value = -standardization.unit * math.sqrt(found.scatter)
+            threshold: float | None = 0.0
+            value = -own.unit * math.sqrt(end.scatter)
         else:
-            threshold = index.lowest_valley(profile, min_weight)
-            value = (
-                0.0
-                if threshold is None
-                else math.exp(index.log_density(profile, threshold)) / standardization.unit
-            )
+            threshold = index.lowest_valley(profile, node.min_weight)
+            value = 0.0 if threshold is None else math.exp(index.log_density(profile, threshold)) / own.unit
         if threshold is None:
-            return standardization, None
-        return standardization, Split(
-            boundary=Hyperplane.of(standardization, direction, threshold, (root or standardization).mean),
-            direction=direction,
-            method=f"principal direction, cut at the {self.threshold}",
+            return None
+        return Outcome(
+            direction=end.directions[0],
+            threshold=threshold,
             value=value,
-            quality=index.quality(profile, threshold),
-            gradient_norm=np.nan,
             status="the direction is the first principal component",
             n_iter=0,
+            profile=profile,
+            bandwidth=index.bandwidth,
         )

@@ -1,257 +1,214 @@
-"""One splitter for every projection index: starts, continuation, samples that grow, the exact end."""
+"""Projection pursuit as a method: every index that has a schedule is searched by it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Query, RowBlocks, gather
-from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
-from ravine.index.base import ProjectionIndex
-from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimize.pursuit import Evaluated, Pursued, View, evaluate, pursue
+from ravine.data.node import Node
+from ravine.data.principal import principal
+from ravine.data.query import Query
+from ravine.index.base import ProjectionIndex, Schedule
+from ravine.optimize.pursuit import Pursued, evaluate, project, pursue
 from ravine.optimize.sphere import CONVERGED
-from ravine.split.hyperplane import Hyperplane, Split
-from ravine.split.labels import Labels
-from ravine.split.neighbor_cut import NeighborGraph
-from ravine.split.samples import through_samples
+from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
+from ravine.split.neighbor_cut import NeighborGraph, neighbor_graph
+from ravine.split.search import Outcome, Verbs, search
 from ravine.split.starts import between_directions, neighbor_starts
+from ravine.split.support import support_planes
 
-SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
-FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 1 %, and no label
-WIDE = 2.5  # standard deviations from the mean that a wider search looks at
+SAMPLE_EVALUATIONS = 20  # evaluations on a larger sample, where they cost little
+FULL_EVALUATIONS = 3  # evaluations on all rows after the samples: more change the value by 1 %, and no label
 PROGRESS = 1e-3  # a step that lowers log phi by less ends a descent
-EXACT = 8  # bins this much finer give the reported figures: an error of about 1e-5
+EXACT = 8  # times finer bins that give the reported figures: an error of about 1e-5
+USEFUL = 1e-6  # of the first principal deviation: a direction with less is noise
+GAMMAS = (0.1, 1.0)  # weights of the labels against the density
+GAMMA = 10.0  # the same against the logarithm of another index
 
-CONVERGED_COARSELY = (
-    "the relative gradient is within tol in the bins of the search, and above it in fine ones"
-)
-
-
-class IndexFamily(Protocol):
-    """Chooses the indices to follow, from the easiest to the one that is meant, for a set of rows."""
-
-    @property
-    def name(self) -> str:
-        """The method's name."""
-
-    def wider(self) -> Sequence[IndexFamily]:
-        """Return families that look farther from the middle; may be empty."""
-
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the sequence for rows seen in this way."""
-
-    def accepts(self, point: Evaluated) -> bool:
-        """Say whether the end of one index is what is sought, so that those after it need not be followed."""
-
-    def value(self, index: Any, point: Evaluated, unit: float) -> float:
-        """Return the figure to report of a split found with an index: `Split` says which, and its units."""
-
-    def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
-        """Return further numbers of a split found with an index, in bins of this width; lengths in `unit`."""
+CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradient is above tol in finer ones"
 
 
 @dataclass(frozen=True)
-class MinimumDensityFamily:
-    """Minimum density with bandwidth 0.9 sd_pc1 n^(-1/5), alpha growing to `alpha_max` (MDH, 5.1.1)."""
+class ProjectionMethod(Verbs):
+    """Pursue an index from several starts, all in the same passes, and keep the best end.
 
-    bandwidth_factor: float = 1.0
-    alpha_max: float = 0.9
-    n_alphas: int = 10
-    name: str = "minimum density"
+    The starts are principal directions, then others between them, or `init` (normals in the raw columns). With
+    `neighbor_starts`, half as many again come from a graph of neighbors. The best end is the one that the
+    schedule ranks highest, or, with `neighbor_cut`, the one with the smallest normalized cut in that graph.
 
-    def wider(self) -> Sequence[MinimumDensityFamily]:
-        """Return the same with the interval grown to two and a half standard deviations."""
-        return [replace(self, alpha_max=WIDE)] if self.alpha_max < WIDE else []
-
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the index at ten values of alpha from near 0 to the largest."""
-        h = bandwidth(view.widest, view.standardization.total, self.bandwidth_factor)
-        alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
-        return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
-
-    def accepts(self, point: Evaluated) -> bool:
-        """Follow all values of alpha: the last valid end counts."""
-        return False
-
-    def value(self, index: MinimumDensityIndex, point: Evaluated, unit: float) -> float:
-        """Return the density on the hyperplane, without a penalty."""
-        return math.exp(index.log_density(point.profile, point.index_value.threshold)) / unit
-
-    def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return the bandwidth and the width of the interval."""
-        return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
-
-
-@dataclass(frozen=True)
-class ProjectionSplitter:
-    """Pursues an index from several starts, all in the same passes, and keeps the best end.
-
-    Up to about 32 000 rows every start sees all rows. Above, all starts are pursued on a sample (see
-    `through_samples`), and only the winner goes on, to a larger one and to all rows, each with its own
-    bandwidth. With `follow_neighbors`, half as many starts again come from a graph of neighbors. The best
-    end is the one of highest quality, or, with `spare_neighbors`, the one that parts the fewest of them.
+    With partial labels, a start is also the normal of their support vector machine, every start has the
+    sign of the lower value, and the end with the lowest value is kept. `right` are the classes on the right;
+    where it is None, and there are more than two, a search without labels comes first. `named_sides` keeps
+    those sides, and always returns a boundary, as a classifier needs it.
     """
 
-    family: IndexFamily
-    standardize: bool = True
+    schedule: Schedule
     n_init: int = 4
     init: FloatArray | None = None
     tol: float = 0.02
     max_iter: int = 15
-    follow_neighbors: bool = False
-    spare_neighbors: bool = False
+    neighbor_starts: bool = False
+    neighbor_cut: bool = False
+    gammas: Sequence[float] | None = None
+    right: tuple[int, ...] | None = None
+    named_sides: bool = False
 
-    def wider(self) -> list[ProjectionSplitter]:
-        """Return this splitter with an index that looks farther from the middle."""
-        return [replace(self, family=family) for family in self.family.wider()]
+    samples = True
+    takes_labels = True
 
-    def steered(self, labels: Labels) -> ProjectionSplitter:
-        """Return this splitter with a penalty for labeled rows on the wrong side."""
-        from ravine.split.labeled import steered
+    @property
+    def name(self) -> str:
+        """The name of the schedule."""
+        return self.schedule.name + (" with labels" if self.right is not None else "")
 
-        return steered(self, labels)
+    def fallbacks(self) -> Sequence[ProjectionMethod]:
+        """Return the method with the schedule's fallbacks."""
+        return [replace(self, schedule=schedule) for schedule in self.schedule.fallbacks()]
 
-    def search(
-        self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
-    ) -> Query[tuple[Standardization, Split | None]]:
-        """Find the best split; a pass for each evaluation, or about a dozen in all for many rows."""
-        standardization = yield from standardization_of(rows, root, self.standardize)
-        if not (standardization.inverse_scale > 0).any():
-            return standardization, None
-        found = yield from through_samples(
-            rows,
-            standardization,
-            root,
-            min_weight,
-            rng,
-            standardize=self.standardize,
-            choose=lambda some, own, enough: self._choose(some, own, enough, rng),
-            go_on=self._continue,
-        )
-        if found is None:
-            return standardization, None
-        return standardization, (yield from self._finish(*found, min_weight, (root or standardization).mean))
+    def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
+        """Choose the classes on the right, where the node has labels."""
+        if node.labels is None or self.right is not None:
+            return self
+        classes = np.unique(node.labels.classes)
+        if len(classes) == 2:
+            return replace(self, right=(int(classes[1]),))
+        plain = replace(node, labels=None, stream=(*node.stream, 1))
+        _, split = yield from search(plain, self)
+        if split is None:
+            return None
+        right = yield from group_classes(node, self, split.direction[None, :])
+        return replace(self, right=right, init=split.boundary.normal[None, :])
 
-    def _look(
-        self, rows: RowBlocks, standardization: Standardization, rng: np.random.Generator
-    ) -> Query[tuple[View, FloatArray]]:
-        """Return the view of these rows and the starts.
+    def indices(self, node: Node) -> Sequence[ProjectionIndex]:
+        """Return the indices to follow on a node, with a penalty for its labels."""
+        own = node.standardization
+        plain = self.schedule.indices(node.deviation, own.total, own.mean_variance)
+        if node.labels is None:
+            return plain
+        gammas = self.gammas or (GAMMAS if len(plain) > 3 else (GAMMA,))
+        return labeled_indices(plain, node, self.right, gammas)
 
-        Those are the given ones, or principal directions, then others between them, then those of neighbors.
-        """
-        wanted = self.n_init if self.init is None else 1
-        found = yield from principal(rows, standardization, wanted, rng)
-        view = View(standardization, float(found.deviations[0]))
+    def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
+        """Return the given starts, or principal directions, others between them, those of neighbors."""
+        found = yield from principal(node, self.n_init if self.init is None else 1)
+        node = replace(node, deviation=float(found.deviations[0]))
         if self.init is not None:
-            starts = self.init / np.where(
-                standardization.inverse_scale > 0, standardization.inverse_scale, np.inf
-            )
+            starts = node.standardization.directions(self.init)
         else:
-            useful = found.directions[found.deviations > 1e-6 * found.deviations[0]]
-            further = between_directions(useful, self.n_init - len(useful), rng)
+            useful = found.directions[found.deviations > USEFUL * node.deviation]
+            further = between_directions(useful, self.n_init - len(useful), node.rng("starts"))
             starts = np.concatenate([useful, further])
-            if (standardization.inverse_scale > 0).sum() == 1:
+            if node.standardization.varies.sum() == 1:
                 starts = starts[:1]
-            elif self.follow_neighbors and self.n_init > 1:
-                starts = np.concatenate(
-                    [starts, neighbor_starts(rows, standardization, self.n_init // 2, rng)]
-                )
-        lengths = np.linalg.norm(starts, axis=1, keepdims=True)
-        return view, starts[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
+            elif self.neighbor_starts and self.n_init > 1:
+                more = yield from neighbor_starts(node, self.n_init // 2)
+                starts = np.concatenate([starts, more])
+        vectors = [*starts, *(w for w, _ in support_planes(_with_sides(node, self.right)))]
+        lengths = [float(np.linalg.norm(v)) for v in vectors]
+        return node, [v / length for v, length in zip(vectors, lengths, strict=True) if length > 0]
 
-    def _choose(
-        self, rows: RowBlocks, standardization: Standardization, min_weight: float, rng: np.random.Generator
-    ) -> Query[tuple[View, Pursued] | None]:
-        """Find starts and pursue them; return the view of these rows and the best end, if there is one."""
-        view, starts = yield from self._look(rows, standardization, rng)
-        best = yield from self._best(rows, view, starts, min_weight)
-        return None if best is None else (view, best)
+    def solve(self, node: Node, start: FloatArray) -> Query[Pursued]:
+        """Pursue all indices from one start, with labels from its better sign."""
+        indices = self.indices(node)
+        if node.labels is not None:
+            projected = yield from project(node, indices[0].resolution, start)
+            mirrored = replace(indices[0], sides=-indices[0].sides)  # type: ignore[type-var, attr-defined]
+            values = [index.evaluate(projected.profile).value for index in (indices[0], mirrored)]
+            start = start if values[0] <= values[1] else -start
+        return (
+            yield from pursue(
+                node,
+                start,
+                indices,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                progress=PROGRESS,
+                enough=self.schedule.accepts,
+            )
+        )
 
-    def _best(
-        self, rows: RowBlocks, view: View, starts: FloatArray, min_weight: float
-    ) -> Query[Pursued | None]:
-        """Pursue all starts side by side; return the best valid cut that leaves enough on each side.
+    def choose(self, node: Node, ends: Sequence[Pursued]) -> Query[Pursued | None]:
+        """Return the best valid end that leaves enough on both sides.
 
-        Ends that the family accepts come before others.
+        Ends that the schedule accepts come before others. With labels, the fewest labeled rows on the wrong
+        side come first where the graph of neighbors decides, and otherwise the lowest value.
         """
-        indices = self.family.indices(view)
-        ends = yield from gather([self._pursue(view, start, indices) for start in starts])
-        ends = [end for end in ends if end.point.smaller_side >= min_weight and end.quality() > 0.0]
-        ends = [end for end in ends if self.family.accepts(end.point)] or ends
+        if not self.named_sides:
+            enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
+            ends = [end for end in enough if self.rank(end) > 0.0]
         if not ends:
             return None
-        if self.spare_neighbors:
-            return fewest_parted(rows, view.standardization, ends)
-        return max(ends, key=Pursued.quality)
+        if node.labels is None:
+            accepts = self.schedule.accepts
+            ends = [end for end in ends if accepts(end.point.index_value, end.point.profile)] or ends
+        elif self.neighbor_cut:
+            mistakes = [weight_of_mistakes(node.labels, self.right, end.point) for end in ends]
+            ends = [end for end, wrong in zip(ends, mistakes, strict=True) if wrong == min(mistakes)]
+        else:
+            values = np.array([end.point.value for end in ends])
+            return ends[int(np.argmax(values <= values.min() + PROGRESS))]  # the first of those that tie
+        if len(ends) == 1 or not self.neighbor_cut:
+            return max(ends, key=self.rank)
+        graph = yield from neighbor_graph(node)
+        return min(ends, key=lambda end: _cut(graph, end))
 
-    def _pursue(self, view: View, start: FloatArray, indices: Sequence[ProjectionIndex]) -> Query[Pursued]:
-        end = yield from pursue(
-            view,
-            start,
-            indices,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            progress=PROGRESS,
-            enough=self.family.accepts,
-        )
-        return end
+    def rank(self, end: Pursued) -> float:
+        """Return how good an end is by the schedule; 0 for an invalid one."""
+        if not end.point.index_value.valid:
+            return 0.0
+        index = getattr(end.index, "index", end.index)  # without the labels' penalty
+        return self.schedule.rank(index, end.point.profile, end.point.index_value)
 
-    def _continue(
-        self, standardization: Standardization, found: tuple[View, Pursued], last: bool
-    ) -> Query[tuple[View, Pursued]]:
-        """Go on from a smaller sample's winner with the curvature that is known, at another bandwidth."""
-        view, best = replace(found[0], standardization=standardization), found[1]
-        end = yield from pursue(
-            view,
-            best.point.direction,
-            [self.family.indices(view)[best.rank]],
+    def resume(self, node: Node, end: Pursued, last: bool) -> Query[Pursued]:
+        """Go on with the curvature that is known, at the bandwidth of more rows."""
+        more = yield from pursue(
+            node,
+            end.point.direction,
+            [self.indices(node)[end.stage]],
             tol=self.tol,
             max_iter=FULL_EVALUATIONS if last else SAMPLE_EVALUATIONS,
             progress=PROGRESS,
-            curvature=best.curvature,
+            curvature=end.curvature,
         )
-        return view, replace(end, rank=best.rank, n_iter=best.n_iter + end.n_iter)
+        return replace(more, stage=end.stage, n_iter=end.n_iter + more.n_iter)
 
-    def _finish(self, view: View, best: Pursued, min_weight: float, pivot: FloatArray) -> Query[Split | None]:
-        """Measure the winner again with fine bins, fix its sign, and tell its cut from the common pivot."""
-        point = yield from evaluate(view, best.index, best.point.direction, fineness=EXACT)
-        if not point.index_value.valid or point.smaller_side < min_weight:
+    def finish(self, node: Node, end: Pursued) -> Query[Outcome | None]:
+        """Evaluate the best end again with fine bins."""
+        point = yield from evaluate(node, end.index, end.point.direction, fineness=EXACT)
+        if not point.index_value.valid:
             return None
-        direction = self._signed(point.direction)
-        sign = 1.0 if direction is point.direction else -1.0
-        threshold, unit = point.index_value.threshold, view.standardization.unit
+        unit = node.standardization.unit
+        index = getattr(end.index, "index", end.index)
         norm = float(np.linalg.norm(point.gradient))
-        return Split(
-            boundary=Hyperplane.of(view.standardization, direction, sign * threshold, pivot),
-            direction=direction,
-            method=self.family.name,
-            value=self.family.value(best.index, point, unit),
-            quality=best.index.quality(point.profile, threshold),
+        facts = dict(self.schedule.facts(index, index.resolution / EXACT, unit))
+        if node.labels is not None:
+            facts["gamma"] = end.index.gamma  # type: ignore[attr-defined]
+        return Outcome(
+            direction=point.direction,
+            threshold=point.index_value.threshold,
+            value=self.schedule.value(index, point.profile, point.index_value, unit),
+            status=CONVERGED_COARSELY if end.status == CONVERGED and norm > self.tol else end.status,
+            n_iter=end.n_iter,
             gradient_norm=norm,
-            status=CONVERGED_COARSELY if best.status == CONVERGED and norm > self.tol else best.status,
-            n_iter=best.n_iter,
-            facts=self.family.facts(best.index, best.index.resolution / EXACT, unit),
+            facts=facts,
+            profile=point.profile,
+            bandwidth=getattr(index, "bandwidth", None),
+            named_sides=self.named_sides,
         )
 
-    def _signed(self, direction: FloatArray) -> FloatArray:
-        """Return a direction or its negative, so that the same rows have the same side on the right."""
-        return fix_sign(direction)
+
+def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
+    """Return the node with two classes: the sides of its labels."""
+    if node.labels is None:
+        return node
+    sides = (sides_of(node.labels, right) > 0).astype(np.int64)
+    return replace(node, labels=replace(node.labels, classes=sides))
 
 
-def fewest_parted(rows: RowBlocks, standardization: Standardization, ends: Sequence[Pursued]) -> Pursued:
-    """Return the end whose cut is smallest in the graph of neighbors."""
-    if len(ends) == 1:
-        return ends[0]
-    graph = NeighborGraph.of(rows, standardization)
-    return min(
-        ends,
-        key=lambda e: graph.cut(
-            graph.project(e.point.direction[None, :])[:, 0] > e.point.index_value.threshold
-        ),
-    )
+def _cut(graph: NeighborGraph, end: Pursued) -> float:
+    """Return the normalized cut of the two sides of an end."""
+    points = graph.project(end.point.direction[None, :])[:, 0]
+    return graph.cut(points > end.point.index_value.threshold)

@@ -1,6 +1,6 @@
-"""Starts that follow the rows: directions along which neighbors stay together.
+"""Starts of a pursuit: directions between principal ones, and directions that keep neighbors on one side.
 
-Principal directions say where rows spread, not which of them hang together, and in a feature space of many
+Principal directions show where rows spread, not which of them are connected, and in a feature space of many
 components a pursuit ends near where it began.
 """
 
@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import RowBlocks
 from ravine.data.neighbors import TIE, distinct, nth_nearest, weighted_median
-from ravine.data.standardization import Standardization
+from ravine.data.node import Node, sample_rows
+from ravine.data.query import Query
 
 START_ROWS = 1000  # rows at most that the graph is made of
 NEIGHBORS = 15  # of a row in the graph
@@ -40,12 +40,10 @@ def between_directions(directions: FloatArray, n: int, rng: np.random.Generator)
     return np.array(starts).reshape(-1, directions.shape[1])
 
 
-def neighbor_starts(
-    rows: RowBlocks, standardization: Standardization, n: int, rng: np.random.Generator
-) -> FloatArray:
-    r"""Return n directions of the frame (rows of an array) in which rows hang together.
+def neighbor_starts(node: Node, n: int) -> Query[FloatArray]:
+    r"""Return n directions of the standardized space along which connected rows stay close.
 
-    With u the leading eigenvectors (but the constant one) of :math:`D^{-1/2} W D^{-1/2}`, W the similarities
+    With u the leading eigenvectors (except the constant one) of :math:`D^{-1/2} W D^{-1/2}`, W the similarities
     of `similarities` and D their row sums, v minimizes
 
     .. math:: \sum_i D_i (v^\top z_i - D_i^{-1/2} u_i)^2 + \rho \|v\|^2
@@ -55,7 +53,8 @@ def neighbor_starts(
     """
     from scipy.linalg import eigh
 
-    _, points, weights = distinct(rows.sample(START_ROWS, rng), standardization)
+    rows, row_weights = yield from sample_rows(node, START_ROWS, "neighbor starts")
+    points, weights, _ = distinct(node.standardization.apply(rows), row_weights)
     similar = similarities(points, weights)
     degree = similar.sum(axis=1)
     root = np.sqrt(np.maximum(degree, np.finfo(float).tiny))

@@ -1,52 +1,34 @@
-"""Growth: always split the leaf that promises most, until there are enough or nothing is left to split."""
+"""Growth: split the leaf of highest priority, until there are enough leaves or no split is left."""
 
 from __future__ import annotations
 
 import heapq
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ravine._validate import IntArray
-from ravine.data.blocks import RowBlocks, run
+from ravine.data.node import Labels, Node, collect
+from ravine.data.query import Query, RowSet, run, run_all
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InterruptedWarning
-from ravine.split.hyperplane import Split, Splitter
-from ravine.split.labels import Known
-from ravine.split.neighbor_cut import NeighborGraph
+from ravine.split.neighbor_cut import neighbor_graph
+from ravine.split.search import Method, search
+from ravine.split.split import Split
 from ravine.tree.reunite import reunite
-from ravine.tree.significance import SignificanceTest
+from ravine.tree.significance import SignificanceTest, tests_of
 from ravine.tree.tree import ClusterTree
 
-MANY = 20  # rows a column that a wider search needs
-SECOND_TRY = 0.1  # the share of the level at which a wider search has to convince
-
-Priority = Callable[[Split, RowBlocks, Standardization], float]
-
-PRIORITIES: dict[str, Priority] = {
-    "depth": lambda split, rows, standardization: split.quality * rows.total,
-    "size": lambda split, rows, standardization: rows.total,
-    "value": lambda split, rows, standardization: -split.value,
-    "neighbors": lambda split, rows, standardization: (
-        kept_together(split, rows, standardization) * rows.total
-    ),
-}
-
-
-def kept_together(split: Split, rows: RowBlocks, standardization: Standardization) -> float:
-    """Return 1 less the normalized cut in the graph of neighbors.
-
-    That is 1 where none are parted, and 0 where the sides have nothing to do with the graph.
-    """
-    return max(0.0, 1.0 - NeighborGraph.of(rows, standardization).parted_by(split.boundary))
+MANY = 20  # rows per column that a fallback needs: with fewer, chance makes deep valleys in the tails
+FALLBACK_SHARE = 0.1  # of the level: a fallback is a second try, and is tested more strictly
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after each split."""
+    """What a callback receives after each split."""
 
     n_leaves: int
     n_clusters: int
@@ -58,55 +40,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Grown:
-    """A tree, the label of every training row, the frame of all rows, and whether growth was interrupted."""
+    """A tree, the label of every training row, the standardization of all rows, and whether it was interrupted."""
 
     tree: ClusterTree
     labels: IntArray
     standardization: Standardization
     interrupted: bool
-
-
-@dataclass
-class _Nodes:
-    """The growing tree."""
-
-    parent: list[int] = field(default_factory=lambda: [-1])
-    left: list[int] = field(default_factory=lambda: [-1])
-    right: list[int] = field(default_factory=lambda: [-1])
-    weight: list[float] = field(default_factory=list)
-    splits: list[Split | None] = field(default_factory=lambda: [None])
-    found: list[Split | None] = field(default_factory=lambda: [None])
-    depth: list[int] = field(default_factory=lambda: [0])
-    order: list[int] = field(default_factory=lambda: [-1])
-    n_splits: int = 0
-
-    def divide(self, node: int, split: Split, left: float, right: float) -> tuple[int, int]:
-        """Split a leaf; return its children."""
-        children = len(self.parent), len(self.parent) + 1
-        self.parent += [node, node]
-        self.left += [-1, -1]
-        self.right += [-1, -1]
-        self.weight += [left, right]
-        self.splits += [None, None]
-        self.found += [None, None]
-        self.depth += [self.depth[node] + 1] * 2
-        self.order += [-1, -1]
-        self.left[node], self.right[node] = children
-        self.splits[node], self.found[node], self.order[node] = split, None, self.n_splits
-        self.n_splits += 1
-        return children
-
-    def tree(self) -> ClusterTree:
-        """Return the finished tree."""
-        return ClusterTree.of_leaves(
-            parent=np.array(self.parent, dtype=np.int64),
-            left=np.array(self.left, dtype=np.int64),
-            right=np.array(self.right, dtype=np.int64),
-            weight=np.array(self.weight),
-            splits=tuple(self.splits),
-            refused=tuple(self.found),
-            order=np.array(self.order, dtype=np.int64),
-        )
 
 
 @dataclass(frozen=True)
@@ -118,173 +57,287 @@ class Limits:
     min_weight: float
 
 
-class _Growth:
-    """A tree while it grows: its nodes, the leaf of every row, and the splits that wait to be made."""
+Priority = Callable[[Split, Node], Query[float]]
 
-    def __init__(
-        self,
-        rows: RowBlocks,
-        splitter: Splitter,
-        limits: Limits,
-        priority: Priority,
-        level: float | None,
-        known: Known | None,
-        rng: np.random.Generator,
-    ) -> None:
-        self.rows, self.limits, self.priority, self.known = rows, limits, priority, known
-        self.seed = int(rng.integers(2**63))
-        self.searches: list[tuple[Splitter, SignificanceTest | None]] = [(splitter, None)]
-        if level is not None:
-            second = [
-                SignificanceTest(wider, SECOND_TRY * level, own_tails=True) for wider in splitter.wider()
-            ]
-            self.searches = [
-                (trial.splitter, trial) for trial in (SignificanceTest(splitter, level), *second)
-            ]
-        self.nodes = _Nodes(weight=[rows.total])
-        self.leaf_of = np.zeros(rows.shape[0], dtype=np.int32)
-        self.path: list[tuple[int, ...]] = [()]  # of every node, see `divided`
-        self.waiting: list[tuple[bool, float, float, float, int, Split]] = []
-        self.root: Standardization | None = None
+
+def _depth(split: Split, node: Node) -> Query[float]:
+    yield from ()
+    return split.quality * node.total
+
+
+def _size(split: Split, node: Node) -> Query[float]:
+    yield from ()
+    return node.total
+
+
+def _value(split: Split, node: Node) -> Query[float]:
+    yield from ()
+    return -split.value
+
+
+def _neighbors(split: Split, node: Node) -> Query[float]:
+    """1 minus the normalized cut: 1 where no neighbors are separated, 0 for sides unrelated to the graph."""
+    graph = yield from neighbor_graph(node)
+    return max(0.0, 1.0 - graph.cut_by(split.boundary)) * node.total
+
+
+PRIORITIES: dict[str, Priority] = {
+    "depth": _depth,
+    "size": _size,
+    "value": _value,
+    "neighbors": _neighbors,
+}
+
+
+@dataclass(eq=False)
+class Cell:
+    """The rows of one node of the growing tree, and what is known about them so far."""
+
+    rows: RowSet
+    path: tuple[int, ...]  # 1 for the side with the first row that counts, 2 for the other
+    depth: int
+    labels: Labels | None
+    searched: bool = False
+    split: Split | None = None
+    worth: bool = False  # whether the split is to be made
+    rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
+    children: tuple[Cell, Cell] | None = None
+
+
+@dataclass
+class _Nodes:
+    """The growing tree."""
+
+    cells: list[Cell]
+    parent: list[int] = field(default_factory=lambda: [-1])
+    left: list[int] = field(default_factory=lambda: [-1])
+    right: list[int] = field(default_factory=lambda: [-1])
+    splits: list[Split | None] = field(default_factory=lambda: [None])
+    order: list[int] = field(default_factory=lambda: [-1])
+    n_splits: int = 0
+
+    def divide(self, node: int) -> tuple[int, int]:
+        """Split a leaf; return its children."""
+        cell = self.cells[node]
+        assert cell.children is not None
+        children = len(self.parent), len(self.parent) + 1
+        self.cells += cell.children
+        self.parent += [node, node]
+        self.left += [-1, -1]
+        self.right += [-1, -1]
+        self.splits += [None, None]
+        self.order += [-1, -1]
+        self.left[node], self.right[node] = children
+        self.splits[node], self.order[node] = cell.split, self.n_splits
+        self.n_splits += 1
+        return children
+
+    def tree(self) -> ClusterTree:
+        """Return the finished tree."""
+        refused = [
+            cell.split if split is None else None for cell, split in zip(self.cells, self.splits, strict=True)
+        ]
+        return ClusterTree.of_leaves(
+            parent=np.array(self.parent, dtype=np.int64),
+            left=np.array(self.left, dtype=np.int64),
+            right=np.array(self.right, dtype=np.int64),
+            weight=np.array([cell.rows.total for cell in self.cells]),
+            splits=tuple(self.splits),
+            refused=tuple(refused),
+            order=np.array(self.order, dtype=np.int64),
+        )
+
+
+@dataclass
+class _Growth:
+    """A tree while it grows: its nodes, and the splits that wait to be made.
+
+    An engine whose passes are expensive gets more searches than the order needs so far: those of the children
+    of waiting splits, in the same passes. Results do not depend on it, since a search depends only on its rows
+    and its path.
+    """
+
+    root: Node
+    method: Method
+    limits: Limits
+    priority: Priority
+    tests: Sequence[SignificanceTest]
+    labels: Labels | None
+
+    def __post_init__(self) -> None:
+        self.nodes = _Nodes([Cell(self.root.rows, (), 0, self.labels)])
+        self.waiting: list[tuple[bool, float, float, float, int]] = []
+        self.standardization: Standardization | None = None
 
     @property
     def unfinished(self) -> bool:
         """Whether more leaves are wanted."""
         return self.nodes.n_splits + 1 < self.limits.max_leaves
 
-    def searches_for(self, members: IntArray | None) -> list[tuple[Splitter, SignificanceTest | None]]:
-        """Return the searches of some rows, in order: first one with labels, where two classes have some."""
-        if self.known is None:
-            return self.searches
-        labels = self.known.among(members)
-        splitter, trial = self.searches[0]
-        steered = splitter.steered(labels) if labels.n_classes > 1 else None
-        return self.searches if steered is None else [(steered, trial), *self.searches]
+    def may_split(self, cell: Cell) -> bool:
+        """Return whether a cell is large and high enough to be searched."""
+        enough = cell.rows.total >= 2 * self.limits.min_weight and cell.rows.shape[0] > 1
+        return enough and cell.depth < self.limits.max_depth
 
-    def best_split(self, members: IntArray | None, *key: int) -> tuple[Split | None, bool]:
-        """Search some rows (None: all); return the best split, if any, and whether it is worth making.
+    def look(self, nodes: Sequence[int]) -> None:
+        """Search leaves, and let their splits wait if they are worth making.
 
-        All random numbers come from the seed and the `key`, so that they do not depend on what was searched
-        before.
+        Among splits of one priority (0, say, where there is no valley) the larger leaf comes first, then the
+        lower value, and only then the order of the nodes, which a mirror image changes.
+        """
+        cells = [self.nodes.cells[node] for node in nodes]
+        missing = [cell for cell in cells if not cell.searched]
+        if missing:
+            self.search(missing)
+        for node, cell in zip(nodes, cells, strict=True):
+            if cell.split is not None and cell.worth:
+                heapq.heappush(self.waiting, (*cell.rank, node))
 
-        Where a search with labels finds nothing that convinces, the usual one may. With a level, where that
-        finds nothing either, a wider one may, which looks for groups far from the middle; it is a second
-        try, and has to convince at a tenth of the level.
+    def search(self, cells: list[Cell]) -> None:
+        """Search cells, and in the same passes those that are likely to follow, where passes are expensive."""
+        if self.root.rows.engine.local:
+            for cell in cells:
+                run(self.find(cell))
+        else:
+            run_all([self.find(cell) for cell in [*cells, *self.likely()]])
+
+    def likely(self) -> list[Cell]:
+        """Return the children of the splits that wait, as many as there may still be."""
+        wanted = min(self.limits.max_leaves - self.nodes.n_splits - 1, len(self.waiting))
+        parents = [self.nodes.cells[node] for *_, node in heapq.nsmallest(wanted, self.waiting)]
+        self.divide(parents)
+        children = [child for cell in parents for child in cell.children or ()]
+        return [child for child in children if not child.searched and self.may_split(child)]
+
+    def find(self, cell: Cell) -> Query[None]:
+        """Search a cell: its best split, and how it ranks."""
+        cell.split, cell.worth, node = yield from self.best_split(cell.rows, cell.labels, *cell.path)
+        cell.searched = True
+        if cell.split is None or not cell.worth:
+            return
+        priority = 0.0
+        if cell.path:  # the root waits alone
+            priority = yield from self.priority(cell.split, node)
+        divides = _divides_labels(cell.labels, cell.split)
+        cell.rank = not divides, -priority, -cell.rows.total, cell.split.value
+
+    def best_split(
+        self, rows: RowSet, labels: Labels | None, *path: int
+    ) -> Query[tuple[Split | None, bool, Node]]:
+        """Search some rows; return the best split, if any, whether it is worth making, and the node.
+
+        Where a search with labels finds nothing significant, the one without may. With a level, where that
+        finds nothing either, a fallback may, which looks for groups far from the middle.
 
         The level is that of the whole tree: a node with a share of the rows is tested at that share of it, so
         that the leaves of a tree of any size raise a false alarm together no more often than one (Kimes, Liu,
         Hayes, Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
-        rows = self.rows if members is None else self.rows.select(members)
-        share = rows.total / self.rows.total
+        root, share = self.standardization, rows.total / self.root.total
+        node = yield from collect(replace(self.root, rows=rows, root=root))
+        with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
+        tests: list[SignificanceTest | None] = [*self.tests] or [None]
+        attempts = [(labels, tests[0])] if with_labels else []
+        attempts += [(None, test) for test in tests]
         first: Split | None = None
-        for attempt, (splitter, trial) in enumerate(self.searches_for(members)):
-            if trial is not None and trial.own_tails and rows.total < MANY * rows.shape[1]:
-                continue  # with few rows for the dimension, chance makes deep valleys in the tails
-            rng = np.random.default_rng([self.seed, attempt, *key])
-            standardization, split = run(rows, splitter.search(rows, self.root, self.limits.min_weight, rng))
-            self.root = self.root or standardization
+        for k, (some, test) in enumerate(attempts):
+            if test is not None and test.own_tails and rows.total < MANY * rows.shape[1]:
+                continue
+            stream = (*self.root.stream, k, *path)
+            method = self.method if test is None else test.method
+            searched, split = yield from search(replace(node, stream=stream, labels=some), method)
+            self.standardization = self.standardization or searched.standardization
+            node = replace(node, measured=searched.measured)
             if split is None:
                 continue
-            if trial is not None:
-                trial = replace(trial, level=trial.level * share)
-                split = trial.judge_split(rows, standardization, split, self.limits.min_weight, rng)
-            if trial is None or split.convinces(trial.level):
-                return split, True
+            if test is not None:
+                test = replace(test, level=test.level * share)
+                split = yield from test.judge(replace(searched, labels=None), split)
+            if test is None or split.is_significant(test.level):
+                return split, True, node
             first = first or split
-        return first, False
+        return first, False, node
 
-    def look(self, node: int, members: IntArray | None) -> None:
-        """Search a leaf, and let its split wait if it is worth making.
+    def divide(self, cells: Sequence[Cell]) -> None:
+        """Divide cells by their splits, all in one pass."""
+        cells = [cell for cell in cells if cell.children is None]
+        boundaries = [cell.split.boundary for cell in cells if cell.split is not None]
+        parts = self.root.rows.engine.divide(
+            [(cell.rows, boundary) for cell, boundary in zip(cells, boundaries, strict=True)]
+        )
+        for cell, boundary, sides in zip(cells, boundaries, parts, strict=True):
+            if min(side.n_counted for side in sides) == 0:  # a threshold within rounding of the outermost row
+                cell.worth = False
+                continue
+            labels = (None, None)
+            if cell.labels is not None:
+                right = boundary.signed_distance_of(cell.labels.rows) > 0
+                labels = cell.labels.pick(~right), cell.labels.pick(right)  # type: ignore[assignment]
+            first = min(side.first for side in sides)
+            left, right_cell = (
+                Cell(side, (*cell.path, 1 if side.first == first else 2), cell.depth + 1, some)
+                for side, some in zip(sides, labels, strict=True)
+            )
+            cell.children = left, right_cell
 
-        Among splits of one priority (0, say, where there is no valley) the larger leaf comes first, then the
-        lower value, and only then the order of the nodes, which a mirror image changes.
-        """
-        split, worth = self.best_split(members, *self.path[node])
-        self.nodes.found[node] = split
-        if split is not None and worth:
-            assert self.root is not None
-            rows = self.rows if members is None else self.rows.select(members)
-            priority = 0.0 if node == 0 else self.priority(split, rows, self.root)  # the root waits alone
-            rank = not self.parts(members, split), -priority, -rows.total, split.value
-            heapq.heappush(self.waiting, (*rank, node, split))
+    def split_next(self) -> tuple[Cell, Sequence[int]]:
+        """Make the split of highest priority; return its cell, and the nodes of its children, if any."""
+        *_, node = heapq.heappop(self.waiting)
+        cell = self.nodes.cells[node]
+        self.divide([cell])
+        return cell, () if cell.children is None else self.nodes.divide(node)
 
-    def parts(self, members: IntArray | None, split: Split) -> bool:
-        """Whether a split of some rows parts at least half of their labeled pairs of different classes."""
-        if self.known is None:
-            return False
-        labels, boundary = self.known.among(members), split.boundary
-        before = labels.left_together(boundary.pivot, np.zeros(len(boundary.pivot)), 0.0)
-        after = labels.left_together(boundary.pivot, boundary.weights, boundary.threshold)
-        return before > 0.0 and after <= before / 2.0
+    def comes_apart(self, nodes: list[int]) -> bool:
+        """Return whether the rows of some leaves together have a split that is worth making."""
+        cells = [self.nodes.cells[node] for node in nodes]
+        path = [step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0)]
+        rows = self.root.rows.engine.union([cell.rows for cell in cells])
+        return run(self.best_split(rows, None, *path))[1]
 
-    def split_next(self) -> tuple[int, Split, list[tuple[int, IntArray]]]:
-        """Make the most promising split; return the node, the split, and the children with their rows."""
-        *_, node, split = heapq.heappop(self.waiting)
-        members = np.flatnonzero(self.leaf_of == node)
-        rows = self.rows if node == 0 else self.rows.select(members)
-        right = split.boundary.signed_distance(rows) > 0
-        sides = [members[~right], members[right]]
-        left_weight, right_weight = (self.rows.select(side).total for side in sides)
-        children = self.nodes.divide(node, split, left_weight, right_weight)
-        self.path += self.paths_below(node, sides)
-        for child, side in zip(children, sides, strict=True):
-            self.leaf_of[side] = child
-        return node, split, list(zip(children, sides, strict=True))
 
-    def paths_below(self, node: int, sides: list[IntArray]) -> list[tuple[int, ...]]:
-        """Return the paths of both children: 1 is the side with the first row that counts, 2 the other.
-
-        Unlike left and right, that is the same in a mirror image.
-        """
-        counted = [self.rows.select(side).counted() for side in sides]
-        firsts = [side[0 if c is None else c[0]] for side, c in zip(sides, counted, strict=True)]
-        return [(*self.path[node], 1 if first == min(firsts) else 2) for first in firsts]
-
-    def comes_apart(self, leaves: list[int]) -> bool:
-        """Whether the rows of some leaves together have a split that is worth making."""
-        key = [step for path in sorted(self.path[leaf] for leaf in leaves) for step in (*path, 0)]
-        return self.best_split(np.flatnonzero(np.isin(self.leaf_of, leaves)), *key)[1]
-
-    def may_split(self, node: int, members: IntArray) -> bool:
-        """Whether a leaf is large and high enough to be searched."""
-        weight, depth = self.nodes.weight[node], self.nodes.depth[node]
-        return weight >= 2 * self.limits.min_weight and len(members) > 1 and depth < self.limits.max_depth
+def _divides_labels(labels: Labels | None, split: Split) -> bool:
+    """Return whether a split separates at least half of the labeled pairs of different classes."""
+    if labels is None:
+        return False
+    before = labels.pairs_together(np.zeros(len(labels.rows), dtype=bool))
+    after = labels.pairs_together(split.boundary.signed_distance_of(labels.rows) > 0)
+    return before > 0.0 and after <= before / 2.0
 
 
 def grow(
-    rows: RowBlocks,
-    splitter: Splitter,
+    root: Node,
+    method: Method,
     limits: Limits,
     *,
     priority: Priority,
     level: float | None,
-    rng: np.random.Generator,
     watch: Callable[[Progress], None],
-    known: Known | None = None,
+    passes: Callable[[], float],
+    labels: Labels | None = None,
 ) -> Grown:
-    """Grow a tree to as many leaves as are wanted, or to as many as there are valleys.
+    """Grow a tree to as many leaves as are wanted, or to as many as there are significant splits.
 
     Only leaves that may still be split are searched: the root and both children of every split but the
-    last, 2 K - 3 searches for K clusters. With a level, a split is made only if its evidence is strong
-    enough, and leaves that a hyperplane cut out of one cluster are put together again. Labels of known rows
-    steer the splits of leaves that hold two classes. An interrupt from the keyboard keeps the tree found so
-    far.
+    last, 2 K - 3 searches for K clusters. With a level, a split is made only if it is significant, and leaves
+    that a hyperplane cut out of one cluster are joined again. Partial labels guide the splits of leaves that
+    hold two classes. An interrupt from the keyboard keeps the tree found so far.
     """
     began = time.perf_counter()
-    growth = _Growth(rows, splitter, limits, priority, level, known, rng)
+    tests = [] if level is None else tests_of(method, level, FALLBACK_SHARE)
+    growth = _Growth(root, method, limits, priority, tests, labels)
     nodes, interrupted = growth.nodes, False
     try:
-        growth.look(0, None)
+        growth.look([0])
         while growth.waiting and growth.unfinished and limits.max_depth > 0:
-            node, split, children = growth.split_next()
-            passes, seconds = rows.reads.rows / rows.shape[0], time.perf_counter() - began
-            watch(Progress(nodes.n_splits + 1, limits.max_leaves, nodes.weight[node], split, passes, seconds))
-            for child, members in children:
-                if growth.unfinished and growth.may_split(child, members):
-                    growth.look(child, members)
+            cell, children = growth.split_next()
+            if cell.split is None or not children:
+                continue
+            n_leaves, seconds = nodes.n_splits + 1, time.perf_counter() - began
+            watch(Progress(n_leaves, limits.max_leaves, cell.rows.total, cell.split, passes(), seconds))
+            if growth.unfinished:
+                growth.look([child for child in children if growth.may_split(nodes.cells[child])])
     except KeyboardInterrupt:
-        if growth.root is None:
+        if growth.standardization is None:
             raise
         interrupted = True
         warnings.warn(
@@ -292,8 +345,12 @@ def grow(
             InterruptedWarning,
             stacklevel=4,
         )
-    assert growth.root is not None
+    assert growth.standardization is not None
     tree = nodes.tree()
-    if level is not None:
-        tree = reunite(tree, rows, growth.root, growth.comes_apart)
-    return Grown(tree, tree.label[growth.leaf_of], growth.root, interrupted)
+    if level is not None and tree.n_leaves > 2:
+        tree = reunite(tree, [cell.rows for cell in nodes.cells], growth.standardization, growth.comes_apart)
+    leaves = [nodes.cells[leaf] for leaf in tree.leaves]
+    labels_of = root.rows.engine.assign(
+        [cell.rows for cell in leaves], [int(tree.label[leaf]) for leaf in tree.leaves]
+    )
+    return Grown(tree, labels_of, growth.standardization, interrupted)

@@ -1,50 +1,51 @@
 """Leaves that are parts of one cluster: a hyperplane high in the tree may have cut through it.
 
-Where many clusters lie in many dimensions, every hyperplane that parts them in two halves meets one or the
+Where many clusters lie in many dimensions, every hyperplane that divides them in two halves meets one or the
 other. Its parts end in different leaves, and are one cluster by the same rule as any leaf: their rows, taken
-together, have no split that convinces.
+together, have no significant split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import RowBlocks
-from ravine.data.standardization import Standardization
+from ravine.data.query import Asked, Query, RowSet, gather, run
+from ravine.data.standardization import Moments, Standardization
 from ravine.tree.edit import number_labels
-from ravine.tree.summary import LeafSums
 from ravine.tree.tree import ClusterTree
 
 
 def reunite(
     tree: ClusterTree,
-    rows: RowBlocks,
+    rows: Sequence[RowSet],
     standardization: Standardization,
     comes_apart: Callable[[list[int]], bool],
 ) -> ClusterTree:
-    """Give one label to leaves that are nearest to each other and together have no split that convinces.
+    """Give one label to leaves that are nearest to each other and together have no significant split.
 
-    `comes_apart` says whether the rows of some leaves have one. Costs a pass, and one question for each
-    cluster and its nearest.
+    `rows` are those of every node; `comes_apart` returns whether the rows of some leaves have such a split.
+    Costs a pass, and one search for each cluster and its nearest.
     """
-    if tree.n_leaves < 3:
-        return tree
-    ((weight, sums),) = rows.pass_over([LeafSums(tree, standardization.mean)])
+    leaves = tree.leaves.tolist()
+    found = run(gather([_sum(rows[leaf], standardization) for leaf in leaves]))
+    sums = np.zeros((tree.n_nodes, len(standardization.mean)))
+    sums[leaves] = found
+    weight = np.array([some.total for some in rows])
     groups = [[int(leaf)] for leaf in tree.leaves]
     asked = set(_leaves_below(tree))
     while True:
-        pair = _next_pair(groups, weight, sums * standardization.inverse_scale, asked)
+        pair = _next_pair(groups, weight, sums, asked)
         if pair is None:
             break
         a, b = pair
-        gather = groups[a] + groups[b]
-        asked.add(frozenset(gather))
-        if not comes_apart(gather):
-            groups[a] = gather
+        joined = groups[a] + groups[b]
+        asked.add(frozenset(joined))
+        if not comes_apart(joined):
+            groups[a] = joined
             del groups[b]
     label = tree.label.copy()
     for k, leaves in enumerate(groups):
@@ -52,8 +53,14 @@ def reunite(
     return number_labels(replace(tree, label=label))
 
 
+def _sum(rows: RowSet, standardization: Standardization) -> Query[FloatArray]:
+    """Return the sum of the standardized rows."""
+    ((totals, _, _),) = yield [Asked(rows, Moments(standardization.mean, standardization.inverse_scale))]
+    return np.asarray(totals[0])
+
+
 def _leaves_below(tree: ClusterTree) -> list[frozenset[int]]:
-    """Return the leaves below each inner node: they have a split that convinces, the node's own."""
+    """Return the leaves below each inner node: they have a significant split, the node's own."""
     below: dict[int, frozenset[int]] = {int(leaf): frozenset([int(leaf)]) for leaf in tree.leaves}
     for node in sorted(tree.inner.tolist(), reverse=True):
         below[node] = below[int(tree.left[node])] | below[int(tree.right[node])]

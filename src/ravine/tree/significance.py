@@ -1,4 +1,4 @@
-"""Is a valley real? Compare it with what the same search finds in rows that have one mode.
+"""Is a valley significant? Compare it with what the same search finds in rows that have one mode.
 
 The reference is the uniform distribution on an ellipsoid with the covariance of the rows: among unimodal
 shapes the one in which a search finds the deepest valleys by chance (a Gaussian and heavier tails show less).
@@ -8,22 +8,31 @@ Depths are compared as L = log(mode / valley), which is close to normal over dra
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import ArrayBlocks, RowBlocks, Rows, run
-from ravine.data.standardization import FULL_COVARIANCE, Covariance, Standardization
-from ravine.split.hyperplane import Evidence, Split, Splitter
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node
+from ravine.data.principal import FULL_COVARIANCE, Covariance
+from ravine.data.query import Query
+from ravine.data.sample import sampled
+from ravine.data.standardization import Standardization
+from ravine.split.search import Method, search
+from ravine.split.split import Evidence, Split
 
-DRAWS = 8  # references at most; each costs one search of as many rows
-FIRST_DRAWS = 3  # and at least, before the matter may be closed early
-NULL_ROWS = 8192  # references have no more rows than this: fewer rows show deeper valleys by chance
-SPECTRUM_ROWS = 1024  # rows that give the covariance above 256 features
+MAX_DRAWS = 8  # references at most; each costs one search of as many rows
+MIN_DRAWS = 3  # references at least, before the test may end early
+REFERENCE_ROWS = 8192  # rows of a reference at most: fewer rows show deeper valleys by chance
+SPECTRUM_ROWS = 1024  # rows that the covariance is estimated from above 256 features
 HOPELESS = 0.2  # a p-value above this after the first draws ends the test
-DEEPEST = 36.0  # the most that L is counted for: 1 - valley / mode has no more digits
-EARLY = 0.01  # a p-value below this share of the level does, too
+EARLY = 0.01  # times the level: a p-value below this after the first draws ends the test, too
+DEEPEST = 36.0  # largest L that is counted: 1 - valley / mode has no more digits
+FLOOR = 0.6 * 0.885  # times n^(-2/5): least deviation of L; 0.885 n^(-2/5) is that of a log density estimate
+SMALLEST = 1e-10  # of the largest variance of the reference: smaller ones are rounding
 
 
 def log_depth(split: Split | None) -> float:
@@ -35,60 +44,51 @@ def log_depth(split: Split | None) -> float:
 
 @dataclass(frozen=True)
 class SignificanceTest:
-    """A search and the strictness with which its splits are judged.
+    """The method whose splits are tested, and the level.
 
     With `own_tails` the reference has the rows' own distances from their mean instead of uniform ones: a
     search far from the middle would take heavy tails for groups. Its sides may then be half as large as
-    those of the rows, since a tail now and then is just large enough, and a few draws would miss that.
+    those of the rows, since a tail is sometimes just large enough, and a few draws would miss that.
     """
 
-    splitter: Splitter
+    method: Method
     level: float
     own_tails: bool = False
 
-    def judge_split(
-        self,
-        rows: RowBlocks,
-        standardization: Standardization,
-        split: Split,
-        min_weight: float,
-        rng: np.random.Generator,
-    ) -> Split:
+    def judge(self, node: Node, split: Split) -> Query[Split]:
         """Return a split with the evidence for it.
 
         Costs at most eight searches of references with as many rows (8192 at most), and three where the
-        answer is plain at this level.
+        answer is clear at this level.
         """
         observed = log_depth(split)
         if split.quality >= 1.0:
             return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
-        n = int(min(max(round(standardization.total), 2), NULL_ROWS))
-        shape = spectrum(rows, standardization, rng)
-        radii = shape.radii(rows, standardization) if self.own_tails else None
-        smallest = min_weight * n / standardization.total * (0.5 if self.own_tails else 1.0)
+        n = int(min(max(round(node.total), 2), REFERENCE_ROWS))
+        shape = yield from ellipsoid(node, with_axes=self.own_tails)
+        radii = (yield from shape.radii(node)) if self.own_tails else None
+        min_weight = node.min_weight * n / node.total * (0.5 if self.own_tails else 1.0)
         depths: list[float] = []
         while True:
-            drawn = shape.draw(n, radii, rng)
-            depths.append(self._depth_by_chance(drawn, smallest, rng))
-            if len(depths) < FIRST_DRAWS:
+            drawn = shape.draw(n, radii, node.rng(f"reference {len(depths)}"))
+            reference = Node(
+                MemoryRows(drawn),
+                (*node.stream, len(depths)),
+                min_weight,
+                root=Standardization.identity(drawn.shape[1], float(n)),
+            )
+            found = yield from search(reference, self.method)
+            depths.append(log_depth(found[1]))
+            if len(depths) < MIN_DRAWS:
                 continue
-            found = compare(observed, np.array(depths), n)
-            settled = found.p_value > HOPELESS or found.p_value < EARLY * self.level
-            if settled or len(depths) == DRAWS:
-                return replace(split, evidence=found)
-
-    def _depth_by_chance(self, drawn: FloatArray, min_weight: float, rng: np.random.Generator) -> float:
-        """Search one reference; return the L that it shows."""
-        n, d = drawn.shape
-        rows = ArrayBlocks(drawn)
-        _, split = run(
-            rows, self.splitter.search(rows, Standardization.identity(d, float(n)), min_weight, rng)
-        )
-        return log_depth(split)
+            evidence = compare(observed, np.array(depths), n)
+            clear = evidence.p_value > HOPELESS or evidence.p_value < EARLY * self.level
+            if clear or len(depths) == MAX_DRAWS:
+                return replace(split, evidence=evidence)
 
 
 def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
-    """Place the observed L among the references' by a t test for one new value.
+    """Place the observed L among those of the references by a t test for one new value.
 
     The deviation has a floor: that of a log density estimate from n points, 0.885 n^(-2/5), times 0.6. Below
     that, references that happen to be alike would make anything look significant.
@@ -96,30 +96,35 @@ def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
     from scipy.stats import t
 
     mean, k = float(depths.mean()), len(depths)
-    deviation = max(float(depths.std(ddof=1)), 0.6 * 0.885 * n**-0.4)
+    deviation = max(float(depths.std(ddof=1)), FLOOR * n**-0.4)
     statistic = (observed - mean) / (deviation * math.sqrt(1 + 1 / k))
     return Evidence(float(t.sf(statistic, k - 1)), observed, mean, deviation, k)
 
 
 @dataclass(frozen=True)
-class Shape:
-    """An ellipsoid: orthonormal axes (r, d) and the standard deviation along each."""
+class Ellipsoid:
+    """Standard deviations along the axes of an ellipsoid, and the axes (r, d) where they are needed."""
 
-    axes: FloatArray
     deviations: FloatArray
+    axes: FloatArray | None
 
-    def radii(self, rows: RowBlocks, standardization: Standardization) -> FloatArray:
-        """Return how far every row is from the mean, in standard deviations, and its weight; one pass."""
+    def radii(self, node: Node) -> Query[FloatArray]:
+        """Return how far rows (a sample of many) are from the mean, in standard deviations, and their weights."""
+        assert self.axes is not None
+        (answer,) = yield node.ask(node.sample_request(REFERENCE_ROWS, "radii"))
+        values, weights, _ = sampled(answer)
         whiten = self.axes.T / self.deviations
-
-        def measure(block: Rows) -> FloatArray:
-            standardized = (block.dense() - standardization.mean) * standardization.inverse_scale
-            return np.column_stack([np.linalg.norm(standardized @ whiten, axis=1), block.weights])
-
-        return rows.map(measure)
+        own = node.standardization
+        project = MemoryRows(values).map(
+            lambda block: np.linalg.norm(own.apply(block.dense()) @ whiten, axis=1)
+        )
+        return np.column_stack([project, weights])
 
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
-        """Draw n rows, whitened in uniform directions, with radii of these or as uniform in the ball."""
+        """Draw n rows along the axes: in uniform directions, with these radii or uniform in the ellipsoid.
+
+        A search does not depend on a rotation of the rows, so that there is no need to turn them.
+        """
         r = len(self.deviations)
         points = rng.standard_normal((n, r))
         points /= np.linalg.norm(points, axis=1, keepdims=True)
@@ -127,43 +132,62 @@ class Shape:
             points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
         else:
             points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
-        return np.asarray((points * self.deviations) @ self.axes)
+        return np.asarray(points * self.deviations)
 
 
-def spectrum(rows: RowBlocks, standardization: Standardization, rng: np.random.Generator) -> Shape:
-    """Return the shape of the framed rows' covariance, shrunk; one pass.
+def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
+    """Return the ellipsoid of the standardized rows' covariance, shrunk; one pass.
 
     Few rows in many dimensions spread the eigenvalues of a sample's covariance; without shrinking them
     (by the oracle approximating rule of Chen, Wiesel, Eldar, Hero 2010) the reference would be narrower in
     most directions than the rows' own distribution, and show less by chance.
     """
-    if rows.shape[1] <= FULL_COVARIANCE:
-        ((matrix,),) = rows.pass_over([Covariance(standardization)])
-        varies = standardization.inverse_scale > 0
-        values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / standardization.total)
+    own = node.standardization
+    axes: FloatArray | None
+    if node.n_features <= FULL_COVARIANCE:
+        ((matrix,),) = yield node.ask(Covariance(own))
+        varies = own.varies
+        values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / own.total)
         axes = np.zeros((len(values), len(varies)))
         axes[:, varies] = vectors.T
-        n = standardization.total
+        n = own.total
     else:
-        sample = rows.sample(min(rows.shape[0], SPECTRUM_ROWS), rng)
-        standardized = sample.map(
-            lambda block: (block.dense() - standardization.mean) * standardization.inverse_scale
-        )
-        weights = sample.map(lambda block: block.weights)
-        n = sample.total
-        centered = (standardized - weights @ standardized / n) * np.sqrt(weights)[:, None]
-        _, lengths, axes = np.linalg.svd(centered, full_matrices=False)
-        values = lengths**2 / n
+        (answer,) = yield node.ask(node.sample_request(SPECTRUM_ROWS, "ellipsoid"))
+        values, axes, n = _of_sample(*sampled(answer)[:2], own, with_axes)
     shrunk = shrink(values, n)
-    keep = shrunk > 1e-10 * shrunk.max()
-    return Shape(axes[keep], np.sqrt(shrunk[keep]))
+    kept = shrunk > SMALLEST * shrunk.max()
+    return Ellipsoid(np.sqrt(shrunk[kept]), axes[kept] if axes is not None else None)
+
+
+def _of_sample(
+    rows: FloatArray | sparse.csr_array, weights: FloatArray, own: Standardization, with_axes: bool
+) -> tuple[FloatArray, FloatArray | None, float]:
+    """Return the variances of wide rows along their axes, by the products of the rows, and the axes."""
+    n = float(weights.sum())
+    scaled = rows.multiply(own.inverse_scale[None, :]).tocsr() if sparse.issparse(rows) else own.apply(rows)
+    products = np.asarray((scaled @ scaled.T).toarray() if sparse.issparse(scaled) else scaled @ scaled.T)
+    center = np.eye(len(weights)) - np.outer(np.ones(len(weights)), weights / n)
+    root = np.sqrt(weights)
+    values, vectors = np.linalg.eigh(root[:, None] * (center @ products @ center.T) * root)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    if not with_axes:
+        return values / n, None, n
+    axes = np.asarray((vectors * root[:, None]).T @ center @ scaled)
+    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+    return values / n, axes / np.maximum(lengths, np.finfo(float).tiny), n
 
 
 def shrink(values: FloatArray, n: float) -> FloatArray:
-    """Draw the eigenvalues of a covariance from n rows towards their mean."""
+    """Shrink the eigenvalues of a covariance from n rows towards their mean."""
     p = len(values)
     values = np.maximum(values, 0.0)
     squares, square = float((values**2).sum()), float(values.sum() ** 2)
     spread = (n + 1 - 2 / p) * (squares - square / p)
     share = 1.0 if spread <= 0 else min(1.0, ((1 - 2 / p) * squares + square) / spread)
     return np.asarray((1 - share) * values + share * values.mean())
+
+
+def tests_of(method: Method, level: float, fallback_share: float) -> Sequence[SignificanceTest]:
+    """Return the test of a method, and those of its fallbacks at a share of the level."""
+    further = [SignificanceTest(m, fallback_share * level, own_tails=True) for m in method.fallbacks()]
+    return [SignificanceTest(method, level), *further]

@@ -16,6 +16,8 @@ ROUNDS = 100  # at most; a handful is usual
 EXACT = 1e-5  # kappa changes with the square of this
 SINGULAR = 1e-12  # eigenvalues below this share of the largest are zero
 
+MAX_FEATURES = 4096  # features: above, matrices of n_features x n_features no longer fit
+
 
 @dataclass(frozen=True)
 class Machine:

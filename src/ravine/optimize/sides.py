@@ -10,23 +10,41 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import Additive, Answer, Rows
+from ravine.data.blocks import Block
+from ravine.data.query import Additive, Answer
 from ravine.data.standardization import Standardization
-from ravine.split.hyperplane import Hyperplane
 
 BoolArray = npt.NDArray[np.bool_]
 SIGNS = (1.0, -1.0)  # of rows that come to the right, and of those that leave it
 WAITING = 256  # rows that wait to be squared together
 
 
+@dataclass(frozen=True)
+class Plane:
+    """The rows x with normal . (x - pivot) = threshold; the right side lies above."""
+
+    normal: FloatArray
+    pivot: FloatArray
+    threshold: float
+
+    @classmethod
+    def across(cls, standardization: Standardization, direction: FloatArray, threshold: float) -> Plane:
+        """Return the plane across a direction of the standardized space."""
+        return cls(standardization.normals(direction), standardization.mean, threshold)
+
+    def distances(self, block: Block) -> FloatArray:
+        """Return normal . (x - pivot) - threshold for every row of a block."""
+        return np.asarray(block.project(self.pivot, self.normal[None, :])[0] - self.threshold)
+
+
 def varying(standardization: Standardization) -> IntArray:
     """Return the columns that take part."""
-    return np.flatnonzero(standardization.inverse_scale > 0)
+    return np.flatnonzero(standardization.varies)
 
 
 @dataclass(frozen=True)
 class SideSums:
-    """Request for the weight, the sum and the second moments of the framed rows right of a hyperplane.
+    """Request for the weight, the sum and the second moments of the standardized rows right of a hyperplane.
 
     Without a hyperplane, all rows are. With `before`, the answer is what has to be added to the sums right
     of that hyperplane: only the rows that switched sides are looked at closely. Answer: the weight and the
@@ -36,8 +54,8 @@ class SideSums:
     """
 
     standardization: Standardization
-    plane: Hyperplane | None
-    before: Hyperplane | None = None
+    plane: Plane | None
+    before: Plane | None = None
     squares: bool = True
 
     def start(self, n_features: int) -> Answer:
@@ -55,19 +73,21 @@ class SideSums:
         return left
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
-        """Add one block: the rows that came to the right, less those that left it."""
-        right = _right_of(rows, [plane for request in requests for plane in (request.plane, request.before)])
+    def add(block: Block, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
+        """Add one block: the rows that came to the right, minus those that left it."""
+        right = _right_of(block, [plane for request in requests for plane in (request.plane, request.before)])
         for request, answer in zip(requests, answers, strict=True):
             weight, total = answer[:2]
-            change = rows.weights.copy() if request.plane is None else rows.weights * right[id(request.plane)]
+            change = (
+                block.weights.copy() if request.plane is None else block.weights * right[id(request.plane)]
+            )
             if request.before is not None:
-                change -= rows.weights * right[id(request.before)]
+                change -= block.weights * right[id(request.before)]
             for side, sign in enumerate(SIGNS):
                 switched = np.flatnonzero(sign * change > 0)
                 if len(switched) == 0:
                     continue
-                few = rows if len(switched) == len(rows) else rows.take(switched)
+                few = block if len(switched) == len(block) else block.take(switched)
                 standardized = few.dense() - request.standardization.mean
                 standardized *= request.standardization.inverse_scale
                 w = sign * change[switched]
@@ -80,13 +100,16 @@ class SideSums:
                     _wait(answer, side, part)
 
 
-def _right_of(rows: Rows, planes: Sequence[Hyperplane | None]) -> dict[int, BoolArray]:
-    """Return which rows of a block are right of each hyperplane; those of one pivot share a projection."""
+def _right_of(block: Block, planes: Sequence[Plane | None]) -> dict[int, BoolArray]:
+    """Return which rows of a block are right of each plane; those about one pivot share a projection."""
     found: dict[int, BoolArray] = {}
-    given = {id(plane): plane for plane in planes if plane is not None}
-    for pivot in {id(plane.pivot): plane.pivot for plane in given.values()}.values():
-        members = {key: plane for key, plane in given.items() if plane.pivot is pivot}
-        points = rows.project(pivot, np.array([plane.weights for plane in members.values()]))
+    about: dict[bytes, dict[int, Plane]] = {}
+    for plane in planes:
+        if plane is not None:
+            about.setdefault(plane.pivot.tobytes(), {})[id(plane)] = plane
+    for members in about.values():
+        (first, *_) = members.values()
+        points = block.project(first.pivot, np.array([plane.normal for plane in members.values()]))
         for t, (key, plane) in zip(points, members.items(), strict=True):
             found[key] = t - plane.threshold > 0
     return found
@@ -123,25 +146,25 @@ def _add_squares(square: FloatArray, rows: FloatArray, sign: float) -> None:
 class LineMoments(Additive):
     """Request for weight, sum and sum of squares of the signed distances, left and right: (2, 3)."""
 
-    plane: Hyperplane
+    plane: Plane
 
     def start(self, n_features: int) -> Answer:
         """Return zeros."""
         return (np.zeros((2, 3)),)
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[LineMoments], answers: Sequence[Answer]) -> None:
+    def add(block: Block, requests: Sequence[LineMoments], answers: Sequence[Answer]) -> None:
         """Add one block."""
         for request, (sums,) in zip(requests, answers, strict=True):
-            distances = request.plane.distances(rows)
+            distances = request.plane.distances(block)
             for side, member in enumerate((distances <= 0, distances > 0)):
-                t, w = distances[member], rows.weights[member]
+                t, w = distances[member], block.weights[member]
                 sums[side] += w.sum(), w @ t, w @ t**2
 
 
 @dataclass(frozen=True)
 class Side:
-    """The rows on one side: their weight, sum and (lower triangle of) second moments in the frame."""
+    """The rows on one side: their weight, sum and (lower triangle of) second moments standardized."""
 
     weight: float
     total: FloatArray

@@ -1,0 +1,235 @@
+"""Rows in memory: an ndarray, a memmap, a CSR matrix, or anything with `shape` and row slices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.blocks import Block, DenseBlock, SparseBlock
+from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame
+from ravine.data.sample import Sample, _smallest, hashes
+
+BLOCK_BYTES = 1 << 21  # bytes that a thread works on at a time: they fit a processor's cache
+CHUNK_ROWS = 8192  # rows: fewer are not worth a thread of their own
+MAX_CHUNKS = 16  # partial sums that live at once, whatever the number of threads
+
+
+@dataclass
+class ReadCount:
+    """How many rows of the data have been read so far, over all passes."""
+
+    rows: int = 0
+
+
+class InMemory:
+    """The engine of rows in memory: it serves one set of rows after the other."""
+
+    local = True
+
+    def answer(self, asked: Sequence[Asked]) -> list[Answer]:
+        """Make one pass over each set of rows."""
+        by_rows: dict[int, list[int]] = {}
+        for i, one in enumerate(asked):
+            by_rows.setdefault(id(one.rows), []).append(i)
+        answers: dict[int, Answer] = {}
+        for members in by_rows.values():
+            rows = asked[members[0]].rows
+            assert isinstance(rows, MemoryRows)
+            found = rows.pass_over([asked[i].request for i in members])
+            answers.update(zip(members, found, strict=True))
+        return [answers[i] for i in range(len(asked))]
+
+    def divide(self, parts: Sequence[tuple[MemoryRows, Divider]]) -> list[tuple[MemoryRows, MemoryRows]]:
+        """Divide sets of rows, each by a boundary; one pass over each set."""
+        return [rows.divide(boundary.distances) for rows, boundary in parts]
+
+    def union(self, parts: Sequence[MemoryRows]) -> MemoryRows:
+        """Return the rows of several sets as one."""
+        picked = np.sort(np.concatenate([rows.numbers for rows in parts]))
+        return replace(parts[0], picked=picked)
+
+    def assign(self, parts: Sequence[MemoryRows], labels: Sequence[int]) -> IntArray:
+        """Return one label per row of the whole array."""
+        found = np.zeros(parts[0].array.shape[0], dtype=np.int64)
+        for rows, label in zip(parts, labels, strict=True):
+            found[rows.numbers] = label
+        return found
+
+
+IN_MEMORY = InMemory()
+
+
+@dataclass
+class MemoryRows:
+    """Rows in memory, all of an array or some of them, in increasing order (`picked`).
+
+    Chunks depend on the number of rows only and are numbered in the rows of the whole array, also for a
+    selection; each is read in blocks that fit a processor's cache, so that no copy of the data is ever made.
+    Threads work on chunks, and the partial sums are folded in a fixed tree: the answer has the same bits for
+    any `n_jobs`.
+
+    >>> rows = MemoryRows(np.arange(6.0).reshape(3, 2))
+    >>> rows.map(lambda block: block.dense().sum(axis=1)).tolist()
+    [1.0, 5.0, 9.0]
+    """
+
+    array: Any
+    weights: FloatArray | None = None
+    n_jobs: int = 1
+    picked: IntArray | None = None
+    reads: ReadCount = field(default_factory=ReadCount)
+
+    def __post_init__(self) -> None:
+        n = len(self.picked) if self.picked is not None else self.array.shape[0]
+        self.shape = (int(n), int(self.array.shape[1]))
+        own = self.own_weights
+        self.total = float(n) if own is None else float(own.sum())
+
+    @property
+    def engine(self) -> InMemory:
+        """The engine of rows in memory."""
+        return IN_MEMORY
+
+    @property
+    def own_weights(self) -> FloatArray | None:
+        """The weight of every row of this set; None where each counts once."""
+        return self.weights if self.weights is None or self.picked is None else self.weights[self.picked]
+
+    @property
+    def numbers(self) -> IntArray:
+        """The numbers of these rows in the whole array."""
+        return np.arange(self.shape[0]) if self.picked is None else self.picked
+
+    @cached_property
+    def counted(self) -> IntArray | None:
+        """The rows of positive weight, or None where all are."""
+        own = self.own_weights
+        return None if own is None or (own > 0).all() else np.flatnonzero(own > 0)
+
+    @property
+    def n_counted(self) -> int:
+        """How many rows have a positive weight."""
+        return self.shape[0] if self.counted is None else len(self.counted)
+
+    def pass_over(self, requests: Sequence[Request]) -> list[Answer]:
+        """Answer every request in one pass; samples are drawn without reading the other rows."""
+        sums = [i for i, request in enumerate(requests) if not isinstance(request, Sample)]
+        answers = dict(zip(sums, self._sums([requests[i] for i in sums]), strict=True)) if sums else {}
+        for i, request in enumerate(requests):
+            if isinstance(request, Sample):
+                answers[i] = self._sample(request)
+        return [answers[i] for i in range(len(requests))]
+
+    def _sums(self, requests: Sequence[Request]) -> list[Answer]:
+        kinds: dict[type, list[int]] = {}
+        for i, request in enumerate(requests):
+            kinds.setdefault(type(request), []).append(i)
+
+        def read(chunk: tuple[int, int]) -> list[Answer]:
+            answers = [request.start(self.shape[1]) for request in requests]
+            for block in self._blocks(*chunk):
+                add_block(block, kinds, requests, answers)
+            return answers
+
+        parts = self._over_chunks(read)
+        return [fold(request.merge, [part[i] for part in parts]) for i, request in enumerate(requests)]
+
+    def _sample(self, request: Sample) -> Answer:
+        """Return the rows of smallest hash: the same that blocks would find one after the other."""
+        here = np.arange(self.shape[0]) if self.counted is None else self.counted
+        numbers = here if self.picked is None else self.picked[here]
+        keys = hashes(numbers, request.seed)
+        few = _smallest(keys, numbers, request.n)
+        chosen = self.select(here[few])
+        self.reads.rows += len(few)
+        own = np.ones(len(few)) if chosen.own_weights is None else chosen.own_weights
+        if sparse.issparse(self.array):
+            part = sparse.csr_array(self.array[chosen.picked])
+            stored = part.data.astype(np.float64), part.indices, part.indptr, np.array(part.shape)
+        else:
+            stored = (np.concatenate([block.dense() for block in chosen._blocks(0, len(few))]),)
+        return keys[few], numbers[few], own, *stored
+
+    def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
+        """Return one value per row, in the order of the rows."""
+
+        def read(chunk: tuple[int, int]) -> list[AnyArray]:
+            return [function(block) for block in self._blocks(*chunk)]
+
+        return np.concatenate([values for part in self._over_chunks(read) for values in part])
+
+    def select(self, rows: IntArray) -> Self:
+        """Return some of these rows (places in increasing order) as a set of their own."""
+        return replace(self, picked=rows if self.picked is None else self.picked[rows])
+
+    def divide(self, distances: Callable[[Block], FloatArray]) -> tuple[Self, Self]:
+        """Return the rows of negative or zero distance, and those of positive distance; one pass."""
+        right = self.map(distances) > 0
+        return self.select(np.flatnonzero(~right)), self.select(np.flatnonzero(right))
+
+    @property
+    def first(self) -> int:
+        """The number of the first row of positive weight."""
+        place = 0 if self.counted is None else int(self.counted[0])
+        return place if self.picked is None else int(self.picked[place])
+
+    def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result]:
+        self.reads.rows += self.shape[0]
+        chunks = self._chunks()
+        if self.n_jobs == 1 or len(chunks) == 1:
+            return [read(chunk) for chunk in chunks]
+        with ThreadPoolExecutor(min(self.n_jobs, len(chunks))) as pool:
+            return list(pool.map(read, chunks))
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """Return the chunks as ranges of the rows at hand, bounded in rows of the whole array."""
+        n = self.array.shape[0]
+        step = max(CHUNK_ROWS, -(-n // MAX_CHUNKS))
+        bounds = np.append(np.arange(0, n, step), n)
+        if self.picked is not None:
+            bounds = np.searchsorted(self.picked, bounds)
+        return [(int(a), int(b)) for a, b in itertools.pairwise(bounds) if a < b]
+
+    def _blocks(self, start: int, stop: int) -> Iterator[Block]:
+        """Yield the rows start..stop in blocks that fit the cache."""
+        step = max(64, BLOCK_BYTES // (8 * self.shape[1]))
+        if sparse.issparse(self.array):  # a block may be written out dense
+            step = min(CHUNK_ROWS, 8 * step)
+        for a in range(start, stop, step):
+            b = min(a + step, stop)
+            where = slice(a, b) if self.picked is None else self.picked[a:b]
+            weights = np.ones(b - a) if self.weights is None else self.weights[where]
+            piece = self.array[where]
+            if sparse.issparse(piece):
+                yield SparseBlock(sparse.csr_array(piece), weights)
+            else:
+                with np.errstate(over="ignore"):  # what float64 cannot hold becomes infinite, and is refused
+                    values = np.ascontiguousarray(piece, dtype=np.float64)
+                yield DenseBlock(values, weights)
+
+
+def add_block(
+    block: Block, kinds: dict[type, list[int]], requests: Sequence[Request], answers: list[Answer]
+) -> None:
+    """Add a block to the answers, all requests of one kind at once."""
+    for kind, members in kinds.items():
+        try:
+            kind.add(block, [requests[i] for i in members], [answers[i] for i in members])  # type: ignore[attr-defined]
+        except Exception as error:
+            raise blame(error, requests[members[0]]) from error.__cause__
+
+
+def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
+    """Merge neighbors until one is left: a tree that depends on the number of parts only."""
+    while len(parts) > 1:
+        paired = [merge(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
+        parts = paired + parts[len(parts) - len(parts) % 2 :]
+    return parts[0]

@@ -1,0 +1,205 @@
+"""A node: what a search may know of its rows, and the samples that it can ask for."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.memory import MemoryRows
+from ravine.data.query import Answer, Asked, Query, Request, RowSet
+from ravine.data.sample import Sample, sampled
+from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
+
+PEEK_ROWS = 256  # rows that show where the columns lie and how wide they are
+LOCAL_CELLS = 1 << 20  # a node of at most as many values is copied and searched in memory, in every engine
+FIRST_SAMPLE = 4096  # rows of the smallest sample that all starts are pursued on
+SAMPLED_FROM = 8192  # rows from which on samples come before all rows
+SAMPLE_CELLS = 1 << 24  # values of a sample at most: 128 MiB
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The rows whose class is given: raw and in memory, the number of each one's class, and their weights."""
+
+    rows: FloatArray
+    classes: IntArray
+    weights: FloatArray
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes they have."""
+        return len(np.unique(self.classes))
+
+    def pick(self, which: npt.NDArray[np.bool_]) -> Labels:
+        """Return some of them."""
+        return Labels(self.rows[which], self.classes[which], self.weights[which])
+
+    def pairs_together(self, right: npt.NDArray[np.bool_]) -> float:
+        """Return the weight of the pairs of different classes that two sides leave on one side.
+
+        >>> labels = Labels(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]), np.ones(3))
+        >>> [labels.pairs_together(labels.rows[:, 0] > threshold) for threshold in (0.5, 1.5)]
+        [1.0, 0.0]
+        """
+        pairs = 0.0
+        for side in (right, ~right):
+            mass = np.bincount(self.classes[side], self.weights[side])
+            pairs += (float(mass.sum()) ** 2 - float(mass @ mass)) / 2.0
+        return pairs
+
+
+@dataclass(frozen=True)
+class Node:
+    """Some rows as a search sees them: their number, weight, standardization, labels and random numbers.
+
+    Queries ask about the rows by `ask`, and never hold them. `root` is the standardization of all rows, whose
+    scale every node keeps; None at the root itself. `measured` is that of these rows once it is known, and
+    `deviation` the standard deviation along their first principal direction. Random numbers come from `stream`
+    (the seed of the fit and the path of the node) and the purpose that they serve.
+    """
+
+    rows: RowSet
+    stream: tuple[int, ...] = (0,)
+    min_weight: float = 1.0
+    standardize: bool = True
+    root: Standardization | None = None
+    measured: Standardization | None = None
+    deviation: float = np.nan
+    labels: Labels | None = None
+
+    def ask(self, *requests: Request) -> list[Asked]:
+        """Return requests about the rows of this node, to be yielded."""
+        return [Asked(self.rows, request) for request in requests]
+
+    @property
+    def standardization(self) -> Standardization:
+        """Means and scales of the columns, once measured."""
+        assert self.measured is not None
+        return self.measured
+
+    @property
+    def total(self) -> float:
+        """The weight of the rows."""
+        return self.rows.total
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows count."""
+        return self.rows.n_counted
+
+    @property
+    def n_features(self) -> int:
+        """How many columns the rows have."""
+        return self.rows.shape[1]
+
+    @property
+    def pivot(self) -> FloatArray:
+        """The mean of all rows, to which thresholds are relative."""
+        return (self.root or self.standardization).mean
+
+    @cached_property
+    def standardized_labels(self) -> FloatArray:
+        """The labeled rows, standardized."""
+        assert self.labels is not None
+        return self.standardization.apply(self.labels.rows)
+
+    def seed(self, purpose: str) -> list[int]:
+        """Return what random numbers for a purpose start from."""
+        return [*self.stream, zlib.crc32(purpose.encode())]
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Return the random numbers of this node for a purpose."""
+        return np.random.default_rng(self.seed(purpose))
+
+    def sample_request(self, n: int, purpose: str) -> Sample:
+        """Return the request for n rows of this node, drawn for a purpose."""
+        return Sample(n, int(np.random.SeedSequence(self.seed(purpose)).generate_state(1, np.uint64)[0]))
+
+    def of_sample(self, answer: Answer, purpose: str) -> Node:
+        """Return the node of drawn rows: in memory, with the same scale and its share of the least weight."""
+        values, weights, _ = sampled(answer)
+        rows = MemoryRows(values, None if (weights == 1.0).all() else weights)
+        return replace(
+            self,
+            rows=rows,
+            stream=tuple(self.seed(purpose)),
+            min_weight=self.min_weight * rows.total / self.total,
+            root=self.root or self.measured,
+            measured=None,
+            deviation=np.nan,
+        )
+
+
+def sample(node: Node, n: int, purpose: str) -> Query[Node]:
+    """Draw n rows of a node (all where there are no more): a node in memory, measured."""
+    (answer,) = yield node.ask(node.sample_request(n, purpose))
+    return (yield from measure(node.of_sample(answer, purpose)))
+
+
+def sample_rows(node: Node, n: int, purpose: str) -> Query[tuple[FloatArray, FloatArray]]:
+    """Draw n rows of a node; return them as they are, dense, and their weights."""
+    (answer,) = yield node.ask(node.sample_request(n, purpose))
+    values, weights, _ = sampled(answer)
+    return (values.toarray() if sparse.issparse(values) else values), weights
+
+
+def measure(node: Node) -> Query[Node]:
+    """Return a node with its standardization: its own means, the scale of the root."""
+    return (yield from open_node(node, ()))[0]
+
+
+def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]]:
+    """Measure a node and draw samples of these sizes from it, all in one pass; return it and them.
+
+    At the root, where nothing is known about the columns, a few rows are looked at before.
+    """
+    names = [f"sample {k}" for k in range(len(sizes))]
+    if node.root is None:
+        (few,) = yield node.ask(Sample(PEEK_ROWS))
+        pivot, scale = first_guess(sampled(few)[0])
+    else:
+        pivot, scale = node.root.mean, power_of_two(node.root.deviation)
+    draws = [node.sample_request(n, name) for n, name in zip(sizes, names, strict=True)]
+    answer, *drawn = yield node.ask(Moments(pivot, scale), *draws)
+    found, again = of_moments(answer, pivot, scale, node.total)
+    if again is not None:
+        (answer,) = yield node.ask(Moments(*again))
+        found, _ = of_moments(answer, *again, node.total, last=True)
+    opened = replace(node, measured=found.scaled(node.root, node.standardize))
+    samples = []
+    for one, name in zip(drawn, names, strict=True):
+        samples.append((yield from measure(opened.of_sample(one, name))))
+    return opened, samples
+
+
+def collect(node: Node) -> Query[Node]:
+    """Copy the rows of a node of at most 2^20 values: it is searched in memory then, in every engine."""
+    if node.n_rows * node.n_features > LOCAL_CELLS:
+        return node
+    (answer,) = yield node.ask(Sample(node.n_rows))
+    values, weights, _ = sampled(answer)
+    return replace(node, rows=MemoryRows(values, None if (weights == 1.0).all() else weights))
+
+
+def sample_sizes(n: int, n_features: int) -> list[int]:
+    """Return the sizes of the samples that come before all n rows: about n/64, then n/16.
+
+    (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better
+    spent on all rows.)
+
+    >>> sample_sizes(8000, 20), sample_sizes(100_000, 20), sample_sizes(1_000_000, 20)
+    ([], [4096], [15625, 62500])
+    """
+    if n < SAMPLED_FROM:
+        return []
+    most = max(SAMPLE_CELLS // n_features, FIRST_SAMPLE)
+    first = min(max(n // 64, FIRST_SAMPLE), most)
+    second = min(n // 16, most)
+    return [first, second] if second >= 2 * first else [first]

@@ -1,0 +1,133 @@
+"""Principal directions of standardized rows, and the stated choices where rounding would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ravine._validate import FloatArray
+from ravine.data.blocks import Block
+from ravine.data.node import Node, sample_rows
+from ravine.data.query import Additive, Answer, Query
+from ravine.data.standardization import Standardization
+
+FULL_COVARIANCE = 256  # features: above, principal directions come from power iterations
+POWER_ROUNDS = 12  # power iterations
+EQUAL = 1e-6  # principal variances (or components of a direction) that differ by a smaller share are a tie
+
+
+@dataclass(frozen=True)
+class Covariance(Additive):
+    """Request for the weighted second moments of the standardized rows, a (d, d) matrix."""
+
+    standardization: Standardization
+
+    def start(self, n_features: int) -> Answer:
+        """Return the zero matrix."""
+        return (np.zeros((n_features, n_features)),)
+
+    @staticmethod
+    def add(block: Block, requests: Sequence[Covariance], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        for request, (matrix,) in zip(requests, answers, strict=True):
+            standardized = (
+                block.dense() - request.standardization.mean
+            ) * request.standardization.inverse_scale
+            matrix += standardized.T @ (standardized * block.weights[:, None])
+
+
+@dataclass(frozen=True)
+class CovarianceTimes(Additive):
+    """Request for the weighted second moments of the standardized rows times k directions: (k, d)."""
+
+    standardization: Standardization
+    directions: FloatArray
+
+    def start(self, n_features: int) -> Answer:
+        """Return zeros."""
+        return (np.zeros((len(self.directions), n_features)),)
+
+    @staticmethod
+    def add(block: Block, requests: Sequence[CovarianceTimes], answers: Sequence[Answer]) -> None:
+        """Add one block: project the rows, then sum them weighted by their projections."""
+        for request, (total,) in zip(requests, answers, strict=True):
+            standardization = request.standardization
+            points = block.product(standardization.mean, standardization.normals(request.directions))
+            total += block.weighted_sums(standardization.mean, points * block.weights)
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Principal directions of standardized rows, strongest first, with the standard deviation along each.
+
+    `scatter` is the total weighted squared distance of the rows from their mean.
+    """
+
+    directions: FloatArray
+    deviations: FloatArray
+    scatter: float
+
+
+def principal(node: Node, n_directions: int) -> Query[Principal]:
+    """Find the strongest principal directions: exactly up to 256 features, above by power iterations.
+
+    Costs one pass with a (d, d) matrix, or twelve passes with `n_directions + 4` vectors. The sign of each
+    direction is fixed: its largest component is positive. Power iterations begin with rows that are drawn,
+    not with a random number per column, so that mirrored or permuted columns change nothing but the rows.
+    """
+    own = node.standardization
+    if node.n_features <= FULL_COVARIANCE:
+        ((matrix,),) = yield node.ask(Covariance(own))
+        scatter = float(np.trace(matrix))
+        values, vectors = np.linalg.eigh(matrix / own.total)
+        values, vectors = values[::-1], turned_to_axes(values[::-1], vectors[:, ::-1].T)
+    else:
+        drawn = yield from sample_rows(node, n_directions + 4, "power iterations")
+        basis = own.apply(drawn[0])
+        scatter = own.total * float(np.sum((own.inverse_scale * own.deviation) ** 2))
+        for _ in range(POWER_ROUNDS):
+            basis = np.linalg.qr(basis.T)[0].T
+            ((product,),) = yield node.ask(CovarianceTimes(own, basis))
+            product *= own.inverse_scale / own.total
+            values, mix = np.linalg.eigh(basis @ product.T)
+            basis = mix[:, ::-1].T @ product
+        values = values[::-1]
+        vectors = basis / np.maximum(np.linalg.norm(basis, axis=1, keepdims=True), np.finfo(float).tiny)
+    k = min(n_directions, len(values))
+    return Principal(
+        np.array([fix_sign(v) for v in vectors[:k]]),
+        np.sqrt(np.maximum(values[:k], 0.0)),
+        scatter,
+    )
+
+
+def turned_to_axes(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return eigenvectors (rows, values falling) with a stated choice where values are equal up to rounding.
+
+    Any basis of the space of equal values would do, and rounding would choose one. Here the first direction
+    is that of the column that lies most in the space, the next that of the column that lies most in the rest.
+    """
+    turned = vectors.copy()
+    apart = values[:-1] - values[1:] > EQUAL * max(float(values[0]), 0.0)
+    for group in np.split(np.arange(len(values)), np.flatnonzero(apart) + 1):
+        if len(group) == 1 or values[group[0]] <= EQUAL * values[0]:
+            continue
+        space = vectors[group]
+        for k in group:
+            inside = (space**2).sum(axis=0)
+            axis = first_largest(inside)
+            turned[k] = space[:, axis] @ space / np.sqrt(inside[axis])
+            space = space - np.outer(space @ turned[k], turned[k])
+    return turned
+
+
+def first_largest(values: FloatArray) -> int:
+    """Return the place of the largest value, the first of those that are equal up to rounding."""
+    return int(np.argmax(values >= (1.0 - EQUAL) * values.max()))
+
+
+def fix_sign(direction: FloatArray) -> FloatArray:
+    """Return the direction or its negative: the one whose largest component is positive."""
+    return direction if direction[first_largest(np.abs(direction))] >= 0 else -direction

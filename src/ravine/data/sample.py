@@ -1,0 +1,99 @@
+"""Samples: the rows with the smallest hash of their number, so that a sample does not depend on blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine._validate import IntArray
+from ravine.data.blocks import Block, DenseBlock, SparseBlock
+from ravine.data.query import Answer, AnyArray
+
+UnsignedArray = npt.NDArray[np.uint64]
+
+
+def hashes(numbers: IntArray, seed: int) -> UnsignedArray:
+    """Return a random-looking number per row number and seed (the finalizer of splitmix64).
+
+    >>> hashes(np.arange(2), 0).tolist() == hashes(np.arange(2), 0).tolist() != hashes(np.arange(2), 1).tolist()
+    True
+    """
+    with np.errstate(over="ignore"):
+        x = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Request for `n` random rows of positive weight, all of them where there are no more.
+
+    Answer: hash, row number and weight of each, then the values (n, d), or the data, columns and row starts
+    of a CSR matrix; `sampled` reads it.
+    """
+
+    n: int
+    seed: int = 0
+
+    def start(self, n_features: int) -> Answer:
+        """Return no rows."""
+        nothing = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0)
+        return [*nothing, np.empty((0, n_features))]  # type: ignore[return-value]
+
+    @staticmethod
+    def add(block: Block, requests: Sequence[Sample], answers: Sequence[Answer]) -> None:
+        """Add the rows of one block that may be among the chosen."""
+        for request, so_far in zip(requests, answers, strict=True):
+            counted = np.flatnonzero(block.weights > 0)
+            keys = hashes(block.numbers[counted], request.seed)
+            few = counted[_smallest(keys, block.numbers[counted], request.n)]
+            keys = hashes(block.numbers[few], request.seed)
+            here = keys, block.numbers[few], block.weights[few], *_stored(block.take(few))
+            so_far[:] = request.merge(so_far, here) if len(so_far[0]) else here  # type: ignore[index]
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        """Return the n rows of smallest hash of both."""
+        if len(left[0]) == 0 or len(right[0]) == 0:
+            return left if len(right[0]) == 0 else right
+        keys, numbers, weights = (np.concatenate([left[i], right[i]]) for i in range(3))
+        few = _smallest(keys, numbers, self.n)
+        both = [_matrix(left), _matrix(right)]
+        values = sparse.vstack(both, format="csr") if len(left) > 4 else np.concatenate(both)
+        chosen = values[few]
+        stored = (chosen.data, chosen.indices, chosen.indptr) if len(left) > 4 else (chosen,)
+        shape = () if len(left) == 4 else (np.array(chosen.shape),)
+        return [keys[few], numbers[few], weights[few], *stored, *shape]  # type: ignore[return-value]
+
+
+def sampled(answer: Answer) -> tuple[AnyArray | sparse.csr_array, AnyArray, IntArray]:
+    """Return the rows of a sample in the order of their numbers, their weights and numbers."""
+    order = np.argsort(answer[1], kind="stable")
+    return _matrix(answer)[order], answer[2][order], answer[1][order]
+
+
+def _matrix(answer: Answer) -> AnyArray | sparse.csr_array:
+    if len(answer) == 4:
+        return answer[3]
+    return sparse.csr_array((answer[3], answer[4], answer[5]), shape=tuple(answer[6]))
+
+
+def _stored(block: Block) -> tuple[AnyArray, ...]:
+    if isinstance(block, SparseBlock):
+        matrix = block.matrix
+        return matrix.data, matrix.indices, matrix.indptr, np.array(matrix.shape)
+    assert isinstance(block, DenseBlock)
+    return (block.values,)
+
+
+def _smallest(keys: UnsignedArray, numbers: IntArray, n: int) -> IntArray:
+    """Return the places of the n smallest keys, in the order of the numbers."""
+    if len(keys) <= n:
+        return np.argsort(numbers, kind="stable")
+    few = np.lexsort((numbers, keys))[:n] if len(keys) < 4 * n else np.argpartition(keys, n)[: n + 1]
+    few = few[np.lexsort((numbers[few], keys[few]))][:n]
+    return np.asarray(few[np.argsort(numbers[few], kind="stable")])

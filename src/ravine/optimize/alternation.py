@@ -1,0 +1,180 @@
+"""Maximin separation: alternate between two sides and the hyperplane that separates them best.
+
+Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ravine._validate import FloatArray
+from ravine.data.node import Node
+from ravine.data.profile import Grid, ProfileSum
+from ravine.data.query import Query, gather
+from ravine.data.standardization import Standardization
+from ravine.optimize.minimax import minimax
+from ravine.optimize.pursuit import REACH
+from ravine.optimize.sides import Plane, Side, SideSums, varying
+
+LLOYD_ROUNDS = 50  # rounds of the 2-means start at most
+SWITCHED = 1e-4  # share of the weight: rounds end when less than this changes side
+THRESHOLD_BINS = 1 << 14  # bins of the projected rows between which the best threshold is sought
+LEAST_RIDGE = 1e-12  # added to unit variances, so that a covariance is invertible
+
+SETTLED = "converged: no row changes side"
+STOPPED = "iteration limit"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hyperplane w . z = threshold in the standardized space, the rounds it took, and why they ended."""
+
+    direction: FloatArray
+    threshold: float
+    n_iter: int
+    status: str
+
+
+def two_means(node: Node, starts: FloatArray) -> Query[Plane]:
+    """Run 2-means from the hyperplanes across some directions at the mean; return the best end's boundary.
+
+    All starts share passes. The best is the one with the least scatter within the two sides.
+    """
+    ends = yield from gather([_lloyd(node, start) for start in starts])
+    return max(ends, key=lambda end: end[1])[0]
+
+
+def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
+    """Return the boundary at the end of Lloyd's rounds, and the scatter between its sides."""
+    own = node.standardization
+    plane, before, between = Plane.across(own, direction, 0.0), None, 0.0
+    right = Side(0.0, np.zeros(len(direction)), np.zeros((0, 0)))
+    for _ in range(LLOYD_ROUNDS):
+        (answer,) = yield node.ask(SideSums(own, plane, before, squares=False))
+        right += Side.of(answer)
+        left_weight = own.total - right.weight
+        if min(left_weight, right.weight) <= 0.0 or answer[0][1] <= SWITCHED * own.total:
+            break
+        centers = -right.total / left_weight, right.total / right.weight
+        apart = centers[1] - centers[0]
+        between = left_weight * right.weight / own.total * float(apart @ apart)
+        before, middle = plane, float(apart @ (centers[0] + centers[1])) / 2
+        plane = Plane.across(own, apart, middle)
+    return plane, between
+
+
+class Step(Protocol):
+    """Half a round: the hyperplane for two sides."""
+
+    def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
+        """Return direction and threshold for the rows on the right and all others, or None."""
+
+
+class MinimaxStep:
+    """The minimax probability machine of both sides: it needs their moments and no rows."""
+
+    def __init__(self, own: Standardization, whole: Side, regularization: float) -> None:
+        self.whole, self.balance, self.slope = whole, 0.5, -1.0
+        self.varies, self.regularization = varying(own), regularization
+
+    def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
+        """Return the machine's direction and threshold; it starts from where the last round's ended."""
+        yield from ()
+        left = self.whole - right
+        spread = [side.covariance(self.varies) for side in (left, right)]
+        for matrix in spread:
+            matrix[np.diag_indices(len(self.varies))] += self.regularization
+        apart = (right.mean - left.mean)[self.varies]
+        machine = minimax(spread[0], spread[1], apart, self.balance, self.slope)
+        self.balance, self.slope = machine.balance, machine.slope
+        w = np.zeros(len(right.total))
+        w[self.varies] = machine.direction
+        return w, float(w @ right.mean) - machine.reach
+
+
+class BoundStep:
+    """The lower bound of MSP (Equations 4 and 5): Fisher's direction, and the best threshold along it."""
+
+    def __init__(
+        self, node: Node, own: Standardization, whole: Side, regularization: float, min_share: float
+    ) -> None:
+        from scipy.linalg import cho_factor
+
+        self.node, self.own, self.whole = node, own, whole
+        self.regularization, self.min_share = regularization, min_share
+        self.varies = varying(own)
+        self.covariance = whole.covariance(self.varies).T  # the upper triangle, as LAPACK stores it
+        ridge = max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
+        self.factor = cho_factor(self.covariance + ridge)
+
+    def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
+        """Return the direction for these means and, after a pass, its best threshold."""
+        from scipy.linalg import cho_solve
+        from scipy.linalg.blas import dsymv
+
+        left_mean = (self.whole.total - right.total) / (self.whole.weight - right.weight)
+        short = cho_solve(self.factor, (right.mean - left_mean)[self.varies])
+        short /= np.linalg.norm(short)
+        w = np.zeros(len(right.total))
+        w[self.varies] = short
+        variance = float(short @ dsymv(1.0, self.covariance, short))
+        reach = REACH * math.sqrt(variance)
+        grid = Grid.around_mean(reach, 2 * reach / THRESHOLD_BINS)
+        ((mass, moment, _),) = yield self.node.ask(ProfileSum(self.own, w, grid, with_rows=False))
+        min_weight = self.min_share * self.own.total
+        threshold = best_threshold(grid, mass, moment, variance + self.regularization, min_weight)
+        return None if threshold is None else (w, threshold)
+
+
+def alternate(
+    node: Node,
+    own: Standardization,
+    step: Step,
+    whole: Side,
+    plane: Plane | None,
+    right: Side,
+    *,
+    squares: bool,
+    max_iter: int,
+) -> Query[Found | None]:
+    """Alternate between the hyperplane for two sides and the sides of the hyperplane."""
+    for n_iter in range(1, max_iter + 1):
+        if min(whole.weight - right.weight, right.weight) <= 0.0:
+            return None
+        taken = yield from step.take(right)
+        if taken is None:
+            return None
+        w, threshold = taken
+        before, plane = plane, Plane.across(own, w, threshold)
+        (answer,) = yield node.ask(SideSums(own, plane, before, squares))
+        if before is not None and answer[0][1] <= SWITCHED * own.total:
+            return Found(w, threshold, n_iter, SETTLED)
+        right = Side.of(answer) if before is None else right + Side.of(answer)
+    return Found(w, threshold, max_iter, STOPPED)
+
+
+def best_threshold(
+    grid: Grid, mass: FloatArray, moment: FloatArray, variance: float, min_weight: float
+) -> float | None:
+    """Return the threshold of binned centered points with the highest bound of MSP (Equation 4), or None.
+
+    `variance` is that of all points plus the regularizer; each side has at least `min_weight` mass.
+    """
+    full = np.flatnonzero(mass)
+    weight, first = np.cumsum(mass[full])[:-1], np.cumsum(moment[full])[:-1]
+    total = float(mass.sum())
+    share = weight / total
+    apart = (moment.sum() - first) / (total - weight) - first / weight
+    smaller = np.minimum(share, 1 - share)
+    bound = apart**2 / (2 / smaller * variance - 2 * (1 - smaller) * apart**2)
+    allowed = smaller * total >= max(min_weight, np.finfo(float).tiny)
+    if not allowed.any():
+        return None
+    k = int(np.argmax(np.where(allowed, bound, -np.inf)))
+    centers = moment[full] / mass[full]
+    low, high = grid.low + grid.width * (full[k] + 1), grid.low + grid.width * full[k + 1]
+    return float(min(max((centers[k] + centers[k + 1]) / 2, low), high))

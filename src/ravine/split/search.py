@@ -1,0 +1,224 @@
+"""One search for every method: from the rows of a node to one boundary, or to the answer that there is none.
+
+    measure the node and draw samples  ->  starts  ->  solve from each  ->  choose  ->  resume on more rows
+    ->  measure the boundary
+
+A method says how it starts, solves, chooses and resumes; the flow is written here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ravine._validate import FloatArray
+from ravine.data.blocks import Block
+from ravine.data.node import Node, open_node, sample_sizes
+from ravine.data.principal import fix_sign
+from ravine.data.profile import Grid
+from ravine.data.query import Additive, Answer, Query, gather
+from ravine.index.base import Profile
+from ravine.index.density import bandwidth, relative_depth
+from ravine.optimize.pursuit import REACH, project
+from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
+from ravine.split.split import Split
+
+FINE = 8  # bins per bandwidth of the density that gives the reported depth
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found on all rows, to be measured: a direction and a threshold, standardized, or centers.
+
+    `profile` is that of the rows along the direction, where the method has it: no pass is needed then.
+    `bandwidth` is that of the method's own density, where it has one.
+    """
+
+    direction: FloatArray
+    threshold: float
+    value: float
+    status: str
+    n_iter: int
+    gradient_norm: float = np.nan
+    facts: Mapping[str, float] = field(default_factory=dict)
+    profile: Profile | None = None
+    bandwidth: float | None = None
+    centers: NearestCenter | None = None
+    named_sides: bool = False
+
+
+class Method(Protocol):
+    """The verbs of one method. `Start` and `End` are its own types; only the method looks inside."""
+
+    @property
+    def name(self) -> str:
+        """The name of the method, for results."""
+
+    @property
+    def samples(self) -> bool:
+        """Whether all starts are solved on samples first, and only the best end sees all rows."""
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether partial labels of the node have an effect."""
+
+    def prepare(self, node: Node) -> Query[Method | None]:
+        """Return the method to use on this node, after a search of its own if need be; None ends the search."""
+
+    def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
+        """Return the node with its first principal deviation, and where to start."""
+
+    def solve(self, node: Node, start: Any) -> Query[Any]:
+        """Return the end of a run from one start."""
+
+    def choose(self, node: Node, ends: Sequence[Any]) -> Query[Any]:
+        """Return the best end that leaves enough weight on both sides, or None."""
+
+    def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
+        """Go on from the end on fewer rows; `last` says that these are all rows."""
+
+    def finish(self, node: Node, end: Any) -> Query[Outcome | None]:
+        """Return the outcome on all rows, or None where it is no split."""
+
+    def refine(self, node: Node, split: Split) -> Query[Split]:
+        """Return the split, or a better one that starts from it."""
+
+    def fallbacks(self) -> Sequence[Method]:
+        """Return methods to try where this one finds no significant split."""
+
+
+class Verbs:
+    """The usual answers of a method: no labels, no preparation, one stage, nothing to refine."""
+
+    samples = False
+    takes_labels = False
+
+    def prepare(self, node: Node) -> Query[Any]:
+        """Return the method itself."""
+        yield from ()
+        return self
+
+    def choose(self, node: Node, ends: Sequence[Any]) -> Query[Any]:
+        """Return the first end that is one."""
+        yield from ()
+        return next((end for end in ends if end is not None), None)
+
+    def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
+        """Return the end as it is."""
+        yield from ()
+        return end
+
+    def refine(self, node: Node, split: Split) -> Query[Split]:
+        """Return the split as it is."""
+        yield from ()
+        return split
+
+    def fallbacks(self) -> Sequence[Any]:
+        """Return nothing: the method looks everywhere already."""
+        return ()
+
+
+def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
+    """Find the best split of a node, with at least its `min_weight` on each side.
+
+    Returns the node, measured, and the split; None says that there is nothing to split.
+    """
+    sizes = sample_sizes(node.n_rows, node.n_features) if method.samples else []
+    node, stages = yield from open_node(node, sizes)
+    if not node.standardization.varies.any():
+        return node, None
+    prepared = yield from method.prepare(node)
+    if prepared is None:
+        return node, None
+    split = yield from _search(node, stages if prepared.samples else [], prepared)
+    return node, split
+
+
+def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
+    first, *finer = [*stages, node]
+    if not first.standardization.varies.any():
+        return None
+    first, starts = yield from method.starts(first)
+    ends = yield from gather([method.solve(first, start) for start in starts])
+    best = yield from method.choose(first, ends)
+    for larger in finer:
+        if best is None:
+            return None
+        larger = replace(larger, deviation=first.deviation)
+        best = yield from method.resume(larger, best, larger is finer[-1])
+    if best is None:
+        return None
+    node = replace(node, deviation=first.deviation)
+    outcome = yield from method.finish(node, best)
+    split = None if outcome is None else (yield from measure(node, method, outcome))
+    return None if split is None else (yield from method.refine(node, split))
+
+
+def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
+    """Return the split of an outcome: its depth in one fine density, its sign, its place about the pivot.
+
+    The density is that of the signed distances to the boundary, with bandwidth 0.9 sd n^(-1/5), sd along the
+    first principal direction, or the method's own. None where a side has less than the node's least weight.
+    """
+    own = node.standardization
+    h = outcome.bandwidth or bandwidth(node.deviation, own.total)
+    profile, threshold = outcome.profile, outcome.threshold
+    if outcome.centers is not None:
+        grid = Grid.around_mean(REACH * node.deviation, h / FINE)
+        unit = own.unit
+        ((mass, moment),) = yield node.ask(DistanceSum(outcome.centers, grid, unit))
+        full = np.flatnonzero(mass)
+        points = moment[full] / mass[full]
+        profile, threshold = Profile(points, mass[full], own.total, node.deviation), 0.0
+    elif profile is None:
+        projected = yield from project(node, h / FINE, outcome.direction)
+        profile = projected.profile
+    if profile.smaller_side(threshold) < max(node.min_weight, np.finfo(float).tiny):
+        return None
+    direction = outcome.direction if outcome.named_sides else fix_sign(outcome.direction)
+    boundary: Boundary
+    if outcome.centers is not None:
+        same = direction is outcome.direction
+        boundary = outcome.centers if same else replace(outcome.centers, right=~outcome.centers.right)
+        boundary = boundary.about(node.pivot)
+    else:
+        sign = 1.0 if direction is outcome.direction else -1.0
+        boundary = Hyperplane.of(own, direction, sign * threshold, node.pivot)
+    return Split(
+        boundary=boundary,
+        direction=direction,
+        method=method.name,
+        value=outcome.value,
+        quality=relative_depth(profile, threshold, h),
+        gradient_norm=outcome.gradient_norm,
+        status=outcome.status,
+        n_iter=outcome.n_iter,
+        facts={**outcome.facts, "bandwidth": own.unit * h},
+    )
+
+
+@dataclass(frozen=True)
+class DistanceSum(Additive):
+    """Request for the mass and the first moment of the signed distances to a boundary in bins of a grid."""
+
+    boundary: Boundary
+    grid: Grid
+    unit: float
+
+    def start(self, n_features: int) -> Answer:
+        """Return empty bins."""
+        return np.zeros(self.grid.n_bins), np.zeros(self.grid.n_bins)
+
+    @staticmethod
+    def add(block: Block, requests: Sequence[DistanceSum], answers: Sequence[Answer]) -> None:
+        """Add one block."""
+        from ravine.data import kernels
+
+        bins = np.empty(len(block), dtype=np.int64)
+        for request, (mass, moment) in zip(requests, answers, strict=True):
+            grid = request.grid
+            distances = request.boundary.distances(block) / request.unit
+            kernels.bin_points(distances, block.weights, grid.low, grid.width, bins, mass, moment)
