@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from ravine._validate import FloatArray
 
@@ -28,6 +28,11 @@ class Profile:
     total: float
     std: float
     labeled: FloatArray | None = None
+
+    def smaller_side(self, threshold: float) -> float:
+        """Return the mass on the lighter side of a threshold."""
+        left = float(self.mass[self.points <= threshold].sum())
+        return min(left, self.total - left)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,39 @@ class ProjectionIndex(Protocol):
 
     def quality(self, profile: Profile, threshold: float) -> float:
         """Return how good the cut is, in [0, 1], for comparing starts, leaves and methods."""
+
+
+class Schedule(Protocol):
+    """The sequence of indices that a search follows, from the easiest to the one that is meant.
+
+    Every index has one. `index` is always one of those that `indices` returned.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the method, for results."""
+
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[ProjectionIndex]:
+        """Return the sequence for rows with these summaries.
+
+        `deviation` is the standard deviation along the first principal direction, `total` the weight of the
+        rows, and `mean_variance` the mean variance of the columns that vary.
+        """
+
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return whether the optimum of one index is good enough to leave out the indices after it."""
+
+    def rank(self, index: Any, profile: Profile, value: IndexValue) -> float:
+        """Return how good an optimum is, in [0, 1], to choose among starts; higher is better."""
+
+    def value(self, index: Any, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return the value to report, with `unit` the length of one unit of the profile for the user."""
+
+    def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
+        """Return further numbers to report, for profiles with bins of this width."""
+
+    def fallbacks(self) -> Sequence[Schedule]:
+        """Return the schedules to try when this one finds nothing; may be empty."""
 
 
 _TYPICAL: dict[str, Callable[[Profile], ProjectionIndex]] = {}

@@ -5,6 +5,7 @@ Hofmeyr, Pavlidis, Eckley: Minimum Spectral Connectivity Projection Pursuit for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, Profile, register
 
 BINS_PER_SIGMA = 8
+BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
+SIGMA = 0.5  # the scale, times sd n^(-1/5)
 DELTA = 0.01  # the exponent of the contraction, for distances in units of sigma
 
 
@@ -77,6 +80,47 @@ class ConnectivityIndex:
         """
         r = 2.0 * radius / self.sigma
         return float(np.expm1(2.0 * r if self.normalized else r))
+
+
+@dataclass(frozen=True)
+class ConnectivitySchedule:
+    """Spectral connectivity with sigma = 0.5 sd n^(-1/5) and beta lowered until the threshold is balanced.
+
+    Of `betas` the first counts whose smaller side has at least `least_share` of the weight, or the last. The
+    factor one half was found on the data sets of the paper (Section 7.2) with the first beta, 1.5.
+    """
+
+    normalized: bool = True
+    sigma_factor: float = 1.0
+    betas: tuple[float, ...] = BETAS
+    least_share: float = 0.25
+    name: str = "spectral connectivity"
+
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[ConnectivityIndex]:
+        """Return the index at every beta, from the largest."""
+        sigma = SIGMA * self.sigma_factor * deviation * total**-0.2
+        return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
+
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return whether the smaller side is large enough."""
+        return profile.smaller_side(value.threshold) >= self.least_share * profile.total
+
+    def rank(self, index: ConnectivityIndex, profile: Profile, value: IndexValue) -> float:
+        """Return 1 - lambda_2."""
+        return index.quality(profile, value.threshold)
+
+    def value(self, index: ConnectivityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return lambda_2; the value of the index is log theta."""
+        return index.eigenvalue(profile)
+
+    def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
+        """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
+        bound = index.error_bound(width)
+        return {"sigma": unit * index.sigma, "beta": index.beta, "binning_error_bound": bound}
+
+    def fallbacks(self) -> Sequence[ConnectivitySchedule]:
+        """Return nothing: the first beta has the widest interval already."""
+        return ()
 
 
 def draw_in(points: FloatArray, edge: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:

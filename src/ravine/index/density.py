@@ -6,7 +6,8 @@ Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ravine.index.base import IndexValue, PlacedLabels, Profile, register
 
 BINS_PER_BANDWIDTH = 8
 SMALLEST = 1e-12  # bandwidth, in standard deviations: rounding of the points is not far below
+FALLBACK_ALPHA = 2.5  # standard deviations: half-width of the interval when the usual one has no valley
 FARTHEST = 1e100  # bandwidths from the mean that a cut may lie: squares of them are finite
 
 
@@ -132,6 +134,43 @@ class MinimumDensityIndex:
         step = self.bandwidth / 4
         lower = min(density_kernels.log_mode(*about, threshold, s) for s in (-step, step))
         return -math.expm1(here - lower) if here < lower else 0.0
+
+
+@dataclass(frozen=True)
+class MinimumDensitySchedule:
+    """Minimum density with bandwidth 0.9 sd n^(-1/5), alpha growing to `alpha_max` (MDH, Section 5.1.1)."""
+
+    bandwidth_factor: float = 1.0
+    alpha_max: float = 0.9
+    n_alphas: int = 10
+    name: str = "minimum density"
+
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
+        """Return the index at `n_alphas` values of alpha from near 0 to the largest."""
+        h = bandwidth(deviation, total, self.bandwidth_factor)
+        alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
+        return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
+
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return False: all values of alpha are followed, and the last valid optimum counts."""
+        return False
+
+    def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
+        """Return the bounded relative depth."""
+        return index.quality(profile, value.threshold)
+
+    def value(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return the density on the hyperplane, without a penalty."""
+        return math.exp(index.log_density(profile, value.threshold)) / unit
+
+    def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
+        """Return the bandwidth and the half-width of the interval in standard deviations."""
+        return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
+
+    def fallbacks(self) -> Sequence[MinimumDensitySchedule]:
+        """Return the same with the interval grown to two and a half standard deviations."""
+        wide = self.alpha_max >= FALLBACK_ALPHA
+        return [] if wide else [replace(self, alpha_max=FALLBACK_ALPHA)]
 
 
 @register("minimum density")

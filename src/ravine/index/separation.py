@@ -5,6 +5,8 @@ Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, Profile, register
 
+BINS_PER_DEVIATION = 128  # of the pursuit's profiles
 FLOOR = 1e-14  # variances below this share of the whole profile's are rounding
 
 
@@ -92,6 +95,40 @@ class SeparationIndex:
         deviations = np.sqrt(variance_left + self.ridge), np.sqrt(variance_right + self.ridge)
         kappa = (mean_right - mean_left) / (deviations[0] + deviations[1])
         return kappa, (mean_left, mean_right), deviations, left
+
+
+@dataclass(frozen=True)
+class SeparationSchedule:
+    """Separation probability with the regularizer lambda times the mean variance of a column."""
+
+    regularization: float = 1.0
+    min_share: float = 0.05
+    name: str = "maximin separation, pursuit"
+
+    def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[SeparationIndex]:
+        """Return the one index."""
+        ridge = self.regularization * mean_variance
+        return [SeparationIndex(ridge, deviation / BINS_PER_DEVIATION, self.min_share)]
+
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
+        """Return False: the one index is followed to its end."""
+        return False
+
+    def rank(self, index: SeparationIndex, profile: Profile, value: IndexValue) -> float:
+        """Return the separation probability."""
+        return index.quality(profile, value.threshold)
+
+    def value(self, index: SeparationIndex, profile: Profile, value: IndexValue, unit: float) -> float:
+        """Return 1 - MSP, which has no unit."""
+        return math.exp(value.value)
+
+    def facts(self, index: SeparationIndex, width: float, unit: float) -> Mapping[str, float]:
+        """Return nothing further."""
+        return {}
+
+    def fallbacks(self) -> Sequence[SeparationSchedule]:
+        """Return nothing: thresholds may lie anywhere."""
+        return ()
 
 
 @register("separation probability")

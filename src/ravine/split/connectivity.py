@@ -1,10 +1,10 @@
-"""Spectral connectivity: its family of indices, its search in several directions, and its large margins."""
+"""Spectral connectivity: its search in several directions, and its large margins."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,19 +13,15 @@ from ravine._validate import FloatArray
 from ravine.data.blocks import ArrayBlocks, Query, RowBlocks, run
 from ravine.data.microclusters import MicroClusters, around_threshold, microclusters, nearest, of_points
 from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
-from ravine.index.base import ProjectionIndex
-from ravine.index.connectivity import ConnectivityIndex, draw_in
+from ravine.index.connectivity import SIGMA, ConnectivityIndex, draw_in
 from ravine.index.graph import GraphConnectivity
 from ravine.optimize import several
 from ravine.optimize.large_margin import widen
-from ravine.optimize.pursuit import Evaluated, View
 from ravine.split.hyperplane import Hyperplane, NearestCenter, Split
 from ravine.split.labels import Labels
 from ravine.split.neighbor_cut import NeighborGraph
 from ravine.split.projection import ProjectionSplitter
 
-BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
-SIGMA = 0.5  # the scale, times sd n^(-1/5)
 FINE = 600  # micro-clusters in the projection that the reported figures are made of
 SPARE = 3  # principal components beyond those of one start, to make other starts from
 CLEAR = 10.0  # a gap is one if it is this many times wider than the spacing of the rows beside it
@@ -36,46 +32,6 @@ UNDERFLOW = 600.0  # widths of a gap, in units of sigma: its affinity is 1e-260,
 SETTLED = 1e-3  # the change of the normal, in radians, that ends the search for a large margin
 SETTLED_SEVERAL = 0.02  # the same for several directions
 RESOLVED = 1e-9  # the share of the mass below which a dense eigenvalue is noise
-
-
-@dataclass(frozen=True)
-class ConnectivityFamily:
-    """Spectral connectivity with sigma = 0.5 sd_pc1 n^(-1/5) and beta lowered until the cut is balanced.
-
-    Of `betas` the first counts whose smaller side has at least `least_share` of the weight, or the last. The
-    factor one half was found on the data sets of the paper (Section 7.2) with the first beta, 1.5.
-    """
-
-    normalized: bool = True
-    sigma_factor: float = 1.0
-    betas: tuple[float, ...] = BETAS
-    least_share: float = 0.25
-    name: str = "spectral connectivity"
-
-    def wider(self) -> Sequence[ConnectivityFamily]:
-        """Return nothing: a larger beta looks farther already."""
-        return []
-
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the index at every beta, from the largest."""
-        sigma = SIGMA * self.sigma_factor * view.widest * view.standardization.total**-0.2
-        return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
-
-    def accepts(self, point: Evaluated) -> bool:
-        """Say whether the smaller side is large enough."""
-        return point.smaller_side >= self.least_share * point.profile.total
-
-    def value(self, index: ConnectivityIndex, point: Evaluated, unit: float) -> float:
-        """Return lambda_2: that of the index is theta."""
-        return index.eigenvalue(point.profile)
-
-    def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
-        return {
-            "sigma": unit * index.sigma,
-            "beta": index.beta,
-            "binning_error_bound": index.error_bound(width),
-        }
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,17 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Query, RowBlocks, gather
 from ravine.data.standardization import Standardization, principal
-from ravine.index.base import ProjectionIndex
+from ravine.index.base import IndexValue, Profile, ProjectionIndex, Schedule
+from ravine.index.density import MinimumDensitySchedule
 from ravine.index.labels import LabeledIndex
 from ravine.optimize.pursuit import Evaluated, Pursued, View, project
 from ravine.split.hyperplane import Split
 from ravine.split.labels import Labels, support_machine
 from ravine.split.projection import (
     PROGRESS,
-    IndexFamily,
-    MinimumDensityFamily,
     ProjectionSplitter,
     fewest_parted,
+    mean_variance,
 )
 
 MISTAKES = 4.0  # of a support vector machine on its own rows, above which labels count less
@@ -40,7 +40,7 @@ class LabeledFamily:
     `right` are the classes whose rows are to come out on the right; None where that is still to be chosen.
     """
 
-    family: IndexFamily
+    family: Schedule
     labels: Labels
     gammas: Sequence[float]
     right: tuple[int, ...] | None = None
@@ -50,7 +50,7 @@ class LabeledFamily:
         """The family's own name, with labels."""
         return f"{self.family.name} with labels"
 
-    def wider(self) -> Sequence[IndexFamily]:
+    def fallbacks(self) -> Sequence[Schedule]:
         """Return nothing: the labels say where to look."""
         return ()
 
@@ -63,17 +63,15 @@ class LabeledFamily:
         """Return the sides for other classes on the right."""
         return np.where(np.isin(self.labels.classes, right), 1.0, -1.0)
 
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
+    def indices(
+        self, deviation: float, total: float, mean_variance: float, overlap: float = 1.0
+    ) -> Sequence[ProjectionIndex]:
         """Return the sequence for rows seen in this way, with labels that count less where they overlap."""
-        standardization = view.standardization
-        varies = standardization.inverse_scale > 0
-        unit = float(
-            np.sqrt(np.mean((standardization.deviation * standardization.inverse_scale)[varies] ** 2))
-        )
-        plain = self.family.indices(view)
+        unit = float(np.sqrt(mean_variance))
+        plain = self.family.indices(deviation, total, mean_variance)
         pairs = [(index, self.gammas[0]) for index in plain]
         pairs += [(plain[-1], gamma) for gamma in self.gammas[1:]]
-        weights = self.labels.weights / self.overlap(view.standardized[:, varies])
+        weights = self.labels.weights / overlap
         return [LabeledIndex(index, self.sides, weights, gamma, unit) for index, gamma in pairs]
 
     def overlap(self, standardized: FloatArray) -> float:
@@ -89,9 +87,13 @@ class LabeledFamily:
         wrong = (standardized @ normals[0] + intercepts[0] > 0) != (self.sides > 0)
         return max(1.0, float(self.labels.weights @ wrong) / MISTAKES)
 
-    def accepts(self, point: Evaluated) -> bool:
+    def accepts(self, value: IndexValue, profile: Profile) -> bool:
         """Ask the family itself; one that accepts nothing early is followed through all gammas."""
-        return self.family.accepts(point)
+        return self.family.accepts(value, profile)
+
+    def rank(self, index: LabeledIndex, profile: Profile, value: IndexValue) -> float:
+        """Return the family's own rank, without the labels' penalty."""
+        return self.family.rank(index.index, profile, value)
 
     def mistakes(self, point: Evaluated) -> float:
         """Return the weight of the labeled rows on the wrong side of a cut."""
@@ -99,9 +101,9 @@ class LabeledFamily:
         right = point.profile.labeled > point.index_value.threshold
         return float(self.labels.weights @ (right != (self.sides > 0)))
 
-    def value(self, index: LabeledIndex, point: Evaluated, unit: float) -> float:
+    def value(self, index: LabeledIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return the family's own figure, without the labels' penalty."""
-        return self.family.value(index.index, point, unit)
+        return self.family.value(index.index, profile, value, unit)
 
     def facts(self, index: LabeledIndex, width: float, unit: float) -> Mapping[str, float]:
         """Return what the family does, and gamma."""
@@ -123,6 +125,15 @@ class LabeledSplitter(ProjectionSplitter):
 
     family: LabeledFamily
     named: bool = False
+
+    def indices(self, view: View) -> Sequence[ProjectionIndex]:
+        """Return the indices to follow, with labels that count less where they overlap."""
+        standardization = view.standardization
+        varies = standardization.inverse_scale > 0
+        overlap = self.family.overlap(view.standardized[:, varies])
+        return self.family.indices(
+            view.widest, standardization.total, mean_variance(standardization), overlap
+        )
 
     def search(
         self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
@@ -157,7 +168,7 @@ class LabeledSplitter(ProjectionSplitter):
         With `spare_neighbors`, of the ends with the fewest labeled rows on the wrong side, the one that
         parts the fewest neighbors.
         """
-        indices = self.family.indices(view)
+        indices = self.indices(view)
         index = indices[0]
         assert isinstance(index, LabeledIndex)
         mirrored = replace(index, sides=-index.sides)  # of -v says what the index says of v
@@ -189,7 +200,7 @@ def steered(splitter: ProjectionSplitter, labels: Labels) -> LabeledSplitter:
     """Return a clusterer's splitter with labels that steer it."""
     classes = np.unique(labels.classes)
     right = (int(classes[1]),) if len(classes) == 2 else None
-    gammas = GAMMAS if isinstance(splitter.family, MinimumDensityFamily) else (GAMMA,)
+    gammas = GAMMAS if isinstance(splitter.family, MinimumDensitySchedule) else (GAMMA,)
     return LabeledSplitter(
         **{**_shared(splitter), "family": LabeledFamily(splitter.family, labels, gammas, right)}
     )
@@ -213,7 +224,7 @@ def labeled_density(
     max_iter: int,
 ) -> LabeledSplitter:
     """Return the splitter for minimum density between classes that have names."""
-    density = MinimumDensityFamily(bandwidth_factor, alpha_max, n_alphas=ALPHAS)
+    density = MinimumDensitySchedule(bandwidth_factor, alpha_max, n_alphas=ALPHAS)
     return LabeledSplitter(
         family=LabeledFamily(density, labels, gammas, right),
         standardize=standardize,
@@ -240,7 +251,7 @@ def group(
     classes = np.unique(labels.classes)
     found = yield from principal(rows, standardization, 2 * len(classes), rng)
     view = View(standardization, float(found.deviations[0]), labels.rows)
-    index = family.indices(view)[-1]
+    index = family.indices(view.widest, standardization.total, mean_variance(standardization))[-1]
     assert isinstance(index, LabeledIndex)
     candidates = np.concatenate([directions, found.directions])
     projected = yield from gather([project(view, index.resolution, v) for v in candidates])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Query, RowBlocks, gather
 from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
-from ravine.index.base import ProjectionIndex
-from ravine.index.density import MinimumDensityIndex, bandwidth
+from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.pursuit import Evaluated, Pursued, View, evaluate, pursue
 from ravine.optimize.sphere import CONVERGED
 from ravine.split.hyperplane import Hyperplane, Split
@@ -24,68 +21,12 @@ from ravine.split.starts import between_directions, neighbor_starts
 
 SAMPLE_EVALUATIONS = 20  # on a larger sample, which costs little
 FULL_EVALUATIONS = 3  # on all rows after the samples: more change the value by 1 %, and no label
-WIDE = 2.5  # standard deviations from the mean that a wider search looks at
 PROGRESS = 1e-3  # a step that lowers log phi by less ends a descent
 EXACT = 8  # bins this much finer give the reported figures: an error of about 1e-5
 
 CONVERGED_COARSELY = (
     "the relative gradient is within tol in the bins of the search, and above it in fine ones"
 )
-
-
-class IndexFamily(Protocol):
-    """Chooses the indices to follow, from the easiest to the one that is meant, for a set of rows."""
-
-    @property
-    def name(self) -> str:
-        """The method's name."""
-
-    def wider(self) -> Sequence[IndexFamily]:
-        """Return families that look farther from the middle; may be empty."""
-
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the sequence for rows seen in this way."""
-
-    def accepts(self, point: Evaluated) -> bool:
-        """Say whether the end of one index is what is sought, so that those after it need not be followed."""
-
-    def value(self, index: Any, point: Evaluated, unit: float) -> float:
-        """Return the figure to report of a split found with an index: `Split` says which, and its units."""
-
-    def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
-        """Return further numbers of a split found with an index, in bins of this width; lengths in `unit`."""
-
-
-@dataclass(frozen=True)
-class MinimumDensityFamily:
-    """Minimum density with bandwidth 0.9 sd_pc1 n^(-1/5), alpha growing to `alpha_max` (MDH, 5.1.1)."""
-
-    bandwidth_factor: float = 1.0
-    alpha_max: float = 0.9
-    n_alphas: int = 10
-    name: str = "minimum density"
-
-    def wider(self) -> Sequence[MinimumDensityFamily]:
-        """Return the same with the interval grown to two and a half standard deviations."""
-        return [replace(self, alpha_max=WIDE)] if self.alpha_max < WIDE else []
-
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the index at ten values of alpha from near 0 to the largest."""
-        h = bandwidth(view.widest, view.standardization.total, self.bandwidth_factor)
-        alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
-        return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
-
-    def accepts(self, point: Evaluated) -> bool:
-        """Follow all values of alpha: the last valid end counts."""
-        return False
-
-    def value(self, index: MinimumDensityIndex, point: Evaluated, unit: float) -> float:
-        """Return the density on the hyperplane, without a penalty."""
-        return math.exp(index.log_density(point.profile, point.index_value.threshold)) / unit
-
-    def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return the bandwidth and the width of the interval."""
-        return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
 
 
 @dataclass(frozen=True)
@@ -98,7 +39,7 @@ class ProjectionSplitter:
     end is the one of highest quality, or, with `spare_neighbors`, the one that parts the fewest of them.
     """
 
-    family: IndexFamily
+    family: Schedule
     standardize: bool = True
     n_init: int = 4
     init: FloatArray | None = None
@@ -109,13 +50,21 @@ class ProjectionSplitter:
 
     def wider(self) -> list[ProjectionSplitter]:
         """Return this splitter with an index that looks farther from the middle."""
-        return [replace(self, family=family) for family in self.family.wider()]
+        return [replace(self, family=family) for family in self.family.fallbacks()]
 
     def steered(self, labels: Labels) -> ProjectionSplitter:
         """Return this splitter with a penalty for labeled rows on the wrong side."""
         from ravine.split.labeled import steered
 
         return steered(self, labels)
+
+    def indices(self, view: View) -> Sequence[ProjectionIndex]:
+        """Return the indices to follow, for rows seen in this way."""
+        standardization = view.standardization
+        return self.family.indices(view.widest, standardization.total, mean_variance(standardization))
+
+    def _accepts(self, point: Evaluated) -> bool:
+        return self.family.accepts(point.index_value, point.profile)
 
     def search(
         self, rows: RowBlocks, root: Standardization | None, min_weight: float, rng: np.random.Generator
@@ -180,10 +129,10 @@ class ProjectionSplitter:
 
         Ends that the family accepts come before others.
         """
-        indices = self.family.indices(view)
+        indices = self.indices(view)
         ends = yield from gather([self._pursue(view, start, indices) for start in starts])
         ends = [end for end in ends if end.point.smaller_side >= min_weight and end.quality() > 0.0]
-        ends = [end for end in ends if self.family.accepts(end.point)] or ends
+        ends = [end for end in ends if self._accepts(end.point)] or ends
         if not ends:
             return None
         if self.spare_neighbors:
@@ -198,7 +147,7 @@ class ProjectionSplitter:
             tol=self.tol,
             max_iter=self.max_iter,
             progress=PROGRESS,
-            enough=self.family.accepts,
+            enough=self._accepts,
         )
         return end
 
@@ -210,7 +159,7 @@ class ProjectionSplitter:
         end = yield from pursue(
             view,
             best.point.direction,
-            [self.family.indices(view)[best.rank]],
+            [self.indices(view)[best.rank]],
             tol=self.tol,
             max_iter=FULL_EVALUATIONS if last else SAMPLE_EVALUATIONS,
             progress=PROGRESS,
@@ -231,7 +180,7 @@ class ProjectionSplitter:
             boundary=Hyperplane.of(view.standardization, direction, sign * threshold, pivot),
             direction=direction,
             method=self.family.name,
-            value=self.family.value(best.index, point, unit),
+            value=self.family.value(best.index, point.profile, point.index_value, unit),
             quality=best.index.quality(point.profile, threshold),
             gradient_norm=norm,
             status=CONVERGED_COARSELY if best.status == CONVERGED and norm > self.tol else best.status,
@@ -242,6 +191,12 @@ class ProjectionSplitter:
     def _signed(self, direction: FloatArray) -> FloatArray:
         """Return a direction or its negative, so that the same rows have the same side on the right."""
         return fix_sign(direction)
+
+
+def mean_variance(standardization: Standardization) -> float:
+    """Return the mean variance of the standardized columns that vary."""
+    varies = standardization.inverse_scale > 0
+    return float(np.mean((standardization.deviation * standardization.inverse_scale)[varies] ** 2))
 
 
 def fewest_parted(rows: RowBlocks, standardization: Standardization, ends: Sequence[Pursued]) -> Pursued:

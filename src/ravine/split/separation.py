@@ -6,7 +6,6 @@ Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,10 +16,9 @@ from ravine.data.blocks import Query, RowBlocks, gather
 from ravine.data.profile import Grid, ProfileSum
 from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
 from ravine.exceptions import InvalidInputError
-from ravine.index.base import ProjectionIndex
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.index.separation import SeparationIndex
-from ravine.optimize.pursuit import REACH, Evaluated, View, project
+from ravine.index.separation import SeparationSchedule
+from ravine.optimize.pursuit import REACH, View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels, support_machine
 from ravine.split.minimax import minimax
@@ -32,7 +30,6 @@ MAX_FEATURES = 4096  # above, the (d, d) matrices of mpm and gep no longer fit
 LLOYD_ROUNDS = 50  # of the k-means start
 SWITCHED = 1e-4  # rounds end when less than this share of the weight changes side
 CUT_BINS = 1 << 14  # of the projected rows, between which gep looks for its threshold
-BINS_PER_DEVIATION = 128  # of the pursuit's profiles
 LEAST_RIDGE = 1e-12  # keeps a covariance of unit variances invertible
 
 SETTLED = "no row changes side"
@@ -140,40 +137,6 @@ class BoundStep:
         min_weight = self.min_share * self.own.total
         threshold = best_threshold(grid, mass, moment, variance + self.regularization, min_weight)
         return None if threshold is None else (w, threshold)
-
-
-@dataclass(frozen=True)
-class SeparationFamily:
-    """Separation probability with the regularizer lambda times the mean variance of a column."""
-
-    regularization: float = 1.0
-    min_share: float = 0.05
-    name: str = "maximin separation, pursuit"
-
-    def wider(self) -> tuple[()]:
-        """Return nothing: cuts may lie anywhere as it is."""
-        return ()
-
-    def indices(self, view: View) -> Sequence[ProjectionIndex]:
-        """Return the one index for rows seen in this way."""
-        standardization = view.standardization
-        varies = standardization.inverse_scale > 0
-        variance = float(np.mean((standardization.deviation * standardization.inverse_scale)[varies] ** 2))
-        return [
-            SeparationIndex(self.regularization * variance, view.widest / BINS_PER_DEVIATION, self.min_share)
-        ]
-
-    def accepts(self, point: Evaluated) -> bool:
-        """Follow the one index to its end."""
-        return False
-
-    def value(self, index: SeparationIndex, point: Evaluated, unit: float) -> float:
-        """Return 1 - MSP, which has no unit."""
-        return math.exp(point.value)
-
-    def facts(self, index: SeparationIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return nothing further."""
-        return {}
 
 
 @dataclass(frozen=True)
@@ -366,7 +329,7 @@ class SeparationSplitter:
             (answer,) = self._given(rows).pass_over([SideSums(own, None, squares=False)])
             start = own.weights(answer[1])[None, :]
         pursuit = ProjectionSplitter(
-            SeparationFamily(self.regularization, self.min_share),
+            SeparationSchedule(self.regularization, self.min_share),
             standardize=self.standardize,
             n_init=self.n_init,
             init=start,
