@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ravine.index import density_kernels as kernels
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, relative_depth
 from tests import oracles
 from tests.index.test_every_index import make_profile, seen
 
@@ -47,7 +47,7 @@ def test_a_gap_of_a_thousand_bandwidths_is_cut_in_its_middle():
     result = index.evaluate(profile)
     assert result.valid
     assert result.threshold == pytest.approx(middle, abs=1e-3)
-    assert index.quality(profile, result.threshold) == 1.0
+    assert relative_depth(profile, result.threshold, index.bandwidth) == 1.0
 
 
 def test_relative_depth_is_that_of_equation_30():
@@ -66,8 +66,8 @@ def test_relative_depth_is_that_of_equation_30():
 
     depth = min(adjacent_mode(-1), adjacent_mode(1)) / here - 1
     assert result.valid
-    quality = index.quality(profile, result.threshold)
-    assert quality / (1 - quality) == pytest.approx(depth, rel=1e-3)
+    bounded = relative_depth(profile, result.threshold, h)
+    assert bounded / (1 - bounded) == pytest.approx(depth, rel=1e-3)
 
 
 def test_one_heap_has_no_valid_cut():
@@ -128,8 +128,8 @@ def test_tiny_bandwidths_find_the_widest_gap(h):
     middle = (profile.points[2] + profile.points[3]) / 2
     assert result.valid
     assert result.threshold == pytest.approx(middle, abs=2e-3)
-    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, result.threshold) == 1.0
-    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, 1e9) == 0.0
+    assert relative_depth(profile, result.threshold, h) == 1.0
+    assert relative_depth(profile, 1e9, h) == 0.0
 
 
 @pytest.mark.parametrize("least", [1.0, 3.0])

@@ -3,13 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ravine.index.base import registered
 from ravine.index.density import MinimumDensityIndex
 from ravine.index.labels import LabeledIndex, Penalty
 from tests import oracles
-from tests.index.test_every_index import make_profile
-
-INDICES = registered()
+from tests.index.test_every_index import INDICES, make_profile
 
 
 def labeled_profile(seed, offset=1.5, n_labeled=8):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol
 
 from ravine._validate import FloatArray
@@ -63,9 +61,6 @@ class ProjectionIndex(Protocol):
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return the value at the best cut, with its derivatives."""
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return how good the cut is, in [0, 1], for comparing starts, leaves and methods."""
-
 
 class Schedule(Protocol):
     """The sequence of indices that a search follows, from the easiest to the one that is meant.
@@ -98,28 +93,3 @@ class Schedule(Protocol):
 
     def fallbacks(self) -> Sequence[Schedule]:
         """Return the schedules to try when this one finds nothing; may be empty."""
-
-
-_TYPICAL: dict[str, Callable[[Profile], ProjectionIndex]] = {}
-
-
-def register(
-    name: str,
-) -> Callable[[Callable[[Profile], ProjectionIndex]], Callable[[Profile], ProjectionIndex]]:
-    """Register an index by a function that makes a typical one for a profile; the tests then hold for it."""
-
-    def keep(make: Callable[[Profile], ProjectionIndex]) -> Callable[[Profile], ProjectionIndex]:
-        _TYPICAL[name] = make
-        return make
-
-    return keep
-
-
-def registered() -> dict[str, Callable[[Profile], ProjectionIndex]]:
-    """Return every registered index: those of all modules beside this one."""
-    import ravine.index
-
-    for module in pkgutil.iter_modules(ravine.index.__path__):
-        if not module.name.endswith("_kernels"):
-            import_module(f"ravine.index.{module.name}")
-    return dict(_TYPICAL)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile, register
+from ravine.index.base import IndexValue, Profile
 
 BINS_PER_SIGMA = 8
 BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
@@ -62,10 +62,6 @@ class ConnectivityIndex:
         threshold = float(profile.points[k - 1] / 2 + profile.points[k] / 2)
         return IndexValue(value, slope * steep, threshold, d_std=self.beta * float(slope @ by_edge))
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return 1 - lambda_2, with that of the standard Laplacian in units of the mass; in [0, 1]."""
-        return max(0.0, 1.0 - self.eigenvalue(profile) / (1.0 if self.normalized else profile.total))
-
     def eigenvalue(self, profile: Profile) -> float:
         """Return lambda_2 itself."""
         theta = float(np.exp(self.evaluate(profile).value))
@@ -106,8 +102,9 @@ class ConnectivitySchedule:
         return profile.smaller_side(value.threshold) >= self.least_share * profile.total
 
     def rank(self, index: ConnectivityIndex, profile: Profile, value: IndexValue) -> float:
-        """Return 1 - lambda_2."""
-        return index.quality(profile, value.threshold)
+        """Return 1 - lambda_2, with lambda_2 of the standard Laplacian divided by the mass."""
+        largest = 1.0 if index.normalized else profile.total
+        return max(0.0, 1.0 - index.eigenvalue(profile) / largest)
 
     def value(self, index: ConnectivityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return lambda_2; the value of the index is log theta."""
@@ -136,13 +133,3 @@ def draw_in(points: FloatArray, edge: FloatArray, sigma: float) -> tuple[FloatAr
     steep = np.where(outside, DELTA * (1 - DELTA) * (excess + floor) ** -DELTA, 1.0)
     moved = np.where(outside, sign * (edge + sigma * drawn), points)
     return moved, steep, np.where(outside, sign * (1.0 - steep), 0.0)
-
-
-@register("connectivity, normalized Laplacian")
-def _normalized(profile: Profile) -> ConnectivityIndex:
-    return ConnectivityIndex(profile.std * profile.total**-0.2, beta=1.5)
-
-
-@register("connectivity, standard Laplacian")
-def _standard(profile: Profile) -> ConnectivityIndex:
-    return ConnectivityIndex(profile.std * profile.total**-0.2, beta=1.5, normalized=False)

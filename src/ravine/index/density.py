@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, PlacedLabels, Profile, register
+from ravine.index.base import IndexValue, PlacedLabels, Profile
 
 BINS_PER_BANDWIDTH = 8
 SMALLEST = 1e-12  # bandwidth, in standard deviations: rounding of the points is not far below
@@ -23,6 +23,26 @@ FARTHEST = 1e100  # bandwidths from the mean that a cut may lie: squares of them
 def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
     """Return 0.9 factor sd n^(-1/5), the rule for rows of this total weight (MDH, Section 5.1.1)."""
     return float(max(0.9 * factor * deviation * total**-0.2, SMALLEST * deviation))
+
+
+def relative_depth(profile: Profile, threshold: float, bandwidth: float) -> float:
+    """Return depth / (1 + depth) for the relative depth of a threshold (Equation 30): a number in [0, 1].
+
+    With I the density at the threshold and M at the lower of the two adjacent modes, that is 1 - I / M: it
+    orders thresholds as the relative depth M / I - 1 does, and is 1 across an empty gap.
+
+    >>> points = np.array([-2.0, -1.5, 1.5, 2.0])
+    >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
+    >>> relative_depth(profile, 0.0, bandwidth=0.4) > 0.99
+    True
+    """
+    from ravine.index import density_kernels
+
+    about = profile.points, profile.mass, profile.total, bandwidth
+    here = density_kernels.log_density(*about, threshold)[0]
+    step = bandwidth / 4
+    lower = min(density_kernels.log_mode(*about, threshold, s) for s in (-step, step))
+    return -math.expm1(here - lower) if here < lower else 0.0
 
 
 @dataclass(frozen=True)
@@ -54,8 +74,6 @@ class MinimumDensityIndex:
     >>> index = MinimumDensityIndex(bandwidth=0.4, alpha=0.9)
     >>> round(abs(index.evaluate(profile).threshold), 6)
     0.0
-    >>> index.quality(profile, 0.0) > 0.99
-    True
     """
 
     bandwidth: float
@@ -121,20 +139,6 @@ class MinimumDensityIndex:
         )
         return None if np.isnan(threshold) else float(threshold)
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return relative depth / (1 + relative depth) of the cut, which lies in [0, 1].
-
-        With I the density at the cut and M at the lower of the two adjacent modes, that is 1 - I / M: it
-        orders cuts as the relative depth (Equation 30) does, and is 1 across an empty gap.
-        """
-        from ravine.index import density_kernels
-
-        about = profile.points, profile.mass, profile.total, self.bandwidth
-        here = self.log_density(profile, threshold)
-        step = self.bandwidth / 4
-        lower = min(density_kernels.log_mode(*about, threshold, s) for s in (-step, step))
-        return -math.expm1(here - lower) if here < lower else 0.0
-
 
 @dataclass(frozen=True)
 class MinimumDensitySchedule:
@@ -157,7 +161,7 @@ class MinimumDensitySchedule:
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
         """Return the bounded relative depth."""
-        return index.quality(profile, value.threshold)
+        return relative_depth(profile, value.threshold, index.bandwidth)
 
     def value(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return the density on the hyperplane, without a penalty."""
@@ -171,8 +175,3 @@ class MinimumDensitySchedule:
         """Return the same with the interval grown to two and a half standard deviations."""
         wide = self.alpha_max >= FALLBACK_ALPHA
         return [] if wide else [replace(self, alpha_max=FALLBACK_ALPHA)]
-
-
-@register("minimum density")
-def _typical(profile: Profile) -> MinimumDensityIndex:
-    return MinimumDensityIndex(0.9 * profile.std * profile.total**-0.2, alpha=0.5)

@@ -122,9 +122,5 @@ class LabeledIndex:
             value, result.slope, result.threshold, result.d_std, result.valid, penalty.slope(threshold)
         )
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return how good the cut is in the index's own measure."""
-        return self.index.quality(profile, threshold)
-
     def _penalty(self, points: FloatArray, strength: float) -> Penalty:
         return Penalty(points, self.sides, strength * self.weights)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile, register
+from ravine.index.base import IndexValue, Profile
 
 BINS_PER_DEVIATION = 128  # of the pursuit's profiles
 FLOOR = 1e-14  # variances below this share of the whole profile's are rounding
@@ -43,9 +43,10 @@ class SeparationIndex:
     >>> points = np.array([-2.0, -1.0, 1.0, 2.0])
     >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
     >>> index = SeparationIndex(ridge=0.0, resolution=0.01)
-    >>> result = index.evaluate(profile)
-    >>> result.threshold, round(index.quality(profile, result.threshold), 6)  # kappa is 3 / (0.5 + 0.5)
-    (0.0, 0.9)
+    >>> index.evaluate(profile).threshold
+    0.0
+    >>> round(index.separation_probability(profile, 0.0), 6)  # kappa is 3 / (0.5 + 0.5)
+    0.9
     """
 
     ridge: float
@@ -71,8 +72,8 @@ class SeparationIndex:
         slope *= -2.0 * best / (1.0 + best**2) / (deviations[0][k] + deviations[1][k])
         return IndexValue(-float(np.log1p(best**2)), slope, float(points[k] / 2 + points[k + 1] / 2))
 
-    def quality(self, profile: Profile, threshold: float) -> float:
-        """Return the MSP of a cut, in [0, 1]; 0 where it leaves nothing on one side."""
+    def separation_probability(self, profile: Profile, threshold: float) -> float:
+        """Return the MSP of a threshold, in [0, 1]; 0 where it leaves nothing on one side."""
         k = int(np.searchsorted(profile.points, threshold, side="right"))
         if not 0 < k < len(profile.points):
             return 0.0
@@ -116,7 +117,7 @@ class SeparationSchedule:
 
     def rank(self, index: SeparationIndex, profile: Profile, value: IndexValue) -> float:
         """Return the separation probability."""
-        return index.quality(profile, value.threshold)
+        return index.separation_probability(profile, value.threshold)
 
     def value(self, index: SeparationIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return 1 - MSP, which has no unit."""
@@ -129,8 +130,3 @@ class SeparationSchedule:
     def fallbacks(self) -> Sequence[SeparationSchedule]:
         """Return nothing: thresholds may lie anywhere."""
         return ()
-
-
-@register("separation probability")
-def _typical(profile: Profile) -> SeparationIndex:
-    return SeparationIndex(0.01 * profile.std**2, profile.std / 128)

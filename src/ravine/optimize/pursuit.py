@@ -165,12 +165,6 @@ class Pursued:
     n_iter: int
     status: str
 
-    def quality(self) -> float:
-        """How good the cut is, in the index's own measure; 0 for an invalid one."""
-        if not self.point.index_value.valid:
-            return 0.0
-        return self.index.quality(self.point.profile, self.point.index_value.threshold)
-
 
 def pursue(
     view: View,

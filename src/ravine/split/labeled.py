@@ -181,7 +181,7 @@ class LabeledSplitter(ProjectionSplitter):
             [self._pursue(view, sign * start, indices) for sign, start in zip(signs, starts, strict=True)]
         )
         if not self.named:
-            ends = [end for end in ends if end.point.smaller_side >= min_weight and end.quality() > 0.0]
+            ends = [end for end in ends if end.point.smaller_side >= min_weight and self.rank(end) > 0.0]
         if not ends:
             return None
         if self.spare_neighbors:

@@ -9,7 +9,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Query, RowBlocks, gather
 from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
-from ravine.index.density import MinimumDensityIndex, bandwidth
+from ravine.index.density import MinimumDensityIndex, bandwidth, relative_depth
 from ravine.optimize.cutting_plane import Found, Planes, cutting_planes, two_means
 from ravine.optimize.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
@@ -166,7 +166,7 @@ class MarginSplitter:
             direction=direction,
             method="maximum margin",
             value=best.objective / best.C,
-            quality=index.quality(projected.profile, cut),
+            quality=relative_depth(projected.profile, cut, index.bandwidth),
             gradient_norm=np.nan,
             status=best.status,
             n_iter=best.n_steps,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ravine.data.blocks import Query, RowBlocks
 from ravine.data.standardization import Standardization, principal, standardization_of
-from ravine.index.density import MinimumDensityIndex, bandwidth
+from ravine.index.density import MinimumDensityIndex, bandwidth, relative_depth
 from ravine.optimize.pursuit import View, project
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labels import Labels
@@ -71,7 +71,7 @@ class PrincipalSplitter:
             direction=direction,
             method=f"principal direction, cut at the {self.threshold}",
             value=value,
-            quality=index.quality(profile, threshold),
+            quality=relative_depth(profile, threshold, index.bandwidth),
             gradient_norm=np.nan,
             status="the direction is the first principal component",
             n_iter=0,

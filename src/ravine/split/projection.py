@@ -63,6 +63,11 @@ class ProjectionSplitter:
         standardization = view.standardization
         return self.family.indices(view.widest, standardization.total, mean_variance(standardization))
 
+    def rank(self, end: Pursued) -> float:
+        """Return how good an end is among those of other starts; 0 for an invalid one."""
+        value = end.point.index_value
+        return self.family.rank(end.index, end.point.profile, value) if value.valid else 0.0
+
     def _accepts(self, point: Evaluated) -> bool:
         return self.family.accepts(point.index_value, point.profile)
 
@@ -131,13 +136,13 @@ class ProjectionSplitter:
         """
         indices = self.indices(view)
         ends = yield from gather([self._pursue(view, start, indices) for start in starts])
-        ends = [end for end in ends if end.point.smaller_side >= min_weight and end.quality() > 0.0]
+        ends = [end for end in ends if end.point.smaller_side >= min_weight and self.rank(end) > 0.0]
         ends = [end for end in ends if self._accepts(end.point)] or ends
         if not ends:
             return None
         if self.spare_neighbors:
             return fewest_parted(rows, view.standardization, ends)
-        return max(ends, key=Pursued.quality)
+        return max(ends, key=self.rank)
 
     def _pursue(self, view: View, start: FloatArray, indices: Sequence[ProjectionIndex]) -> Query[Pursued]:
         end = yield from pursue(
@@ -181,7 +186,7 @@ class ProjectionSplitter:
             direction=direction,
             method=self.family.name,
             value=self.family.value(best.index, point.profile, point.index_value, unit),
-            quality=best.index.quality(point.profile, threshold),
+            quality=self.family.rank(best.index, point.profile, point.index_value),
             gradient_norm=norm,
             status=CONVERGED_COARSELY if best.status == CONVERGED and norm > self.tol else best.status,
             n_iter=best.n_iter,

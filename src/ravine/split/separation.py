@@ -16,7 +16,7 @@ from ravine.data.blocks import Query, RowBlocks, gather
 from ravine.data.profile import Grid, ProfileSum
 from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
 from ravine.exceptions import InvalidInputError
-from ravine.index.density import MinimumDensityIndex, bandwidth
+from ravine.index.density import MinimumDensityIndex, bandwidth, relative_depth
 from ravine.index.separation import SeparationSchedule
 from ravine.optimize.pursuit import REACH, View, project
 from ravine.split.hyperplane import Hyperplane, Split
@@ -376,7 +376,7 @@ class SeparationSplitter:
             direction=turned,
             method=f"maximin separation, {self.solver}",
             value=1.0 / (1.0 + kappa(sides, ridge) ** 2),
-            quality=index.quality(projected.profile, threshold),
+            quality=relative_depth(projected.profile, threshold, index.bandwidth),
             gradient_norm=np.nan,
             status=found.status,
             n_iter=found.n_iter,
