@@ -15,8 +15,8 @@ from ravine._validate import FloatArray, IntArray, check_real, check_weights, ch
 from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread, run
 from ravine.data.standardization import measure
 from ravine.exceptions import InvalidInputError
+from ravine.index import density
 from ravine.index.base import Profile
-from ravine.index.density import MinimumDensityIndex
 from ravine.io.on_disk import FileMatrix
 from ravine.split.minimax import minimax
 from ravine.split.separation import MAX_FEATURES
@@ -161,8 +161,8 @@ def relative_depth(
     points, mass = points[mass > 0], mass[mass > 0]
     order = np.argsort(points, kind="stable")
     profile = Profile(points[order], mass[order], float(mass.sum()), 1.0)
-    quality = MinimumDensityIndex(bandwidth, alpha=np.inf).quality(profile, threshold)
-    return quality / (1.0 - quality) if quality < 1.0 else np.inf
+    bounded = density.relative_depth(profile, threshold, bandwidth)
+    return bounded / (1.0 - bounded) if bounded < 1.0 else np.inf
 
 
 def margin(

@@ -4,9 +4,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ravine.index import density_kernels as kernels
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.base import PlacedLabels
+from ravine.index.density import UNLABELED, MinimumDensityIndex, relative_depth
 from tests import oracles
 from tests.index.test_every_index import make_profile, seen
+
+
+def line_of(profile, h, half=np.inf):
+    return kernels.Line(profile.points, profile.mass, profile.total, h, half, 0.05 * h)
 
 
 @settings(deadline=None, max_examples=60)
@@ -25,7 +30,7 @@ def test_log_density_and_its_derivatives_are_those_of_the_plain_sum():
     h = 0.5
     for b in (-3.0, 0.0, 0.7):
         at = [oracles.density(profile.points, profile.mass, h, x) for x in (b - 1e-4, b, b + 1e-4)]
-        value, first, second = kernels.log_density(profile.points, profile.mass, profile.total, h, b)
+        value, first, second = kernels.log_density(line_of(profile, h), b)
         assert value == pytest.approx(np.log(at[1]), rel=1e-12)
         assert first == pytest.approx((at[2] - at[0]) / 2e-4 / at[1], rel=1e-5, abs=1e-7)
         assert second == pytest.approx((at[2] - 2 * at[1] + at[0]) / 1e-8 / at[1], rel=1e-4, abs=1e-5)
@@ -34,7 +39,7 @@ def test_log_density_and_its_derivatives_are_those_of_the_plain_sum():
 def test_densities_on_a_grid_are_the_plain_sums():
     profile = make_profile(5)
     out = np.empty(50)
-    kernels.densities(profile.points, profile.mass, 0.3, -4.0, 0.15, out)
+    kernels.density_sums(line_of(profile, 0.3), -4.0, 0.15, out)
     scale = profile.total * 0.3 * np.sqrt(2 * np.pi)
     expected = [oracles.density(profile.points, profile.mass, 0.3, -4.0 + 0.15 * k) for k in range(50)]
     np.testing.assert_allclose(out / scale, expected, rtol=1e-10)
@@ -47,7 +52,7 @@ def test_a_gap_of_a_thousand_bandwidths_is_cut_in_its_middle():
     result = index.evaluate(profile)
     assert result.valid
     assert result.threshold == pytest.approx(middle, abs=1e-3)
-    assert index.quality(profile, result.threshold) == 1.0
+    assert relative_depth(profile, result.threshold, index.bandwidth) == 1.0
 
 
 def test_relative_depth_is_that_of_equation_30():
@@ -66,8 +71,8 @@ def test_relative_depth_is_that_of_equation_30():
 
     depth = min(adjacent_mode(-1), adjacent_mode(1)) / here - 1
     assert result.valid
-    quality = index.quality(profile, result.threshold)
-    assert quality / (1 - quality) == pytest.approx(depth, rel=1e-3)
+    bounded = relative_depth(profile, result.threshold, h)
+    assert bounded / (1 - bounded) == pytest.approx(depth, rel=1e-3)
 
 
 def test_one_heap_has_no_valid_cut():
@@ -98,11 +103,16 @@ def test_curve_is_the_penalized_density_of_equation_10():
 
 
 @pytest.mark.parametrize("h", [0.4, 0.01])  # at 0.01 the density is next to nothing between the points
-def test_even_curve_is_the_curve_at_even_cuts(h):
+def test_the_coarse_curve_is_the_density_with_both_penalties(h):
     profile = make_profile(3)
-    index = MinimumDensityIndex(h, 0.3)
-    even = kernels.even_curve(*index._about(profile), -4.0, 0.2, 41)
-    np.testing.assert_allclose(even, index.curve(profile, np.linspace(-4.0, 4.0, 41)), rtol=1e-9)
+    labels = PlacedLabels(np.array([-2.0, 3.0, 4.0]), np.array([1.0, -1.0, 1.0]), np.array([0.1, 0.2, 0.3]))
+    grid, values, _ = kernels.coarse_curve(line_of(profile, h, 0.5), labels)
+    assert grid[0] == -0.5
+    assert grid[-1] > 0.6
+    plain = np.exp(MinimumDensityIndex(h, 0.5 / profile.std).curve(profile, grid))
+    wrong = np.maximum(labels.sides * (grid[:, None] - labels.points), 0.0)
+    expected = np.log(plain + wrong**2 @ labels.strength)
+    np.testing.assert_allclose(values - values[0], expected - expected[0], atol=1e-9)
 
 
 @settings(deadline=None, max_examples=300)
@@ -114,7 +124,8 @@ def test_the_mode_beside_a_cut_is_that_of_the_plain_walk(seed, gap, spread, sign
     points = np.sort(heaps[rng.integers(0, 6, 30)] + rng.normal(0, 0.5, 30))
     mass = 10.0 ** rng.uniform(0, spread, 30)
     threshold = rng.uniform(points[0] - 2 * gap, points[-1] + 2 * gap)
-    found = kernels.log_mode(points, mass, mass.sum(), 0.7, threshold, sign * 0.175)
+    line = kernels.Line(points, mass, mass.sum(), 0.7, np.inf, 1.0)
+    found = kernels.log_mode(line, threshold, sign * 0.175)
     assert found == pytest.approx(
         oracles.log_mode(points, mass, 0.7, threshold, sign * 0.175), rel=1e-9, abs=1e-9
     )
@@ -128,8 +139,8 @@ def test_tiny_bandwidths_find_the_widest_gap(h):
     middle = (profile.points[2] + profile.points[3]) / 2
     assert result.valid
     assert result.threshold == pytest.approx(middle, abs=2e-3)
-    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, result.threshold) == 1.0
-    assert MinimumDensityIndex(h, alpha=0.9).quality(profile, 1e9) == 0.0
+    assert relative_depth(profile, result.threshold, h) == 1.0
+    assert relative_depth(profile, 1e9, h) == 0.0
 
 
 @pytest.mark.parametrize("least", [1.0, 3.0])
@@ -145,10 +156,10 @@ def test_the_lowest_valley_of_a_tiny_bandwidth_is_the_widest_gap_with_enough_on_
 def test_few_cuts_find_what_many_find(monkeypatch):
     profile = make_profile(8, n=300)
     index = MinimumDensityIndex(0.05, alpha=0.9)
-    about = *index._about(profile)[:4], index.reach(profile)
-    many = kernels.coarse_cuts.py_func(*about)
-    monkeypatch.setattr(kernels, "MAX_CUTS", 10)
-    few = kernels.coarse_cuts.py_func(*about)
+    line = line_of(profile, 0.05, index.half_width(profile))
+    many = kernels.coarse_curve.py_func(line, UNLABELED)
+    monkeypatch.setattr(kernels, "MAX_GRID", 10)
+    few = kernels.coarse_curve.py_func(line, UNLABELED)
     for cuts, curve, _ in (many, few):
         lowest = cuts[np.argmin(curve)]
         assert lowest == pytest.approx(index.evaluate(profile).threshold, abs=0.03)

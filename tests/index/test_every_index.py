@@ -1,14 +1,28 @@
-"""What holds for every registered index: one that is added joins by itself."""
+"""What holds for every index and every schedule: a new one is added to the two lists."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ravine.index.base import Profile, registered
+from ravine.index.base import Profile
+from ravine.index.connectivity import ConnectivityIndex, ConnectivitySchedule
+from ravine.index.density import MinimumDensityIndex, MinimumDensitySchedule
+from ravine.index.separation import SeparationIndex, SeparationSchedule
 from tests.oracles import central_difference
 
-INDICES = registered()
+INDICES = {
+    "minimum density": lambda p: MinimumDensityIndex(0.9 * p.std * p.total**-0.2, alpha=0.5),
+    "connectivity, normalized": lambda p: ConnectivityIndex(p.std * p.total**-0.2, beta=1.5),
+    "connectivity, standard": lambda p: ConnectivityIndex(p.std * p.total**-0.2, 1.5, normalized=False),
+    "separation": lambda p: SeparationIndex(0.01 * p.std**2, p.std / 128),
+}
+SCHEDULES = {
+    "minimum density": MinimumDensitySchedule(),
+    "connectivity, normalized": ConnectivitySchedule(),
+    "connectivity, standard": ConnectivitySchedule(normalized=False),
+    "separation": SeparationSchedule(0.01),
+}
 
 
 def make_profile(seed=0, n=60, offset=2.0):
@@ -28,6 +42,15 @@ def seen(points, mass):
 @pytest.fixture(params=sorted(INDICES))
 def make_index(request):
     return INDICES[request.param]
+
+
+@pytest.fixture(params=sorted(SCHEDULES))
+def schedule(request):
+    return SCHEDULES[request.param]
+
+
+def indices_for(schedule, profile):
+    return schedule.indices(profile.std, profile.total, profile.std**2)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -64,9 +87,6 @@ def test_the_mirror_image_has_the_mirrored_cut(make_index):
     one, two = index.evaluate(profile), index.evaluate(mirror)
     assert two.value == pytest.approx(one.value, rel=1e-9)
     assert two.threshold == pytest.approx(-one.threshold, abs=1e-6 * profile.std)
-    assert index.quality(mirror, two.threshold) == pytest.approx(
-        index.quality(profile, one.threshold), abs=1e-9
-    )
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
@@ -76,14 +96,49 @@ def test_units_do_not_matter(make_index, scale):
     one, two = make_index(profile).evaluate(profile), make_index(scaled).evaluate(scaled)
     assert two.threshold == pytest.approx(one.threshold * scale, rel=1e-6)
     np.testing.assert_allclose(two.slope * scale, one.slope, atol=1e-7 * np.abs(one.slope).max())
-    quality = make_index(profile).quality(profile, one.threshold)
-    assert make_index(scaled).quality(scaled, two.threshold) == pytest.approx(quality, rel=1e-6)
 
 
-def test_quality_lies_between_nothing_and_one(make_index):
-    apart, one_heap = make_profile(0, 200, 4.0), make_profile(0, 200, 0.0)
-    for profile in (apart, one_heap):
-        index = make_index(profile)
-        assert 0.0 <= index.quality(profile, index.evaluate(profile).threshold) <= 1.0
-    index = make_index(apart)
-    assert index.quality(apart, index.evaluate(apart).threshold) > 0.5
+def test_ranks_lie_in_the_unit_interval_and_a_gap_has_a_high_one(schedule):
+    apart, one_group = make_profile(0, 200, 4.0), make_profile(0, 200, 0.0)
+    ranks = []
+    for profile in (apart, one_group):
+        index = indices_for(schedule, profile)[-1]
+        ranks.append(schedule.rank(index, profile, index.evaluate(profile)))
+        assert 0.0 <= ranks[-1] <= 1.0
+    assert ranks[0] > max(0.5, ranks[1])
+
+
+@pytest.mark.parametrize("scale", [-1.0, 1e-6, 1e6])
+def test_ranks_depend_neither_on_the_unit_nor_on_the_sign(schedule, scale):
+    profile = make_profile(2)
+    scaled = seen(profile.points * scale, profile.mass)
+    ranks = []
+    for each in (profile, scaled):
+        index = indices_for(schedule, each)[-1]
+        ranks.append(schedule.rank(index, each, index.evaluate(each)))
+    assert ranks[1] == pytest.approx(ranks[0], rel=1e-6)
+
+
+def test_reported_lengths_are_in_units_of_the_user(schedule):
+    profile, unit = make_profile(3), 0.25
+    shown = replace(profile, points=profile.points * unit, std=profile.std * unit)
+    reports = []
+    for each, length in ((profile, unit), (shown, 1.0)):
+        index = indices_for(schedule, each)[-1]
+        value = schedule.value(index, each, index.evaluate(each), length)
+        reports.append([value, *schedule.facts(index, index.resolution, length).values()])
+    assert reports[0] == pytest.approx(reports[1], rel=1e-9)
+
+
+def test_all_indices_of_a_schedule_have_one_resolution_and_fallbacks_end(schedule):
+    while schedule is not None:
+        assert len({index.resolution for index in indices_for(schedule, make_profile(1))}) == 1
+        schedule = next(iter(schedule.fallbacks()), None)
+
+
+def test_connectivity_accepts_a_balanced_threshold_and_others_follow_all_indices(schedule):
+    profile = make_profile(0, 200, 4.0)
+    value = indices_for(schedule, profile)[-1].evaluate(profile)
+    balanced = isinstance(schedule, ConnectivitySchedule)
+    assert schedule.accepts(replace(value, threshold=0.0), profile) is balanced
+    assert schedule.accepts(replace(value, threshold=profile.points[2]), profile) is False

@@ -3,13 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ravine.index.base import registered
+from ravine.index import shared_kernels as kernels
+from ravine.index.base import PlacedLabels
 from ravine.index.density import MinimumDensityIndex
-from ravine.index.labels import LabeledIndex, Penalty
+from ravine.index.labels import LabeledIndex, penalty_slope
 from tests import oracles
-from tests.index.test_every_index import make_profile
-
-INDICES = registered()
+from tests.index.test_every_index import INDICES, make_profile
 
 
 def labeled_profile(seed, offset=1.5, n_labeled=8):
@@ -72,18 +71,21 @@ def test_slopes_are_the_derivatives_by_every_point_and_every_labeled_row(name, s
 @pytest.mark.parametrize("seed", range(8))
 def test_the_least_penalty_is_found(seed):
     profile, sides, weights = labeled_profile(seed)
-    penalty = Penalty(profile.labeled, sides, weights)
-    threshold = penalty.lowest()
+    labels = PlacedLabels(profile.labeled, sides, weights)
+    threshold, value = kernels.lowest_label_penalty(*labels)
     least = min(penalty_at(profile.labeled, sides, weights, b) for b in np.linspace(-4, 4, 4001))
-    assert penalty.at(threshold)[0] <= least + 1e-12
-    up, down = penalty.at(threshold + 1e-5), penalty.at(threshold - 1e-5)
-    assert penalty.at(threshold)[1] == pytest.approx((up[0] - down[0]) / 2e-5, abs=1e-6)
+    assert value == kernels.label_penalty(labels, threshold)[0] <= least + 1e-12
+    for b in (threshold, 0.3):
+        up, here, down = (kernels.label_penalty(labels, b + e) for e in (1e-5, 0.0, -1e-5))
+        assert here[1] == pytest.approx((up[0] - down[0]) / 2e-5, abs=1e-6)
+        assert here[2] == pytest.approx((up[1] - down[1]) / 2e-5, abs=1e-6)
+        assert penalty_slope(labels, b).sum() == pytest.approx(-here[1])
 
 
 def test_sides_that_lie_apart_are_cut_in_the_middle_at_no_cost():
-    penalty = Penalty(np.array([-2.0, 0.5, 1.5, 3.0]), np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4))
-    assert penalty.lowest() == 1.0
-    assert penalty.at(1.0) == (0.0, 0.0, 0.0)
+    labels = PlacedLabels(np.array([-2.0, 0.5, 1.5, 3.0]), np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4))
+    assert kernels.lowest_label_penalty(*labels) == (1.0, 0.0)
+    assert kernels.label_penalty(labels, 1.0) == (0.0, 0.0, 0.0)
 
 
 def test_labels_pull_the_cut_out_of_the_interval_as_gamma_grows():

@@ -29,7 +29,7 @@ def test_the_best_cut_is_that_of_all_cuts(seed, ridge, least):
     result = index.evaluate(profile)
     assert result.threshold == pytest.approx(threshold)
     assert result.value == pytest.approx(-np.log1p(kappa**2))
-    assert index.quality(profile, threshold) == pytest.approx(kappa**2 / (1 + kappa**2))
+    assert index.separation_probability(profile, threshold) == pytest.approx(kappa**2 / (1 + kappa**2))
 
 
 def test_one_far_point_does_not_win():
@@ -48,4 +48,4 @@ def test_no_cut_is_said():
     profile = seen(np.array([0.0, 0.0, 0.0, 5.0]), np.ones(4))
     assert not index.evaluate(profile).valid
     assert not index.evaluate(seen(np.zeros(3), np.ones(3))).valid
-    assert index.quality(profile, 99.0) == 0.0
+    assert index.separation_probability(profile, 99.0) == 0.0

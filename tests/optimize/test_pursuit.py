@@ -9,7 +9,7 @@ from scipy import sparse
 from ravine.data.blocks import ArrayBlocks, run
 from ravine.data.standardization import standardization_of
 from ravine.index.base import IndexValue
-from ravine.index.density import MinimumDensityIndex
+from ravine.index.density import MinimumDensityIndex, relative_depth
 from ravine.optimize import pursuit
 from ravine.optimize.pursuit import View, evaluate, pursue
 from ravine.optimize.sphere import Curvature
@@ -100,9 +100,6 @@ class Flat:
     def evaluate(self, profile):
         return IndexValue(0.0, np.zeros(len(profile.points)), 0.0, valid=self.valid)
 
-    def quality(self, profile, threshold):
-        return 1.0
-
 
 @pytest.mark.parametrize(
     ("valid", "rank"),
@@ -114,7 +111,7 @@ def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, rank):
     end = run(rows, pursue(view, unit(0, 3), indices, tol=0.02, max_iter=5))
     assert end.rank == rank
     assert end.index is indices[rank]
-    assert end.quality() == (1.0 if any(valid) else 0.0)
+    assert end.point.index_value.valid == any(valid)
 
 
 def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given():
@@ -140,4 +137,4 @@ def test_continuation_from_a_random_start_ends_in_the_valley():
     assert end.point.index_value.valid
     side = Z @ end.point.direction > end.point.index_value.threshold
     assert max((side == labels).mean(), (side != labels).mean()) > 0.99
-    assert end.quality() > 0.8
+    assert relative_depth(end.point.profile, end.point.index_value.threshold, H) > 0.8

@@ -11,10 +11,9 @@ from sklearn.svm import SVC
 
 import ravine
 from ravine import RavineError, SpectralConnectivity
-from ravine.index.connectivity import BINS_PER_SIGMA, ConnectivityIndex
+from ravine.index.connectivity import BETAS, BINS_PER_SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
 from ravine.split import samples
-from ravine.split.connectivity import BETAS
 from ravine.split.hyperplane import Hyperplane, NearestCenter
 from ravine.split.projection import EXACT
 from tests.index.test_connectivity import dense

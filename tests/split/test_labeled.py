@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from ravine.data.blocks import ArrayBlocks, run
-from ravine.data.standardization import Standardization, standardization_of
+from ravine.data.standardization import standardization_of
+from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import View
 from ravine.split.labeled import MISTAKES, LabeledFamily, LabeledSplitter, group
 from ravine.split.labels import Labels, support_machine
-from ravine.split.projection import MinimumDensityFamily
 
 
 def family(rows, classes, weights=None):
     weights = np.ones(len(rows)) if weights is None else weights
-    return LabeledFamily(MinimumDensityFamily(), Labels(rows, classes, weights), (1.0,), right=(1,))
+    return LabeledFamily(MinimumDensitySchedule(), Labels(rows, classes, weights), (1.0,), right=(1,))
 
 
 def test_labels_that_a_hyperplane_parts_count_in_full():
@@ -39,10 +39,8 @@ def test_labels_that_overlap_count_less_by_the_mistakes_of_a_machine():
 
 def test_a_family_without_an_early_end_follows_all_gammas_and_the_last_index():
     labels = Labels(np.zeros((2, 1)), np.array([0, 1]), np.ones(2))
-    standardization = Standardization(np.zeros(1), np.ones(1), np.ones(1), 100.0, np.zeros(1, dtype=bool))
-    indices = LabeledFamily(MinimumDensityFamily(n_alphas=3), labels, (0.1, 1.0, 10.0), (1,)).indices(
-        View(standardization, 1.0, labels.rows)
-    )
+    family = LabeledFamily(MinimumDensitySchedule(n_alphas=3), labels, (0.1, 1.0, 10.0), (1,))
+    indices = family.indices(1.0, 100.0, 1.0)
     assert [index.gamma for index in indices] == [0.1, 0.1, 0.1, 1.0, 10.0]
     assert [round(index.index.alpha, 3) for index in indices] == [0.01, 0.455, 0.9, 0.9, 0.9]
     assert indices[0].sides.tolist() == [-1.0, 1.0]
@@ -57,7 +55,7 @@ def test_classes_are_grouped_by_the_weighted_means_of_their_rows():
     classes, counts = np.array([0, 0, 2, 2, *[1] * 9]), np.array([100] * 5 + [1] * 8)
 
     def right_of(labels):
-        family = LabeledFamily(MinimumDensityFamily(), labels, (0.1, 1.0))
+        family = LabeledFamily(MinimumDensitySchedule(), labels, (0.1, 1.0))
         return run(rows, group(rows, family, standardization, np.ones((1, 1)), np.random.default_rng(0)))
 
     copies = np.repeat(places, counts, axis=0), np.repeat(classes, counts)

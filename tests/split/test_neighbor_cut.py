@@ -11,9 +11,9 @@ from ravine import SpectralConnectivity
 from ravine.data.blocks import ArrayBlocks, run
 from ravine.data.microclusters import microclusters, nearest
 from ravine.data.standardization import standardization_of
+from ravine.index.connectivity import ConnectivitySchedule
 from ravine.optimize.pursuit import View
 from ravine.split import neighbor_cut as neighbor_cut
-from ravine.split.connectivity import ConnectivityFamily
 from ravine.split.hyperplane import Hyperplane
 from ravine.split.labels import Labels
 from ravine.split.neighbor_cut import NeighborGraph
@@ -103,7 +103,7 @@ def digits():
 def searched(digits, starts, share):
     """The best split of the digits from some starts, where sides need a share to be accepted."""
     rows, standardization = digits
-    family = ConnectivityFamily(betas=(1.5,), least_share=share)
+    family = ConnectivitySchedule(betas=(1.5,), least_share=share)
     splitter = ProjectionSplitter(family, init=standardization.weights(starts), spare_neighbors=True)
     return run(rows, splitter.search(rows, None, 1.0, np.random.default_rng(0)))[1]
 
@@ -203,7 +203,7 @@ def test_with_labels_fewer_mistakes_come_first(digits):
     graph = NeighborGraph.of(rows, standardization)
     starts = np.random.default_rng(9).standard_normal((12, 64)) * (standardization.inverse_scale > 0)
 
-    plain = ProjectionSplitter(ConnectivityFamily(betas=(1.5,)), spare_neighbors=True)
+    plain = ProjectionSplitter(ConnectivitySchedule(betas=(1.5,)), spare_neighbors=True)
     splitter, view = plain.steered(labels), View(standardization, 3.0, labels.rows)
 
     def judged(some):

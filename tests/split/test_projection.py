@@ -9,15 +9,16 @@ from sklearn.svm import SVC
 
 from ravine import MinimumDensity, metrics
 from ravine.data.blocks import ArrayBlocks, run
+from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import evaluate
 from ravine.split import projection, samples
-from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
+from ravine.split.projection import ProjectionSplitter
 from tests import oracles
 
 
 def search(X, weights=None, min_weight=1.0, n_jobs=1, **options):
     rows = ArrayBlocks(X, weights, n_jobs)
-    splitter = ProjectionSplitter(MinimumDensityFamily(), **options)
+    splitter = ProjectionSplitter(MinimumDensitySchedule(), **options)
     standardization, split = run(rows, splitter.search(rows, None, min_weight, np.random.default_rng(0)))
     return rows, standardization, split
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from ravine._validate import check_directions, check_int, check_real
 from ravine.estimators.clusterer import TreeClusterer
+from ravine.index.density import MinimumDensitySchedule
 from ravine.split.hyperplane import Splitter
-from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
+from ravine.split.projection import ProjectionSplitter
 from ravine.tree.grow import Progress
 
 
@@ -134,7 +135,7 @@ class MinimumDensity(TreeClusterer):
 
     def _splitter(self, n_features: int) -> Splitter:
         return ProjectionSplitter(
-            MinimumDensityFamily(
+            MinimumDensitySchedule(
                 check_real("bandwidth_factor", self.bandwidth_factor, 0),
                 check_real("alpha_max", self.alpha_max, 0),
             ),

@@ -8,8 +8,9 @@ from typing import Any
 from ravine._validate import check_bool, check_choice, check_directions, check_int, check_real
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
+from ravine.index.connectivity import BETAS, ConnectivitySchedule
 from ravine.index.graph import SIMILARITIES
-from ravine.split.connectivity import BETAS, ConnectivityFamily, LargeMarginSplitter, SeveralSplitter
+from ravine.split.connectivity import LargeMarginSplitter, SeveralSplitter
 from ravine.split.hyperplane import Splitter
 from ravine.split.projection import ProjectionSplitter
 from ravine.tree.grow import Progress
@@ -200,7 +201,7 @@ class SpectralConnectivity(TreeClusterer):
         share = 0.25 if isinstance(n_clusters, str) else 0.5 / n_clusters
         factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
         univariate = ProjectionSplitter(
-            ConnectivityFamily(normalized, factor, betas, share),
+            ConnectivitySchedule(normalized, factor, betas, share),
             standardize=self._standardize,
             n_init=check_int("n_init", self.n_init, 1),
             init=None if self.init is None else check_directions("init", self.init, n_features),

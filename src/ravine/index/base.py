@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ravine._validate import FloatArray
 
-# Labeled rows on a line: their places, the side of each (-1 or 1), and what a unit on the wrong side costs.
-PlacedLabels = tuple[FloatArray, FloatArray, FloatArray]
+
+class PlacedLabels(NamedTuple):
+    """Labeled rows on a line: their points, sides (-1 or 1), and the cost of a unit on the wrong side."""
+
+    points: FloatArray
+    sides: FloatArray
+    strength: FloatArray
 
 
 @dataclass(frozen=True)

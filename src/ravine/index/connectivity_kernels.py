@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-jit = numba.njit(cache=True, nogil=True)
+from ravine._jit import jit
 
 WIDEST_GAP = 600.0  # in units of s: beyond, exp underflows
 

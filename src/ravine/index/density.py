@@ -17,6 +17,7 @@ from ravine.index.base import IndexValue, PlacedLabels, Profile
 BINS_PER_BANDWIDTH = 8
 SMALLEST = 1e-12  # bandwidth, in standard deviations: rounding of the points is not far below
 FALLBACK_ALPHA = 2.5  # standard deviations: half-width of the interval when the usual one has no valley
+UNLABELED = PlacedLabels(np.empty(0), np.empty(0), np.empty(0))
 FARTHEST = 1e100  # bandwidths from the mean that a cut may lie: squares of them are finite
 
 
@@ -39,10 +40,7 @@ def relative_depth(profile: Profile, threshold: float, bandwidth: float) -> floa
     from ravine.index import density_kernels
 
     about = profile.points, profile.mass, profile.total, bandwidth
-    here = density_kernels.log_density(*about, threshold)[0]
-    step = bandwidth / 4
-    lower = min(density_kernels.log_mode(*about, threshold, s) for s in (-step, step))
-    return -math.expm1(here - lower) if here < lower else 0.0
+    return float(density_kernels.relative_depth(*about, threshold))
 
 
 @dataclass(frozen=True)
@@ -86,58 +84,48 @@ class MinimumDensityIndex:
         return self.bandwidth / BINS_PER_BANDWIDTH
 
     def evaluate(self, profile: Profile) -> IndexValue:
-        """Return log phi at the best cut, with its derivatives."""
+        """Return log phi at the best threshold, with its derivatives."""
+        return self.evaluate_with(profile, UNLABELED)
+
+    def evaluate_with(self, profile: Profile, labels: PlacedLabels) -> IndexValue:
+        """Return the same with the penalty of labels added to the density; `labeled_slope` is missing."""
         from ravine.index import density_kernels
 
         slope = np.empty(len(profile.points))
-        value, threshold, d_half, valid = density_kernels.minimum(*self._about(profile), slope)
+        half = self.half_width(profile)
+        value, threshold, d_half, valid = density_kernels.minimum(
+            *self._sums(profile), half, self.eta * self.bandwidth, *labels, slope
+        )
         return IndexValue(value, slope, threshold, d_std=self.alpha * d_half, valid=valid)
 
+    def curve(self, profile: Profile, thresholds: FloatArray) -> FloatArray:
+        """Return the logarithm of the penalized density at every threshold."""
+        from ravine.index import density_kernels
+
+        sums, half = self._sums(profile), self.half_width(profile)
+        thresholds = np.asarray(thresholds, dtype=np.float64)
+        return np.asarray(density_kernels.curve(*sums, half, self.eta * self.bandwidth, thresholds))
+
     def log_density(self, profile: Profile, threshold: float) -> float:
-        """Return the logarithm of the density at a cut, without the penalty."""
+        """Return the logarithm of the density at a threshold, without the penalty."""
         from ravine.index import density_kernels
 
-        about = profile.points, profile.mass, profile.total, self.bandwidth
-        return float(density_kernels.log_density(*about, threshold)[0])
+        return float(density_kernels.curve(*self._sums(profile), np.inf, 1.0, np.array([threshold]))[0])
 
-    def curve(self, profile: Profile, cuts: FloatArray) -> FloatArray:
-        """Return log f, the penalized density, at every cut."""
+    def lowest_valley(self, profile: Profile, min_weight: float) -> float | None:
+        """Return the lowest local minimum of the density with `min_weight` on either side, or None."""
         from ravine.index import density_kernels
 
-        return np.asarray(density_kernels.curve(*self._about(profile), np.asarray(cuts, dtype=np.float64)))
+        min_weight = max(min_weight, np.finfo(float).tiny)
+        threshold = density_kernels.lowest_valley(*self._sums(profile), min_weight)
+        return None if np.isnan(threshold) else float(threshold)
 
-    def least(self, profile: Profile, labels: PlacedLabels) -> tuple[float, float, float]:
-        """Return the least log F over the cut, F = f + P, where that is, and the share f / F there."""
-        from ravine.index import density_kernels
-
-        value, threshold, share = density_kernels.least_with_labels(*self._about(profile), *labels)
-        return value, threshold, share
-
-    def slopes(self, profile: Profile, threshold: float) -> tuple[FloatArray, float]:
-        """Return the derivatives of log f at a cut by each point and by the standard deviation."""
-        from ravine.index import density_kernels
-
-        slope = np.empty(len(profile.points))
-        d_half = density_kernels.slopes(*self._about(profile), threshold, slope)
-        return slope, self.alpha * d_half
-
-    def reach(self, profile: Profile) -> float:
-        """Return how far from the mean a cut may lie without a penalty."""
+    def half_width(self, profile: Profile) -> float:
+        """Return how far from the mean a threshold may lie without a penalty."""
         return min(self.alpha * profile.std, FARTHEST * self.bandwidth)
 
-    def _about(self, profile: Profile) -> tuple[FloatArray, FloatArray, float, float, float, float]:
-        """What the sums over the profile are told: its mass, the bandwidth, the interval and its edge."""
-        h = self.bandwidth
-        return profile.points, profile.mass, profile.total, h, self.reach(profile), self.eta * h
-
-    def lowest_valley(self, profile: Profile, least: float) -> float | None:
-        """Return the lowest local minimum of the density with `least` mass on either side, or None."""
-        from ravine.index import density_kernels
-
-        threshold = density_kernels.lowest_valley(
-            profile.points, profile.mass, profile.total, self.bandwidth, max(least, np.finfo(float).tiny)
-        )
-        return None if np.isnan(threshold) else float(threshold)
+    def _sums(self, profile: Profile) -> tuple[FloatArray, FloatArray, float, float]:
+        return profile.points, profile.mass, profile.total, self.bandwidth
 
 
 @dataclass(frozen=True)

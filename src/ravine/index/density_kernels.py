@@ -1,85 +1,113 @@
 """The sums over a profile behind the minimum density index, compiled.
 
-All are taken in logarithms about the nearest point, so that a cut many bandwidths away from any mass still
-has a density to compare: that is what lets the bandwidth fall until the widest margin is found.
+All are taken in logarithms about the nearest point, so that a threshold many bandwidths away from any mass
+still has a density to compare: that is what lets the bandwidth shrink until the widest margin is found.
+
+I is the density, Q the penalty outside of the interval, P the penalty of labels, and F = I + Q + P.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from ravine.index import bracket_kernels, labels_kernels
-
-jit = numba.njit(cache=True, nogil=True)
+from ravine._jit import jit
+from ravine._validate import FloatArray
+from ravine.index.base import PlacedLabels
+from ravine.index.shared_kernels import MAX_NEWTON_STEPS, label_penalty, lowest_label_penalty, newton_step
 
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
-FAR = 80.0  # terms exp(-40) below the largest do not show in the sum
-TINY = 1e-250
-CLOSE = 0.1  # coarse minima whose log density is this close to the lowest are settled, too
-MAX_CUTS = 1 << 15  # evenly spaced cuts at most: where more were needed, the density shows single points
+FAR = 80.0  # squared bandwidths: a term exp(-FAR / 2) = 4e-18 below the largest is lost in rounding
+TINY = 1e-250  # mass: smaller terms are dropped before products of them become subnormal
+SUMMABLE = 1e-230  # share of the mass: a smaller sum may lack terms below TINY, and is taken in logarithms
+CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lower after Newton's method
+MAX_GRID = 1 << 15  # thresholds: a grid that needs more than this shows single points, which then make it
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
 ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
 
 
+class Line(NamedTuple):
+    """A profile, the bandwidth h, and the interval [-half, half] beyond which Q grows with 1 / eta."""
+
+    points: FloatArray
+    mass: FloatArray
+    total: float
+    h: float
+    half: float
+    eta: float
+
+
 @jit
-def log_density(points, mass, total, h, b):
-    """Return log I(b), and I'(b) / I(b), I''(b) / I(b)."""
-    n = len(points)
-    right = np.searchsorted(points, b)
-    nearest = np.inf
-    if right < n:
-        nearest = points[right] - b
+def unlabeled():
+    """Return no labels: their penalty is 0."""
+    return PlacedLabels(np.empty(0), np.empty(0), np.empty(0))
+
+
+@jit
+def nearest(line, b):
+    """Return the number of points left of b, and the squared distance of the nearest in bandwidths."""
+    right = np.searchsorted(line.points, b)
+    gap = np.inf
+    if right < len(line.points):
+        gap = line.points[right] - b
     if right > 0:
-        nearest = min(nearest, b - points[right - 1])
-    least = (nearest / h) ** 2
+        gap = min(gap, b - line.points[right - 1])
+    return right, (gap / line.h) ** 2
+
+
+@jit
+def log_density(line, b):
+    """Return log I(b), and I'(b) / I(b), I''(b) / I(b)."""
+    right, least = nearest(line, b)
     if least == np.inf:
         return -np.inf, 0.0, 0.0
     s0 = 0.0
     s1 = 0.0
     s2 = 0.0
-    for j in range(right, n):
-        u = (b - points[j]) / h
+    for j in range(right, len(line.points)):
+        u = (b - line.points[j]) / line.h
         if u * u - least > FAR:
             break
-        e = mass[j] * math.exp(-0.5 * (u * u - least))
+        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
         s0 += e
         s1 += u * e
         s2 += u * u * e
     for j in range(right - 1, -1, -1):
-        u = (b - points[j]) / h
+        u = (b - line.points[j]) / line.h
         if u * u - least > FAR:
             break
-        e = mass[j] * math.exp(-0.5 * (u * u - least))
+        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
         s0 += e
         s1 += u * e
         s2 += u * u * e
-    value = math.log(s0 / (total * h * ROOT_TWO_PI)) - 0.5 * least
+    h = line.h
+    value = math.log(s0 / (line.total * h * ROOT_TWO_PI)) - 0.5 * least
     bend = (s2 / s0 - 1.0) / (h * h) if h * h > 0.0 else np.inf
     return value, -s1 / (s0 * h), bend
 
 
 @jit
-def densities(points, mass, h, first, step, out):
+def density_sums(line, first, step, out):
     """Fill out[k] with the sum of mass exp(-(b_k - t)^2 / 2h^2) at b_k = first + k step.
 
     Each point spreads from the nearest b_k outwards, with a factor that itself shrinks by a constant factor:
-    two exponentials a point and two products a pair.
+    two exponentials per point and two products per pair.
     """
     m = len(out)
+    h = line.h
+    half = math.exp(-0.5 * (step / h) ** 2)
     shrink = math.exp(-((step / h) ** 2))
     out[:] = 0.0
-    for j in range(len(points)):
-        place = (points[j] - first) / step
+    for j in range(len(line.points)):
+        place = (line.points[j] - first) / step
         k0 = int(min(max(round(place), 0.0), m - 1.0))
-        u = (first + k0 * step - points[j]) / h
-        top = mass[j] * math.exp(-0.5 * u * u)
+        u = (first + k0 * step - line.points[j]) / h
+        top = line.mass[j] * math.exp(-0.5 * u * u)
         if top < TINY:
             continue
         out[k0] += top
-        half = math.exp(-0.5 * (step / h) ** 2)
         cross = math.exp(-u * step / h)
         e = top
         ratio = cross * half
@@ -100,279 +128,242 @@ def densities(points, mass, h, first, step, out):
 
 
 @jit
-def penalty(b, half, eta, h):
-    """Return the excess of b over [-half, half] with its sign, and the log of (L / eta) excess^2."""
+def interval_penalty(line, b):
+    """Return the excess of b over the interval with its sign, and log Q, Q = (L / eta) excess^2."""
     excess = 0.0
-    if b > half:
-        excess = b - half
-    elif b < -half:
-        excess = b + half
+    if b > line.half:
+        excess = b - line.half
+    elif b < -line.half:
+        excess = b + line.half
     if excess == 0.0:
         return 0.0, -np.inf
-    return excess, 2.0 * math.log(abs(excess)) - math.log(eta * h * h * ROOT_TWO_PI) - 0.5
+    h = line.h
+    return excess, 2.0 * math.log(abs(excess)) - math.log(line.eta * h * h * ROOT_TWO_PI) - 0.5
 
 
 @jit
-def penalized(points, mass, total, h, half, eta, b):
-    """Return log f(b), f'/f, f''/f and the share I/f of the density in f at the cut b."""
-    log_i, d1, d2 = log_density(points, mass, total, h, b)
-    excess, log_p = penalty(b, half, eta, h)
-    if excess == 0.0:
-        return log_i, d1, d2, 1.0
-    gap = log_p - log_i
+def add_logs(log_f, log_p):
+    """Return log(f + p) and the share f / (f + p)."""
+    gap = log_p - log_f
+    small = math.exp(-abs(gap))
     if gap > 0.0:
-        share = math.exp(-gap) / (1.0 + math.exp(-gap))
-        value = log_p + math.log1p(math.exp(-gap))
-    else:
-        share = 1.0 / (1.0 + math.exp(gap))
-        value = log_i + math.log1p(math.exp(gap))
-    slope = share * d1 + (1.0 - share) * 2.0 / excess
-    bend = share * d2 + (1.0 - share) * 2.0 / (excess * excess)
-    return value, slope, bend, share
+        return log_p + math.log1p(small), small / (1.0 + small)
+    return log_f + math.log1p(small), 1.0 / (1.0 + small)
 
 
 @jit
-def curve(points, mass, total, h, half, eta, cuts):
-    """Return log f at every cut."""
-    out = np.empty(len(cuts))
-    for k in range(len(cuts)):
-        out[k] = penalized(points, mass, total, h, half, eta, cuts[k])[0]
+def objective(line, labels, b):
+    """Return log F(b), F'/F, F''/F and the shares I/F and Q/F."""
+    value, d1, d2 = log_density(line, b)
+    density = 1.0
+    outside = 0.0
+    excess, log_q = interval_penalty(line, b)
+    if excess != 0.0:
+        value, density = add_logs(value, log_q)
+        outside = 1.0 - density
+        d1 = density * d1 + outside * 2.0 / excess
+        d2 = density * d2 + outside * 2.0 / (excess * excess)
+    p, p1, p2 = label_penalty(labels, b)
+    if p > 0.0:
+        value, share = add_logs(value, math.log(p))
+        d1 = share * d1 + (1.0 - share) * p1 / p
+        d2 = share * d2 + (1.0 - share) * p2 / p
+        density *= share
+        outside *= share
+    return value, d1, d2, density, outside
+
+
+@jit
+def curve(points, mass, total, h, half, eta, thresholds):
+    """Return log(I + Q) at every threshold."""
+    line = Line(points, mass, total, h, half, eta)
+    out = np.empty(len(thresholds))
+    for k in range(len(thresholds)):
+        out[k] = objective(line, unlabeled(), thresholds[k])[0]
     return out
 
 
 @jit
-def log_sum(a, b):
-    """Return log(exp(a) + exp(b))."""
-    high = max(a, b)
-    return high + math.log1p(math.exp(min(a, b) - high))
-
-
-@jit
-def even_curve(points, mass, total, h, half, eta, first, step, m):
-    """Return log f at m cuts, `step` apart; quickly, unless the density is next to nothing somewhere."""
-    out = np.empty(m)
-    densities(points, mass, h, first, step, out)
-    if np.min(out) <= TINY * 1e20 * total:
-        return curve(points, mass, total, h, half, eta, first + step * np.arange(m))
-    for k in range(m):
-        out[k] = math.log(out[k] / (total * h * ROOT_TWO_PI))
-        excess, log_p = penalty(first + k * step, half, eta, h)
-        if excess != 0.0:
-            out[k] = log_sum(out[k], log_p)
-    return out
-
-
-@jit
-def cuts_at_points(points, low, high):
+def grid_at_points(points, low, high):
     """Return low, high, and between them all points and the middles of neighboring points, in order.
 
     A bandwidth far smaller than the range of the points has its modes and valleys there, and the number of
-    cuts does not depend on it.
+    thresholds does not depend on it.
     """
     n = len(points)
     first = np.searchsorted(points, low, side="right")
     last = np.searchsorted(points, high)
-    cuts = np.empty(2 * (last - first) + 3)
-    cuts[0] = low
+    grid = np.empty(2 * (last - first) + 3)
+    grid[0] = low
     m = 1
     for j in range(first, last + 1):
         if 0 < j < n:
             middle = points[j - 1] / 2.0 + points[j] / 2.0
             if low < middle < high:
-                cuts[m] = middle
+                grid[m] = middle
                 m += 1
         if j < last:
-            cuts[m] = points[j]
+            grid[m] = points[j]
             m += 1
-    cuts[m] = high
-    return cuts[: m + 1]
+    grid[m] = high
+    return grid[: m + 1]
 
 
 @jit
-def coarse_cuts(points, mass, total, h, half):
-    """Return cuts in [-half, half], the log density there, and how far from one of them a minimum may be.
+def coarse_curve(line, labels):
+    """Return a grid, log F there up to a constant, and how far from a threshold of it a minimum may be.
 
-    The cuts are at most a quarter of a bandwidth apart, or at the points and in the middle of their gaps.
+    Q and P are convex, so the least F lies in the interval, or between it and the least P. The grid has
+    steps of at most h / 4, or lies at the points and in the middle of their gaps.
     """
+    low, high, h = -line.half, line.half, line.h
+    best = 0.0
+    if len(labels.points) > 0:
+        best = lowest_label_penalty(labels.points, labels.sides, labels.strength)[0]
+        low, high = min(low, best), max(high, best)
     step = h / 2.0
-    if 8.0 * half > MAX_CUTS * h:
-        cuts = cuts_at_points(points, -half, half)
+    if low == high:
+        grid = np.full(1, low)
+    elif 4.0 * (high - low) > MAX_GRID * h:
+        grid = grid_at_points(line.points, low, high)
+        if len(labels.points) > 0:
+            grid = np.sort(np.append(grid, best))
     else:
-        m = max(5, math.ceil(8.0 * half / h) + 1)
-        step = 2.0 * half / (m - 1)
-        cuts = -half + step * np.arange(m)
-        curve = np.empty(m)
-        densities(points, mass, h, -half, step, curve)
-        if np.min(curve) > TINY * 1e20 * total:
-            return cuts, np.log(curve), step
-    curve = np.empty(len(cuts))
-    for k in range(len(cuts)):
-        curve[k] = log_density(points, mass, total, h, cuts[k])[0]
-    return cuts, curve, step
+        m = max(5, math.ceil(4.0 * (high - low) / h) + 1)
+        step = (high - low) / (m - 1)
+        grid = low + step * np.arange(m)
+        sums = np.empty(m)
+        density_sums(line, low, step, sums)
+        if np.min(sums) > SUMMABLE * line.total:
+            if len(labels.points) > 0:
+                add_penalties(line, labels, grid, sums)
+            return grid, np.log(sums), step
+    values = np.empty(len(grid))
+    for k in range(len(grid)):
+        values[k] = objective(line, labels, grid[k])[0]
+    return grid, values, step
 
 
 @jit
-def lowest_cut(points, mass, total, h, half, eta):
-    """Return the cut with the least f: the best settled of all coarse minima close to the lowest."""
-    if half == 0.0:
-        return settle(points, mass, total, h, half, eta, -eta, 0.0, eta)
-    cuts, curve, step = coarse_cuts(points, mass, total, h, half)
-    m = len(cuts)
-    bound = np.min(curve) + CLOSE
-    best = 0.0
-    lowest = np.inf
-    for k in range(m):
-        left_ok = k == 0 or curve[k] <= curve[k - 1]
-        right_ok = k == m - 1 or curve[k] <= curve[k + 1]
-        if curve[k] <= bound and left_ok and right_ok:
-            left = cuts[k] - step if k > 0 else -half - eta
-            right = cuts[k] + step if k < m - 1 else half + eta
-            b = settle(points, mass, total, h, half, eta, left, cuts[k], right)
-            value = penalized(points, mass, total, h, half, eta, b)[0]
-            if value < lowest:
-                lowest = value
-                best = b
+def add_penalties(line, labels, grid, sums):
+    """Add Q and P to the sums behind I, in their unit."""
+    unit = line.total * line.h * ROOT_TWO_PI
+    for k in range(len(grid)):
+        q = math.exp(interval_penalty(line, grid[k])[1])
+        sums[k] += unit * (q + label_penalty(labels, grid[k])[0])
+
+
+@jit
+def settle(line, labels, left, b, right):
+    """Return the minimizer of F between left and right, and `objective` there: Newton's steps, or halving.
+
+    Where P begins at b the second derivative jumps, and Newton's steps may end higher than they began.
+    """
+    start = b
+    first = objective(line, labels, b)
+    here = first
+    for _ in range(MAX_NEWTON_STEPS):
+        before = b
+        left, b, right = newton_step(left, b, right, here[1], here[2])
+        here = objective(line, labels, b)
+        if abs(b - before) <= 1e-9 * line.h:
+            break
+    worse = len(labels.points) > 0 and first[0] < here[0]
+    return (start, first) if worse else (b, here)
+
+
+@jit
+def lowest(line, labels):
+    """Return the threshold with the least F, and `objective` there.
+
+    It is the best of all coarse minima close to the lowest, each settled. The slope of Q exceeds the steepest
+    slope of I from eta / 2 on, so that eta is as far as a minimum can lie outside.
+    """
+    grid, values, step = coarse_curve(line, labels)
+    last = len(grid) - 1
+    bound = np.min(values) + CLOSE
+    best = (0.0, (np.inf, 0.0, 0.0, 1.0, 0.0))
+    for k in range(last + 1):
+        lower_left = k > 0 and values[k - 1] < values[k]
+        lower_right = k < last and values[k + 1] < values[k]
+        if values[k] > bound or lower_left or lower_right:
+            continue
+        left = grid[k] - (step if k > 0 else line.eta)
+        right = grid[k] + (step if k < last else line.eta)
+        found = settle(line, labels, left, grid[k], right)
+        if found[1][0] < best[1][0]:
+            best = found
     return best
 
 
 @jit
-def minimum(points, mass, total, h, half, eta, slope):
-    """Minimize log f over the cut; fill `slope` with its derivative by each point.
+def minimum(points, mass, total, h, half, eta, places, sides, strength, slope):
+    """Minimize log F over the threshold; fill `slope` with its derivative by each point.
 
-    Returns the value, the cut, the derivative by `half`, and whether the cut is a minimizer of the
-    density itself. A cut at the edge of the interval is none, unless the foot of the valley is at hand.
+    Returns the value, the threshold, the derivative by `half`, and whether the threshold is a minimizer of
+    the density itself. One at the edge of the interval is not, unless the foot of the valley is within reach.
+    Labels decide themselves where the threshold belongs: with them, every one is valid.
     """
-    b = lowest_cut(points, mass, total, h, half, eta)
-    value, _, d2, _ = penalized(points, mass, total, h, half, eta, b)
-    d_half = slopes(points, mass, total, h, half, eta, b, slope)
-    excess = penalty(b, half, eta, h)[0]
-    if excess == 0.0:
-        return value, b, 0.0, d2 > 0.0
-    reachable, foot = slide(points, mass, total, h, eta, b, h / 8.0 if excess > 0.0 else -h / 8.0)
+    line = Line(points, mass, total, h, half, eta)
+    b, (value, _, d2, density, outside) = lowest(line, PlacedLabels(places, sides, strength))
+    fill_slope(line, b, density, slope)
+    excess = interval_penalty(line, b)[0]
+    d_half = 0.0 if excess == 0.0 else -outside * 2.0 / abs(excess)
+    if len(places) > 0 or excess == 0.0:
+        return value, b, d_half, len(places) > 0 or d2 > 0.0
+    reachable, foot = slide(line, b, h / 8.0 if excess > 0.0 else -h / 8.0)
     return value, foot, d_half, reachable
 
 
 @jit
-def slopes(points, mass, total, h, half, eta, b, slope):
-    """Fill `slope` with the derivative of log f(b) by each point; return that by `half`."""
-    share = penalized(points, mass, total, h, half, eta, b)[3]
-    fill_slope(points, mass, h, b, share, slope)
-    excess = penalty(b, half, eta, h)[0]
-    return 0.0 if excess == 0.0 else -(1.0 - share) * 2.0 / abs(excess)
-
-
-@jit
-def settle(points, mass, total, h, half, eta, left, b, right):
-    """Return the minimizer of f between left and right: Newton's steps, halving where they leave it."""
-    for _ in range(bracket_kernels.STEPS):
-        _, d1, d2, _ = penalized(points, mass, total, h, half, eta, b)
-        before = b
-        left, b, right = bracket_kernels.step(left, b, right, d1, d2)
-        if abs(b - before) <= 1e-9 * h:
-            break
-    return b
-
-
-@jit
-def with_labels(points, mass, total, h, half, eta, places, sides, strength, b):
-    """Return log F, F'/F, F''/F of F = f + P at the cut b, and the share f/F; P is the labels' penalty."""
-    log_f, d1, d2, _ = penalized(points, mass, total, h, half, eta, b)
-    p, p1, p2 = labels_kernels.at(places, sides, strength, b)
-    if p == 0.0:
-        return log_f, d1, d2, 1.0
-    value = log_sum(log_f, math.log(p))
-    share = math.exp(log_f - value)
-    scale = math.exp(-value)
-    return value, share * d1 + scale * p1, share * d2 + scale * p2, share
-
-
-@jit
-def settle_with_labels(points, mass, total, h, half, eta, places, sides, strength, left, b, right):
-    """Return the minimizer of f + P between left and right: Newton's steps, halving where they leave it."""
-    for _ in range(bracket_kernels.STEPS):
-        _, d1, d2, _ = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
-        before = b
-        left, b, right = bracket_kernels.step(left, b, right, d1, d2)
-        if abs(b - before) <= 1e-9 * h:
-            break
-    return b
-
-
-@jit
-def least_with_labels(points, mass, total, h, half, eta, places, sides, strength):
-    """Minimize log F, F = f + P, over the cut; return the least, its cut and the share f/F.
-
-    The penalty of the interval and P are convex: the least lies between the interval and the least P.
-    """
-    lowest = labels_kernels.lowest(places, sides, strength)
-    low = min(-half, lowest) - h / 2.0
-    high = max(half, lowest) + h / 2.0
-    step = h / 2.0
-    if 2.0 * (high - low) > MAX_CUTS * h:
-        cuts = np.sort(np.append(cuts_at_points(points, low, high), lowest))
-        log_f = curve(points, mass, total, h, half, eta, cuts)
-    else:
-        m = max(7, math.ceil(2.0 * (high - low) / h) + 1)
-        step = (high - low) / (m - 1)
-        cuts = low + step * np.arange(m)
-        log_f = even_curve(points, mass, total, h, half, eta, low, step, m)
-    for k in range(len(cuts)):
-        p = labels_kernels.at(places, sides, strength, cuts[k])[0]
-        if p > 0.0:
-            log_f[k] = log_sum(log_f[k], math.log(p))
-    bound = np.min(log_f) + CLOSE
-    threshold = cuts[np.argmin(log_f)]
-    value, _, _, share = with_labels(points, mass, total, h, half, eta, places, sides, strength, threshold)
-    for k in range(1, len(cuts) - 1):
-        if log_f[k] <= bound and log_f[k] <= log_f[k - 1] and log_f[k] <= log_f[k + 1]:
-            b = cuts[k]
-            b = settle_with_labels(
-                points, mass, total, h, half, eta, places, sides, strength, b - step, b, b + step
-            )
-            now, _, _, s = with_labels(points, mass, total, h, half, eta, places, sides, strength, b)
-            if now < value:
-                value, threshold, share = now, b, s
-    return value, threshold, share
-
-
-@jit
-def slide(points, mass, total, h, eta, b, step):
-    """Look for the foot of the valley within one bandwidth beyond a cut at the edge of the interval.
+def slide(line, b, step):
+    """Look for the foot of the valley within one bandwidth beyond a threshold at the edge of the interval.
 
     The bandwidth is what the density can resolve: a valley whose foot is closer than that to the edge has
-    been found. Returns whether there is one, and the cut: the foot, or the edge itself.
+    been found. Returns whether there is one, and the threshold: the foot, or the edge itself.
     """
-    last = log_density(points, mass, total, h, b)[0]
+    before = log_density(line, b)[0]
     for k in range(1, 10):
-        now = log_density(points, mass, total, h, b + k * step)[0]
-        if now > last:
+        now = log_density(line, b + k * step)[0]
+        if now > before:
             if k == 1:
-                return False, b
+                break
             middle = b + (k - 1) * step
-            low, high = min(middle - step, middle + step), max(middle - step, middle + step)
-            return True, settle(points, mass, total, h, np.inf, eta, low, middle, high)
-        last = now
+            reach = abs(step)
+            return True, settle(everywhere(line), unlabeled(), middle - reach, middle, middle + reach)[0]
+        before = now
     return False, b
 
 
 @jit
-def fill_slope(points, mass, h, b, share, slope):
-    """slope[j] = d log f / d t_j = share * mass_j (b - t_j) phi_h(b - t_j) / (h^2 sum of mass phi_h)."""
-    n = len(points)
-    least = np.inf
-    for j in range(n):
-        u = (b - points[j]) / h
-        least = min(least, u * u)
+def everywhere(line):
+    """Return the line without an interval."""
+    return Line(line.points, line.mass, line.total, line.h, np.inf, line.eta)
+
+
+@jit
+def fill_slope(line, b, share, slope):
+    """slope[j] = d log F / d t_j = share * mass_j (b - t_j) phi_h(b - t_j) / (h^2 sum of mass phi_h)."""
+    least = nearest(line, b)[1]
     total = 0.0
-    for j in range(n):
-        u = (b - points[j]) / h
+    for j in range(len(slope)):
+        u = (b - line.points[j]) / line.h
         slope[j] = 0.0
         if u * u - least <= FAR:
-            e = mass[j] * math.exp(-0.5 * (u * u - least))
+            e = line.mass[j] * math.exp(-0.5 * (u * u - least))
             total += e
             slope[j] = u * e
-    for j in range(n):
-        slope[j] *= share / (total * h)
+    for j in range(len(slope)):
+        slope[j] *= share / (total * line.h)
+
+
+@jit
+def relative_depth(points, mass, total, h, b):
+    """Return 1 - I / M at b, with M the density at the lower of the two adjacent modes; at least 0."""
+    line = Line(points, mass, total, h, np.inf, h)
+    here = log_density(line, b)[0]
+    lower = min(log_mode(line, b, -h / 4.0), log_mode(line, b, h / 4.0))
+    return -math.expm1(here - lower) if here < lower else 0.0
 
 
 @jit
@@ -396,31 +387,31 @@ def skip_empty(at, step, h, behind, ahead):
 
 
 @jit
-def log_mode(points, mass, total, h, b, step):
-    """Walk from the cut b in steps until the density falls again; return the log of the mode passed.
+def log_mode(line, b, step):
+    """Walk from b in steps until the density falls again; return the log of the mode passed.
 
     Empty stretches are skipped, so that the number of steps is at most a hundred per point, whatever the
     bandwidth. Where a step is below rounding, every point is a mode of its own.
     """
-    last = log_density(points, mass, total, h, b)[0]
+    last = log_density(line, b)[0]
     rising = False
-    end = points[0] - h if step < 0 else points[-1] + h
+    end = line.points[0] - line.h if step < 0 else line.points[-1] + line.h
     at = b
     while (at > end) if step < 0 else (at < end):
-        behind, ahead = neighbors(points, at, step)
+        behind, ahead = neighbors(line.points, at, step)
         # a rising density may be about to fall behind the last point
-        near = at if rising else skip_empty(at, step, h, behind, ahead)
+        near = at if rising else skip_empty(at, step, line.h, behind, ahead)
         if near != at:
             at = near
-            last = log_density(points, mass, total, h, at)[0]
+            last = log_density(line, at)[0]
         if at + step == at:
-            return last if np.isinf(ahead) else log_density(points, mass, total, h, ahead)[0]
+            return last if np.isinf(ahead) else log_density(line, ahead)[0]
         at += step
-        now = log_density(points, mass, total, h, at)[0]
+        now = log_density(line, at)[0]
         if now > last:
             rising = True
         elif rising:
-            before = log_density(points, mass, total, h, at - 2.0 * step)[0]
+            before = log_density(line, at - 2.0 * step)[0]
             bend = 2.0 * last - now - before
             return last + (before - now) ** 2 / (8.0 * bend) if bend > 0.0 else last
         last = now
@@ -428,30 +419,28 @@ def log_mode(points, mass, total, h, b, step):
 
 
 @jit
-def lowest_valley(points, mass, total, h, least):
-    """Return the local minimum of the density with the lowest value, or NaN if there is none.
-
-    At least `least` of the mass lies on either side of it.
-    """
+def lowest_valley(points, mass, total, h, min_weight):
+    """Return the lowest local minimum of the density with this much mass on either side, or NaN."""
+    line = Line(points, mass, total, h, np.inf, h)
     step = h / 4.0
-    if points[-1] - points[0] > MAX_CUTS * step:
-        cuts = cuts_at_points(points, points[0], points[-1])
+    if points[-1] - points[0] > MAX_GRID * step:
+        grid = grid_at_points(points, points[0], points[-1])
     else:
-        cuts = points[0] + step * np.arange(int((points[-1] - points[0]) / step) + 3)
+        grid = points[0] + step * np.arange(int((points[-1] - points[0]) / step) + 3)
     left_of = np.cumsum(mass)
     best = np.nan
-    lowest = np.inf
+    least = np.inf
     before = np.inf
-    now = log_density(points, mass, total, h, cuts[0])[0]
-    for k in range(1, len(cuts)):
-        after = log_density(points, mass, total, h, cuts[k])[0]
-        if now < before and now <= after and now < lowest and k > 1:
-            b = cuts[k - 1]
-            threshold = settle(points, mass, total, h, np.inf, h, b - step, b, b + step)
+    now = log_density(line, grid[0])[0]
+    for k in range(1, len(grid)):
+        after = log_density(line, grid[k])[0]
+        if now < before and now <= after and now < least and k > 1:
+            b = grid[k - 1]
+            threshold = settle(line, unlabeled(), b - step, b, b + step)[0]
             j = np.searchsorted(points, threshold)
             left = left_of[j - 1] if j > 0 else 0.0
-            if min(left, total - left) >= least:
-                lowest = now
+            if min(left, total - left) >= min_weight:
+                least = now
                 best = threshold
         before = now
         now = after

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numba
-
-jit = numba.njit(cache=True, nogil=True)
+from ravine._jit import jit
 
 ALPHA = 0.1  # of the near-Laplace kernel
 LAPLACE, NEAR_LAPLACE, GAUSSIAN = 0, 1, 2

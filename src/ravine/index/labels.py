@@ -5,7 +5,8 @@ Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,46 +15,12 @@ from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, PlacedLabels, Profile, ProjectionIndex
 
 
-@dataclass(frozen=True)
-class Penalty:
-    """P(b), the sum over labeled rows of strength max(0, -side (t - b))^2: convex in the cut b."""
-
-    points: FloatArray
-    sides: FloatArray
-    strength: FloatArray
-
-    @property
-    def labels(self) -> PlacedLabels:
-        """All that P is made of."""
-        return self.points, self.sides, self.strength
-
-    def at(self, threshold: float) -> tuple[float, float, float]:
-        """Return P and its first two derivatives by the cut."""
-        from ravine.index import labels_kernels
-
-        value, first, second = labels_kernels.at(*self.labels, threshold)
-        return value, first, second
-
-    def slope(self, threshold: float) -> FloatArray:
-        """Return the derivative of P at a cut by the place of every labeled row."""
-        return -2.0 * self.strength * self.sides * np.maximum(self.sides * (threshold - self.points), 0.0)
-
-    def lowest(self) -> float:
-        """Return the cut where P is least; the middle of all such cuts where the two sides lie apart."""
-        from ravine.index import labels_kernels
-
-        return float(labels_kernels.lowest(*self.labels))
-
-
 @runtime_checkable
 class CurveIndex(Protocol):
-    """An index that is the least of a curve f over the cut, and lets others add to f before."""
+    """An index that is the least of a curve over the threshold, to which a penalty can be added first."""
 
-    def least(self, profile: Profile, labels: PlacedLabels) -> tuple[float, float, float]:
-        """Return the least log F over the cut, F = f + P, where that is, and the share f / F there."""
-
-    def slopes(self, profile: Profile, threshold: float) -> tuple[FloatArray, float]:
-        """Return the derivatives of log f at a cut by each point and by the standard deviation."""
+    def evaluate_with(self, profile: Profile, labels: PlacedLabels) -> IndexValue:
+        """Return the index of the curve plus the penalty of the labels, without `labeled_slope`."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +76,25 @@ class LabeledIndex:
         """Return the value at the best cut, with its derivatives, also by the labeled rows' places."""
         assert profile.labeled is not None
         if isinstance(self.index, CurveIndex):
-            penalty = self._penalty(profile.labeled, self.gamma / self.unit**3)
-            value, threshold, share = self.index.least(profile, penalty.labels)
-            slope, d_std = self.index.slopes(profile, threshold)
-            by_label = penalty.slope(threshold) * (np.exp(-value) if share < 1.0 else 0.0)
-            return IndexValue(value, share * slope, threshold, share * d_std, labeled_slope=by_label)
-        penalty = self._penalty(profile.labeled, self.gamma / self.unit**2)
-        result = self.index.evaluate(profile)
-        threshold = penalty.lowest()
-        value = result.value + penalty.at(threshold)[0]
-        return IndexValue(
-            value, result.slope, result.threshold, result.d_std, result.valid, penalty.slope(threshold)
-        )
+            labels = self._labels(profile.labeled, self.gamma / self.unit**3)
+            result = self.index.evaluate_with(profile, labels)
+            by_label = penalty_slope(labels, result.threshold)
+            if by_label.any():  # then the value is above log P, and its exponential a number
+                by_label *= math.exp(min(-result.value, 700.0))
+            return replace(result, labeled_slope=by_label)
+        from ravine.index import shared_kernels
 
-    def _penalty(self, points: FloatArray, strength: float) -> Penalty:
-        return Penalty(points, self.sides, strength * self.weights)
+        labels = self._labels(profile.labeled, self.gamma / self.unit**2)
+        threshold, penalty = shared_kernels.lowest_label_penalty(*labels)
+        result = self.index.evaluate(profile)
+        by_label = penalty_slope(labels, threshold)
+        return replace(result, value=result.value + penalty, labeled_slope=by_label)
+
+    def _labels(self, points: FloatArray, strength: float) -> PlacedLabels:
+        return PlacedLabels(points, self.sides, strength * self.weights)
+
+
+def penalty_slope(labels: PlacedLabels, threshold: float) -> FloatArray:
+    """Return the derivative of the penalty at a threshold by the point of every labeled row."""
+    wrong = np.maximum(labels.sides * (threshold - labels.points), 0.0)
+    return np.asarray(-2.0 * labels.strength * labels.sides * wrong)

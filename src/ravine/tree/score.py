@@ -9,7 +9,7 @@ from ravine.data.blocks import RowBlocks
 from ravine.data.standardization import safe_scale
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
-from ravine.index.density import MinimumDensityIndex, bandwidth
+from ravine.index.density import bandwidth, relative_depth
 from ravine.tree.tree import NOT_FINITE, ClusterTree
 
 
@@ -48,4 +48,4 @@ def depth_of_cut(distances: FloatArray, weights: FloatArray) -> float:
     mean = mass @ points / total
     std = float(np.sqrt(mass @ (points - mean) ** 2 / total))
     profile = Profile(points, mass, total, std)
-    return MinimumDensityIndex(bandwidth(std, total), alpha=np.inf).quality(profile, 0.0)
+    return relative_depth(profile, 0.0, bandwidth(std, total))

@@ -138,7 +138,7 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
     view, starts = run(seen.rows, splitter._look(seen.rows, seen.view.standardization, make_rng(0)))
     if not 0 <= start < len(starts):
         raise InvalidInputError(f"start has to be one of 0 to {len(starts) - 1}, got {start}")
-    indices = splitter.family.indices(view)
+    indices = splitter.indices(view)
     curvature, direction, n_iter = Curvature(), starts[start], 0
     steps = [_step(seen, view, indices[0], direction, 0)]
     for index in indices:
