@@ -23,7 +23,7 @@ class PrincipalDirection(TreeClusterer):
     n_clusters : int or "auto", default 2
         How many clusters to find ("auto" as for `MinimumDensity`); with `threshold="density"`, fewer where there
         are fewer valleys, with a warning.
-    cut : {"mean", "density"}, default "mean"
+    threshold : {"mean", "density"}, default "mean"
         Where to cut the first principal component.
     min_cluster_size : int, optional
         The least weight (number of rows, without weights) on either side of a split. By default 1, and 1.5
