@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, check_int, check_real
+from ravine._validate import FloatArray, IntArray, check_int, check_real, not_finite
 from ravine.data.blocks import ArrayBlocks, run
 from ravine.data.neighbors import nth_nearest, weighted_median
 from ravine.data.standardization import LARGEST, measure
@@ -70,11 +70,7 @@ class Scaling:
             scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
         usable = np.abs(scaled) <= LARGEST
         if not usable.all():
-            bad = np.flatnonzero(~usable.all(axis=0))
-            raise InvalidInputError(
-                f"Input X contains NaN or infinity (or values beyond {LARGEST:.0e}) in column"
-                f"{'s' * (len(bad) > 1)} {', '.join(map(str, bad[:5]))}; remove those rows or fill them in"
-            )
+            raise not_finite(np.flatnonzero(~usable.all(axis=0)), limit=LARGEST)
         return scaled
 
 
@@ -134,10 +130,7 @@ class Kernel:
                     f"one row for each of A and one column for each of B, got shape {matrix.shape}"
                 )
         if not (np.abs(matrix) <= LARGEST).all():
-            raise InvalidInputError(
-                "Input X contains NaN or infinity, or the kernel returned one or a value beyond "
-                f"{LARGEST:.0e}; scale X, with standardize=True for instance"
-            )
+            raise not_finite(what="Input X, or the kernel matrix of X,", limit=LARGEST)
         return np.asarray(matrix, dtype=np.float64)
 
 

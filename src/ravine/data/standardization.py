@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, not_finite
 from ravine.data.blocks import Additive, Answer, Query, RowBlocks, Rows
 from ravine.exceptions import InvalidInputError
 
@@ -153,11 +153,7 @@ def _centered(totals: FloatArray, total: float) -> tuple[FloatArray, FloatArray]
 def _check_finite(high: FloatArray) -> None:
     bad = np.flatnonzero(np.isnan(high))
     if len(bad):
-        names = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
-        raise InvalidInputError(
-            f"Input X contains NaN or infinity in column{'s' * (len(bad) > 1)} {names}; "
-            "remove those rows or fill them in, with sklearn.impute.SimpleImputer for instance"
-        )
+        raise not_finite(bad)
 
 
 def _check_size(size: FloatArray) -> None:
