@@ -139,7 +139,10 @@ def several(directory: str | None, n_rows: int = 1500, n_draws: int = 2) -> str:
             known = np.random.default_rng(seed).choice(n_rows, n_labels, replace=False)
             partly = np.full(n_rows, -1)
             partly[known] = y[known]
-            result = [MinimumDensityClassifier(multi_class=m).fit(X, partly).predict(X) for m in SCHEMES]
+            result = [
+                MinimumDensityClassifier().set_params(multi_class=m).fit(X, partly).predict(X)
+                for m in SCHEMES
+            ]
             result.append(LinearSVC(dual=False).fit(X[known], y[known]).predict(X))
             found.append([100 * np.mean((s != y)[partly == -1]) for s in result])
         cells = " | ".join(f"{error:.1f}" for error in np.median(found, axis=0))

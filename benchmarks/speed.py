@@ -393,7 +393,7 @@ def separation(directory: str | None = None) -> None:
             seconds, peer = best_of(1, lambda: KMeans(2, n_init=10, random_state=0).fit(X))
             times = [seconds]
             for solver, init in (("mpm", peer.labels_), ("gep", peer.labels_), ("mpm", None)):
-                model = MaximinSeparation(solver=solver, init=init)
+                model = MaximinSeparation(init=init).set_params(solver=solver)
                 times.append(best_of(3, lambda m=model: m.fit(X))[0])  # type: ignore[misc]
         figures = " | ".join(f"{seconds:.2f}" for seconds in times)
         print(f"| {X.shape[0]} | {X.shape[1]} | {figures} |", flush=True)

@@ -198,7 +198,7 @@ def test_weights_beyond_measure_are_scaled_by_a_power_of_two(power):
 
 
 def test_weights_lost_beside_the_largest_count_for_nothing():
-    with pytest.warns(UserWarning, match="2 rows count for nothing, .* beside the largest, 1e\\+20"):
+    with pytest.warns(UserWarning, match="2 rows are ignored: .* next to 1e\\+20"):
         found = check_weights(np.array([1e20, 1.0, 1e5, 1e-300, 0.0]), 5)
     np.testing.assert_array_equal(found, [1e20, 0.0, 1e5, 0.0, 0.0])
     assert check_weights(np.array([1e15, 1.0]), 2).tolist() == [1e15, 1.0]

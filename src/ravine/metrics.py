@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.metrics import v_measure_score
 from sklearn.utils import check_array
 
-from ravine._validate import FloatArray, IntArray, check_real, check_weights, checked_csr
+from ravine._rows import check_rows
+from ravine._validate import FloatArray, IntArray, check_real, check_weights
 from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread, run
 from ravine.data.standardization import measure
 from ravine.exceptions import InvalidInputError
-from ravine.index import density
 from ravine.index.base import Profile
-from ravine.io.on_disk import FileMatrix
+from ravine.index.density import MinimumDensityIndex
 from ravine.split.minimax import minimax
 from ravine.split.separation import MAX_FEATURES
 from ravine.split.sides import Side, SideSums, varying
@@ -161,8 +160,8 @@ def relative_depth(
     points, mass = points[mass > 0], mass[mass > 0]
     order = np.argsort(points, kind="stable")
     profile = Profile(points[order], mass[order], float(mass.sum()), 1.0)
-    bounded = density.relative_depth(profile, threshold, bandwidth)
-    return bounded / (1.0 - bounded) if bounded < 1.0 else np.inf
+    quality = MinimumDensityIndex(bandwidth, alpha=np.inf).quality(profile, threshold)
+    return quality / (1.0 - quality) if quality < 1.0 else np.inf
 
 
 def margin(
@@ -205,9 +204,7 @@ def separation_probability(
     0.9
     """
     ridge = check_real("regularization", regularization, 0, open_low=False)
-    if not isinstance(X, FileMatrix):
-        X = checked_csr(X) if sparse.issparse(X) else X
-        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    X = check_rows(X, min_rows=1)
     if X.shape[1] > MAX_FEATURES:
         raise InvalidInputError(
             f"the covariances of {X.shape[1]} features are too large, {MAX_FEATURES} at most; "

@@ -280,13 +280,13 @@ def test_a_class_without_labels_is_never_predicted():
 
 @pytest.mark.parametrize("y", [[-1, -1, -1, -1], [3, -1, -1, 3]])
 def test_fewer_than_two_classes_say_so(y):
-    with pytest.raises(InvalidInputError, match="two classes at least"):
+    with pytest.raises(InvalidInputError, match="at least two classes"):
         MinimumDensityClassifier().fit(np.arange(8.0).reshape(4, 2), y)
 
 
 def test_wrong_labels_and_parameters_say_so():
     X, y = ridge_and_noise(20)
-    with pytest.raises(InvalidInputError, match="one a row"):
+    with pytest.raises(InvalidInputError, match="one per row"):
         MinimumDensityClassifier().fit(X, y[:-1])
     with pytest.raises(InvalidInputError, match="multi_class"):
         MinimumDensityClassifier(multi_class="ovr").fit(X, y)

@@ -22,7 +22,7 @@ from ravine import (
     PrincipalDirection,
     Progress,
 )
-from ravine.estimators.clusterer import STRAYS
+from ravine.estimators.clusterer import AUTO_MIN_SIZE
 from ravine.split.hyperplane import Hyperplane
 from tests.every_estimator import ESTIMATORS
 from tests.oracles import two_blobs
@@ -453,7 +453,7 @@ def test_a_score_with_weights_is_that_of_copies(make):
 def test_with_auto_the_minimum_weight_grows_with_the_weight_not_with_the_number_of_rows():
     X = np.concatenate([BLOBS, two_blobs(10, 4, gap=0.0)[0] + 40])
     weights = np.full(310, 4.0)
-    min_weight = STRAYS * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, 40 of them, are strays
+    min_weight = AUTO_MIN_SIZE * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, 40 of them, are strays
     assert MinimumDensity("auto")._limits(len(X), weights.sum()).min_weight == pytest.approx(min_weight)
     model = quiet_fit(MinimumDensity("auto"), X, sample_weight=weights)
     assert 4 * np.bincount(model.labels_).min() >= min_weight

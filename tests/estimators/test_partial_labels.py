@@ -166,15 +166,15 @@ def test_names_pipelines_and_fit_predict():
 @pytest.mark.parametrize(
     "model", [PrincipalDirection(2), SpectralConnectivity(2, projection="orthogonal")], ids=type
 )
-def test_a_method_that_takes_no_labels_says_so(model):
+def test_a_method_without_partial_labels_warns(model):
     X, corner = square()
     expected = model.fit(X).labels_
-    with pytest.warns(UserWarning, match=f"{type(model).__name__} .* takes no labels"):
+    with pytest.warns(UserWarning, match=f"{type(model).__name__} .* ignores the partial labels"):
         model.fit(X, known_at(corner // 2, 4))
     assert (model.labels_ == expected).all()
 
 
-def test_labels_that_cannot_steer_say_so():
+def test_labels_without_effect_are_a_warning_or_an_error():
     X, corner = square()
     with pytest.warns(UserWarning, match=r"one class only \(1\)"):
         one = MinimumDensity(2).fit(X, np.where(corner == 0, 1, -1))

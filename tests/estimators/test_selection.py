@@ -58,7 +58,7 @@ def test_the_highest_separation_probability_wins():
     scores = [c.separation_probability for c in found.candidates if c.allowed]
     assert scores == sorted(scores, reverse=True)
     assert found.best is found.candidates[0].estimator
-    assert "cut='density'" in str(found)
+    assert "threshold='density'" in str(found)
 
 
 def test_one_far_row_does_not_win():

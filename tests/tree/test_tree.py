@@ -51,7 +51,7 @@ def test_a_tree_predicts_what_its_model_does_for_any_kind_of_rows():
     np.testing.assert_array_equal(TREE.predict(DIGITS), MODEL.labels_)
     np.testing.assert_array_equal(TREE.predict(sparse.csr_matrix(DIGITS)), MODEL.labels_)
     np.testing.assert_array_equal(TREE.predict(DIGITS.tolist()), MODEL.labels_)
-    with pytest.raises(InvalidInputError, match="table of numbers"):
+    with pytest.raises(InvalidInputError, match="Expected 2D array"):
         TREE.predict(["a", "b"])
 
 

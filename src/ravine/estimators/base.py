@@ -1,35 +1,68 @@
-"""What every estimator does at its door: check the rows, fit the map of a kernel, and see rows as blocks."""
+"""The base of all estimators: shared parameters and their documentation, checked rows, kernel maps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
-from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, checked_csr, make_rng
+from ravine._rows import check_rows
+from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, make_rng
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
+from ravine.estimators.docstring import inherit
 from ravine.exceptions import InvalidInputError
-from ravine.io.on_disk import FileMatrix
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RowsEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator of rows, seen as they are or through the feature map of a kernel."""
+    """An estimator for rows of numbers, or for rows mapped into the feature space of a kernel.
 
-    feature_map_: FeatureMap | None
-    n_features_in_: int
+    Subclasses are dataclasses, with the parameters as fields. They inherit fields and their descriptions.
 
-    standardize: bool
-    kernel: Any
-    kernel_params: Mapping[str, Any] | None
-    random_state: Any
-    n_jobs: int | None
+    Parameters
+    ----------
+    standardize : bool, default True
+        Scale every column to unit variance. The data are not copied.
+    kernel : str or callable, optional
+        Search for hyperplanes in the feature space of a kernel: "rbf", "polynomial", "cosine", "laplacian" or
+        another kernel of scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See
+        docs/kernels.md.
+    kernel_params : dict, optional
+        Parameters of the kernel, such as gamma, and `n_components` and `landmarks` of its feature map.
+    random_state : int, Generator or None
+        Source of samples and random starts. None is a fixed seed: the same data give the same result.
+    n_jobs : int, optional
+        Number of threads. The result has the same bits for any number.
+
+    Attributes
+    ----------
+    feature_map_ : FeatureMap or None
+        With a kernel, the map from rows to the feature space. It stores its landmarks; `nbytes` is its size.
+    n_iter_ : int
+        Iterations of the searches that were chosen, over all splits.
+    n_passes_ : float
+        Rows read during the fit, divided by the number of rows.
+    n_features_in_, feature_names_in_
+        The columns seen in `fit`.
+    """
+
+    standardize: bool = True
+    kernel: str | Callable[..., Any] | None = None
+    kernel_params: Mapping[str, Any] | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
+    n_jobs: int | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        parent = next(base for base in cls.__mro__[1:] if issubclass(base, RowsEstimator))
+        if cls.__doc__ and parent.__doc__:  # python -OO strips docstrings
+            cls.__doc__ = inherit(cls.__doc__, parent.__doc__)
 
     @property
     def _standardize(self) -> bool:
@@ -38,15 +71,15 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _follow_neighbors(self) -> bool:
-        """Whether pursuits also start from a graph of neighbors: in a feature space, which is wide.
+        """Whether searches also start from a neighbor graph, as feature spaces have many dimensions.
 
-        The components of "diffusion" come from such a graph already.
+        The components of "diffusion" already come from such a graph.
         """
         return self.kernel is not None and not (isinstance(self.kernel, str) and self.kernel == "diffusion")
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
-        """Leave what was fitted before as it was, where a fit is refused or fails."""
+        """Restore the state of the previous fit if this one fails."""
         before = self._fitted()
         try:
             yield
@@ -58,17 +91,17 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             raise
 
     def _fitted(self) -> dict[str, Any]:
-        """Return what a fit leaves on the estimator: all names that end with an underscore."""
+        """Return the attributes set by a fit: all names that end with an underscore."""
         return {name: value for name, value in vars(self).items() if name.endswith("_")}
 
     def _rng(self) -> np.random.Generator:
-        """Return the source of samples and further starts: a fixed one by default."""
+        """Return the generator for samples and random starts, with a fixed seed by default."""
         return make_rng(0 if self.random_state is None else self.random_state)
 
     def _check_parameters(self, n_columns: int) -> None:
-        """Check every parameter as `fit` does, without rows, for so many columns of these or of their map.
+        """Check every parameter as `fit` does, but without rows; the rows or mapped rows have `n_columns`.
 
-        A model file is not trusted. Each estimator adds its own parameters.
+        Used when a model file is loaded. Each estimator adds its own parameters.
         """
         check_bool("standardize", self.standardize)
         if self.kernel is not None:
@@ -79,21 +112,31 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         check_jobs(self.n_jobs)
 
     def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray | None]:
-        """Check rows and weights without reading all rows: NaN and infinity are found in the first pass."""
-        X = self._checked_objects(X, reset) if callable(self.kernel) else self._checked_numbers(X, reset)
+        """Check rows and weights without reading the rows: the first pass finds NaN and infinity."""
+        X = self._checked_objects(X, reset) if callable(self.kernel) else check_rows(X, self, reset=reset)
         n_rows, needed = length(X), 2 if reset else 1
         if n_rows < needed:
             raise InvalidInputError(
-                f"found {n_rows} sample(s), and {type(self).__name__} needs at least {needed}: bring more rows"
+                f"X has {n_rows} sample(s), but {type(self).__name__} needs at least {needed}; add more rows"
             )
         return X, check_weights(sample_weight, n_rows)
 
+    def _checked_objects(self, X: Any, reset: bool) -> Any:
+        """Return rows that only the user's kernel can read: strings, records, a data frame."""
+        if not hasattr(X, "shape"):
+            rows = np.empty(len(X), dtype=object)
+            rows[:] = list(X)
+            X = rows
+        if reset:
+            self.n_features_in_ = int(X.shape[1]) if len(X.shape) > 1 else 1
+        return X
+
     def _fit_map(self, X: Any, weights: FloatArray | None, n_groups: int | str) -> None:
-        """Fit the map of the kernel, where there is one, to checked rows that fall into so many groups."""
+        """Fit the feature map of the kernel, if there is one, for this number of clusters or classes."""
         from ravine.data.diffusion import fit_diffusion_map
         from ravine.data.feature_map import fit_kernel_map
 
-        self.feature_map_ = None
+        self.feature_map_: FeatureMap | None = None
         standardize = check_bool("standardize", self.standardize)
         given = check_kernel(self.kernel, self.kernel_params)
         if self.kernel is None:
@@ -110,7 +153,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
                 )
 
     def _blocks(self, X: Any, weights: FloatArray | None) -> ArrayBlocks:
-        """Return checked rows as blocks, mapped where there is a kernel."""
+        """Return checked rows as blocks, mapped if there is a kernel."""
         n_jobs = effective_n_jobs(check_jobs(self.n_jobs))
         if self.feature_map_ is None:
             return ArrayBlocks(X, weights, n_jobs)
@@ -120,34 +163,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _rows(self, X: Any, sample_weight: Any = None) -> ArrayBlocks:
         """Return new rows as blocks, for a fitted estimator."""
         return self._blocks(*self._checked(X, sample_weight, reset=False))
-
-    def _checked_objects(self, X: Any, reset: bool) -> Any:
-        """Return rows that only the user's kernel understands: strings, records, a data frame."""
-        if not hasattr(X, "shape"):
-            rows = np.empty(len(X), dtype=object)
-            rows[:] = list(X)
-            X = rows
-        if reset:
-            self.n_features_in_ = int(X.shape[1]) if len(X.shape) > 1 else 1
-        return X
-
-    def _checked_numbers(self, X: Any, reset: bool) -> Any:
-        """Return rows of numbers; a CSR matrix has its entries in order and once."""
-        if isinstance(X, FileMatrix):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
-        try:
-            return validate_data(
-                self,
-                checked_csr(X) if sparse.issparse(X) else X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype="numeric",
-                ensure_all_finite=False,
-                ensure_min_samples=0,  # `_checked` says it for rows of every kind
-            )
-        except ValueError as error:
-            raise InvalidInputError(str(error)) from error
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,82 +12,53 @@ from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.split.hyperplane import Splitter
 from ravine.split.separation import SOLVERS, SeparationSplitter
-from ravine.tree.grow import Progress
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MaximinSeparation(TreeClusterer):
     r"""Divisive clustering with the highest separation probability (MSPC).
 
-    A good clustering is one from whose labels a classifier can be learnt that generalizes well. Of all
-    distributions with the means and covariances of the two sides, take the worst: the probability that a
-    hyperplane still puts a row on its right side is at least MSP = kappa^2 / (1 + kappa^2), with
+    A clustering is good if a classifier trained on its labels generalizes well. Over all distributions with
+    the means and covariances of the two sides, a hyperplane puts a row on the correct side with probability
+    at least MSP = kappa^2 / (1 + kappa^2), where
 
     .. math:: \kappa = \max_w \frac{|w'(\mu_1 - \mu_2)|}
               {\sqrt{w'(\Sigma_1 + \lambda\Lambda) w} + \sqrt{w'(\Sigma_2 + \lambda\Lambda) w}},
               \qquad \Lambda = \operatorname{diag}(\Sigma).
 
-    Each split is the hyperplane, and with it the two sides, for which that is (locally) highest. The units of
-    the columns do not matter. A split's `value` is 1 - MSP.
+    Each split is the hyperplane, and with it the two sides, for which MSP is (locally) highest. The units of
+    the columns do not matter. The `value` of a split is 1 - MSP.
 
     Parameters
     ----------
-    n_clusters : int or "auto", default 2
-        How many clusters to find; fewer come out where no hyperplane leaves enough rows on both sides, with
-        a warning. "auto" stops where no leaf has a valley deeper than the same search finds by chance in rows
-        with one mode and the same covariance.
     solver : {"mpm", "gep", "eig", "pursuit"}, default "mpm"
         "mpm" alternates between the minimax probability machine for two sides and the sides of its
-        hyperplane, from a 2-means start. "gep" does the same with a lower bound of MSP that punishes
-        imbalance, a closed form for the direction and the best threshold along it. "eig" is the relaxation
-        of that, without rounds: across a principal direction of the standardized rows at their mean.
-        "pursuit" maximizes MSP directly over the direction, with the best threshold of each.
+        hyperplane, starting from 2-means. "gep" does the same with a lower bound of MSP that penalizes
+        imbalance: a closed form for the direction, and the best threshold along it. "eig" is its relaxation,
+        which does not iterate: a principal direction of the standardized rows, with the threshold at their
+        mean. "pursuit" maximizes MSP directly over the direction, with the best threshold of each.
     regularization : float, default 1.0
-        lambda, in units of the columns' variances; `ravine.select` finds one without labels. With 0, "mpm"
-        and "gep" do not change under any invertible map of the rows (from the same `init`).
+        lambda, in units of the column variances; `ravine.select` chooses one without labels. With 0, "mpm"
+        and "gep" are invariant under invertible linear maps of the rows (with the same `init`).
     min_share : float, default 0.05
-        The least share of a leaf's weight on either side of a split: MSP alone is won by one far row.
-    min_cluster_size : int, optional
-        The least weight (number of rows, without weights) on either side of a split. By default 1, and 1.5
-        times the square root of the number of rows for "auto", where fewer are taken for strays.
-    max_leaves, max_depth : int, optional
-        Bounds of the tree, also for "auto".
-    level : float, default 0.01
-        For "auto": the chance to split anywhere in the tree what has one mode only. A leaf with a share of
-        the rows is tested at that share of it.
-    split_order : {"depth", "size", "value", "neighbors"}, default "depth"
-        Which leaf is split next: by its valley's bounded relative depth times its size, the largest, the one
-        with the highest MSP, or by how well its split keeps neighbors together (1 less the normalized cut
-        in a graph of ten nearest neighbors, of at most 2000 rows) times its size.
+        Minimum share of a leaf's weight on each side of a split: MSP alone is highest for a single outlier.
     n_init : int, default 4
-        How many starts of 2-means, of which the best is taken, or of the pursuit: the strongest principal
-        directions, for the pursuit then others between them. For "eig", how many of those directions are
-        judged by their MSP; with 1 it is the paper's solver, which takes the strongest. They share passes.
+        Number of 2-means starts, of which the best is taken, or of pursuit starts: the leading principal
+        directions, then combinations of two of them. For "eig", the number of principal directions that are
+        compared by their MSP; 1 is the paper's solver. All starts share the passes over the data.
     init : array of shape (n_rows,), optional
-        Labels with two values that the first split starts from instead.
+        Labels with two values, from which the first split starts instead.
     standardize : bool, default True
-        Scale every column to unit variance for the start and for "pursuit" (implicitly: nothing is copied).
-    kernel : str or callable, optional
-        Hyperplanes in the feature space of a kernel instead: "rbf", "polynomial", "cosine", "laplacian" or
-        another of scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See docs/kernels.md.
-    kernel_params : dict, optional
-        What the kernel takes, such as gamma, and `n_components` and `landmarks` of its map.
+        Scale every column to unit variance for the start and for "pursuit". The data are not copied.
     max_iter : int, default 50
-        Rounds at most; evaluations at most for "pursuit".
-    random_state : int, Generator or None
-        Draws further starts, and samples for "pursuit" above 32 000 rows. None is a fixed seed: the same data
-        give the same clusters.
-    n_jobs : int, optional
-        Threads; the result has the same bits for any number.
-    verbose : int, default 0
-        1 prints a line a split.
-    callback : callable, optional
-        Called after each split with a `ravine.Progress`.
+        Maximum number of iterations; for "pursuit", of evaluations.
 
     Notes
     -----
-    Cost of a split: "mpm" and "gep" one pass with O(n d^2) for the moments, then O(n d) a round and O(d^2)
-    for every row that switched sides; d equations are solved a few times a round ("gep": once in all).
-    Both hold (d, d) matrices, so above 4096 features there are "eig" and "pursuit", which do not.
+    Cost per split: "mpm" and "gep" need one pass with O(n d^2) for the moments, then O(n d) per iteration and
+    O(d^2) for every row that changed sides; a system of d equations is solved a few times per iteration
+    ("gep": once in total). Both store (d, d) matrices; above 4096 features use "eig" or "pursuit", which do
+    not.
 
     References
     ----------
@@ -102,48 +73,12 @@ class MaximinSeparation(TreeClusterer):
     [50, 100]
     """
 
-    def __init__(
-        self,
-        n_clusters: int | str = 2,
-        *,
-        solver: str = "mpm",
-        regularization: float = 1.0,
-        min_share: float = 0.05,
-        min_cluster_size: int | None = None,
-        max_leaves: int | None = None,
-        max_depth: int | None = None,
-        level: float = 0.01,
-        split_order: str = "depth",
-        n_init: int = 4,
-        init: Any = None,
-        standardize: bool = True,
-        kernel: Any = None,
-        kernel_params: Mapping[str, Any] | None = None,
-        max_iter: int = 50,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[Progress], None] | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.solver = solver
-        self.regularization = regularization
-        self.min_share = min_share
-        self.min_cluster_size = min_cluster_size
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.level = level
-        self.split_order = split_order
-        self.n_init = n_init
-        self.init = init
-        self.standardize = standardize
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    solver: Literal["mpm", "gep", "eig", "pursuit"] = "mpm"
+    regularization: float = 1.0
+    min_share: float = 0.05
+    n_init: int = 4
+    init: Any = None
+    max_iter: int = 50
 
     def _splitter(self, n_features: int) -> Splitter:
         return SeparationSplitter(
@@ -158,7 +93,7 @@ class MaximinSeparation(TreeClusterer):
 
 
 def _two_labels(init: Any) -> Any:
-    """Return labels as an array; how many there are is checked where the rows are known."""
+    """Return labels as an array; their number is checked when the rows are read."""
     try:
         return np.asarray(init).ravel()
     except ValueError:  # lists of different lengths

@@ -1,4 +1,4 @@
-"""Labels of some rows, as they come from the user: -1 for a row that has none."""
+"""Partial labels from the user: the classes of some rows, and -1 for all others."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.labels import Known
 
-UNLABELED = -1  # the label, and the rank, of a class that is not known
+UNLABELED = -1  # label of a row whose class is unknown
 
 
 def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the labels as an array, and which rows have one."""
     if y is None:
         raise InvalidInputError(
-            "MinimumDensityClassifier requires y to be passed, but the target y is None: "
-            "give a class for each row, -1 where it is not known"
+            "MinimumDensityClassifier requires y to be passed, but the target y is None; "
+            "give one label per row, -1 for unknown"
         )
     given = column_or_1d(y, warn=True)
     if len(given) != n_rows:
         raise InvalidInputError(
-            f"y has {len(given)} labels for {n_rows} rows; give one a row, -1 for unknown"
+            f"y has {len(given)} labels for {n_rows} rows; give one per row, -1 for unknown"
         )
     if given.dtype.kind not in "OUS":
         assert_all_finite(given, input_name="y")
@@ -36,7 +36,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     known = np.array([str(label) != str(UNLABELED) for label in given], dtype=bool)
     kinds = {isinstance(label, str) for label in given[known]}
     if len(kinds) > 1:
-        raise InvalidInputError("y mixes strings and numbers; name all classes in one way, -1 for unknown")
+        raise InvalidInputError("y mixes strings and numbers; use one type for all classes, -1 for unknown")
     labels = np.array(given[known].tolist())
     assert_all_finite(labels, input_name="y")
     typed = np.full(n_rows, labels[0] if len(labels) else UNLABELED, dtype=labels.dtype)
@@ -47,20 +47,20 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
 def check_classes(
     given: npt.NDArray[Any], known: npt.NDArray[np.bool_], counted: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
-    """Return the classes of the labeled rows that count, if there are two at least."""
+    """Return the classes of the labeled rows with a weight above 0; at least two are required."""
     check_classification_targets(given[known])
     classes = np.unique(given[counted])
     if len(classes) < 2:
-        there = "no labeled row" if len(classes) == 0 else f"labeled rows of one class only ({classes[0]})"
+        present = "no labeled row" if len(classes) == 0 else f"labels of one class only ({classes[0]})"
         raise InvalidInputError(
-            f"y has {there}: a boundary needs rows of two classes at least; label some, or find clusters "
-            "without labels with MinimumDensity"
+            f"y has {present}, but a boundary needs labels of at least two classes; label more rows, or "
+            "use MinimumDensity, which needs no labels"
         )
     return classes
 
 
 def classes_from(stored: Stored) -> npt.NDArray[Any]:
-    """Take the classes of a classifier out of a file: two at least, in order, as `check_classes` has them."""
+    """Read the classes of a classifier from a file: at least two, sorted, as `check_classes` returns them."""
     classes = stored.array("classes")
     require(classes.ndim == 1 and len(classes) > 1, "classes", "two or more", f"shape {classes.shape}")
     names = classes.tolist()
@@ -69,14 +69,13 @@ def classes_from(stored: Stored) -> npt.NDArray[Any]:
     return classes
 
 
-def steering_labels(y: Any, rows: ArrayBlocks) -> Known | None:
-    """Return the labels in y that steer a clusterer, or None where y is not meant for that.
+def partial_labels(y: Any, rows: ArrayBlocks) -> Known | None:
+    """Return the partial labels in the y of a clusterer, or None if y has none.
 
-    scikit-learn hands y on to clusterers, which ignore it, be it the classes of all rows or the target of a
-    regression. So labels steer only where y has one value a row, some are -1, and the others name two
-    classes at least.
+    scikit-learn passes any y on to clusterers, also the classes of all rows or the target of a regression. So
+    y is used only if it has one value per row, some are -1, and the others are of at least two classes.
     """
-    if not _partial(y):
+    if not _is_partial(y):
         return None
     given, known = check_labels(y, rows.shape[0])
     counted = known if rows.weights is None else known & (rows.weights > 0)
@@ -84,8 +83,7 @@ def steering_labels(y: Any, rows: ArrayBlocks) -> Known | None:
     if len(classes) < 2:
         if len(classes) == 1:
             warnings.warn(
-                f"y labels rows of one class only ({classes[0]}), so that there are no classes to keep "
-                "apart: the clusters are those without labels",
+                f"y has labels of one class only ({classes[0]}), so the labels have no effect",
                 UserWarning,
                 stacklevel=5,
             )
@@ -93,8 +91,8 @@ def steering_labels(y: Any, rows: ArrayBlocks) -> Known | None:
     return Known.of(rows, np.flatnonzero(counted), np.searchsorted(classes, given[counted]))
 
 
-def _partial(y: Any) -> bool:
-    """Say whether y has a class or -1 for every row, and both occur."""
+def _is_partial(y: Any) -> bool:
+    """Return whether y has one whole number or text per row, and some are -1."""
     if y is None:
         return False
     given = np.asarray(y)
@@ -105,3 +103,13 @@ def _partial(y: Any) -> bool:
     if given.dtype.kind not in "if" or not np.isfinite(given).all():
         return False
     return bool((given == UNLABELED).any() and (given == np.round(given)).all())
+
+
+def warn_constant(constant: npt.NDArray[np.bool_], stacklevel: int) -> None:
+    """Warn about columns that have the same value in all rows."""
+    if constant.any():
+        warnings.warn(
+            f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, not_finite
 from ravine.data.blocks import RowBlocks
 from ravine.data.standardization import safe_scale
-from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
-from ravine.index.density import bandwidth, relative_depth
-from ravine.tree.tree import NOT_FINITE, ClusterTree
+from ravine.index.density import MinimumDensityIndex, bandwidth
+from ravine.tree.tree import ClusterTree
 
 
 def depth_of_splits(tree: ClusterTree, rows: RowBlocks) -> float:
@@ -30,7 +29,7 @@ def depth_of_splits(tree: ClusterTree, rows: RowBlocks) -> float:
             continue
         distances = split.boundary.signed_distance(rows.select(members))
         if not np.isfinite(distances).all():
-            raise InvalidInputError(NOT_FINITE)
+            raise not_finite()
         depths.append(depth_of_cut(distances, weights[members]))
         masses.append(float(weights[members].sum()))
         node_of[members] = np.where(distances > 0, tree.right[node], tree.left[node])
@@ -48,4 +47,4 @@ def depth_of_cut(distances: FloatArray, weights: FloatArray) -> float:
     mean = mass @ points / total
     std = float(np.sqrt(mass @ (points - mean) ** 2 / total))
     profile = Profile(points, mass, total, std)
-    return relative_depth(profile, 0.0, bandwidth(std, total))
+    return MinimumDensityIndex(bandwidth(std, total), alpha=np.inf).quality(profile, 0.0)

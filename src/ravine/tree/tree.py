@@ -14,16 +14,12 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, check_int, check_weights, checked_csr
+from ravine._rows import check_rows
+from ravine._validate import FloatArray, IntArray, check_int, check_weights, not_finite
 from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
 from ravine.exceptions import InvalidInputError
-from ravine.io.on_disk import FileMatrix
 from ravine.split.hyperplane import Hyperplane, Split
 
-NOT_FINITE = (
-    "Input X contains NaN or infinity; remove those rows or fill them in, "
-    "with sklearn.impute.SimpleImputer for instance"
-)
 MAPPED = (
     "this tree cuts in the feature space of a kernel, where the columns are components of a map: "
     "ask the model itself to predict; explanations, reports, simpler splits and new ones need a model "
@@ -184,7 +180,7 @@ class ClusterTree:
         """Return the leaf of every row; one pass."""
         nodes = rows.map(self.find)
         if (nodes < 0).any():
-            raise InvalidInputError(NOT_FINITE)
+            raise not_finite()
         return nodes
 
     @cached_property
@@ -413,18 +409,11 @@ class ClusterTree:
 
 def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
     """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
-    if sparse.issparse(X):
-        array = sparse.csr_array(checked_csr(X))
-    else:
-        array = X if isinstance(X, np.ndarray | FileMatrix) else np.asarray(X)
-    if array.ndim != 2 or array.dtype.kind not in "biuf" or 0 in array.shape:
-        raise InvalidInputError(
-            f"X has to be a table of numbers with at least one row, got shape {array.shape} of {array.dtype}"
-        )
-    return ArrayBlocks(array, check_weights(sample_weight, array.shape[0]))
+    rows = check_rows(X, min_rows=1)
+    return ArrayBlocks(rows, check_weights(sample_weight, rows.shape[0]))
 
 
 def _finite(values: FloatArray) -> FloatArray:
     if not np.isfinite(values).all():
-        raise InvalidInputError(NOT_FINITE)
+        raise not_finite()
     return values

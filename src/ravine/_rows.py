@@ -1,0 +1,86 @@
+"""The one entrance for rows from the user: arrays, memory maps, sparse matrices, data frames, files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine.exceptions import InvalidInputError
+from ravine.io.on_disk import FileMatrix
+
+
+def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: int = 0) -> Any:
+    """Return rows of numbers as an array, a canonical CSR matrix or a `FileMatrix`; copied only if necessary.
+
+    With an estimator, the number and names of the columns are also checked, or stored if `reset`. Values are
+    not read: the first pass over the rows finds NaN and infinity.
+    """
+    from sklearn.utils.validation import check_array, validate_data
+
+    if isinstance(X, FileMatrix):
+        if estimator is not None:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return X
+    rules: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": "numeric",
+        "ensure_all_finite": False,
+        "ensure_min_samples": min_rows,
+    }
+    try:
+        X = check_csr(X) if sparse.issparse(X) else X
+        if estimator is None:
+            return check_array(X, **rules)
+        return validate_data(estimator, X, reset=reset, **rules)
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from error
+
+
+def check_csr(X: Any) -> Any:
+    """Return a sparse matrix as CSR with sorted entries and no duplicates; copied only where necessary.
+
+    Its index arrays are checked: the compiled loops trust them, and an index out of range would read memory
+    outside of the matrix.
+    """
+    _check_stored(X)
+    rows = X.tocsr()
+    if rows is not X:
+        _check_stored(rows)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _check_stored(X: Any) -> None:
+    """Refuse a sparse matrix whose index arrays do not match its shape and data."""
+    kind = X.format
+    if kind == "coo" and X.ndim == 2:
+        _check_numbers(kind, "row", X.row, X.shape[0])
+        _check_numbers(kind, "column", X.col, X.shape[1])
+        if not len(X.row) == len(X.col) == len(X.data):
+            raise _damaged(kind, f"{len(X.row)} rows, {len(X.col)} columns and {len(X.data)} values")
+    elif kind in ("csr", "csc", "bsr") and X.ndim == 2:
+        tall, wide = np.array(X.shape) // (X.blocksize if kind == "bsr" else (1, 1))
+        n, m, which = (wide, tall, "row") if kind == "csc" else (tall, wide, "column")
+        starts = X.indptr
+        if len(starts) != n + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+            raise _damaged(kind, f"an indptr that is not {n + 1} non-decreasing numbers from 0")
+        stored = min(len(X.indices), len(X.data))
+        if starts[-1] > stored:
+            raise _damaged(kind, f"{stored} stored entries where indptr ends at {starts[-1]}")
+        _check_numbers(kind, which, X.indices[: starts[-1]], m)
+
+
+def _check_numbers(kind: str, which: str, numbers: npt.NDArray[Any], n: int) -> None:
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < n):
+        raise _damaged(kind, f"{which} numbers from {numbers.min()} to {numbers.max()}, and {n} {which}s")
+
+
+def _damaged(kind: str, has: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"X is a damaged {kind.upper()} matrix, with {has}; build it again from its data"
+    )
