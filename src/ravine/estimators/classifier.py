@@ -20,14 +20,14 @@ from ravine.data.blocks import ArrayBlocks, one_blas_thread, run
 from ravine.data.feature_map import length
 from ravine.data.standardization import LARGEST, Standardization, standardization_of
 from ravine.estimators.base import RowsEstimator
-from ravine.estimators.model_parts import Parts, splits_from, splits_to_parts
 from ravine.estimators.partial_labels import UNLABELED, check_classes, check_labels, classes_from
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labeled import LabeledSplitter, group, labeled_density
 from ravine.split.labels import Known, Labels, support_machine
-from ravine.tree.tree import NOT_FINITE
+from ravine.tree.arrays import NOT_FINITE
+from ravine.tree.parts import Parts, splits_from, splits_to_parts
 
 SCHEMES = ("tree", "one-vs-one")
 SIDES = (

@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.estimators.base import RowsEstimator
-from ravine.estimators.model_parts import Parts, tree_from, tree_to_parts
 from ravine.estimators.partial_labels import steering_labels
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.hyperplane import Splitter
 from ravine.split.labels import Known
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
+from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
 
@@ -193,7 +193,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _from_parts(self, stored: Stored, n_columns: int) -> None:
         """Take the tree out of a model file, as if fitted to rows or a map of so many columns."""
-        self.tree_ = tree_from(stored, n_columns)
+        self.tree_ = tree_from(ClusterTree, stored, n_columns)
         mapped = self.feature_map_ is not None
         require(self.tree_.mapped == mapped, "mapped", "true with a kernel, and false without", not mapped)
 
