@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import dendrogram, fcluster, is_valid_linkage
 from sklearn.datasets import load_digits, load_wine
 
 from ravine import InvalidInputError, MinimumDensity, PrincipalDirection
-from ravine.tree.tree import as_rows
+from ravine.tree.arrays import as_rows
 from tests.tree.test_tree import partition
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -26,6 +26,11 @@ def test_text_names_sizes_depths_and_features():
     assert "flavanoids" in text
     assert text.count("cluster ") == 4
     assert MODEL.tree_.export_text([f"f{j}" for j in range(13)]).count("+f") > 0
+
+
+def test_print_shows_the_tree_as_text_and_repr_is_short():
+    assert str(MODEL.tree_) == MODEL.tree_.export_text()
+    assert repr(MODEL.tree_) == "<ClusterTree: 4 clusters of 178 rows>"
 
 
 def test_a_frame_has_a_row_for_every_node():
@@ -82,7 +87,7 @@ HOSTILE = [
 
 
 def clear_rows(tree, X):
-    """Rows that are farther than 1e-9 from every cut."""
+    """Rows that are farther than 1e-9 from every split."""
     return np.abs(tree.distances(as_rows(X))).min(axis=1) > 1e-9
 
 

@@ -10,9 +10,9 @@ from sklearn.datasets import load_digits, load_wine
 
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
 from ravine.split.hyperplane import Hyperplane, Split
-from ravine.tree.edit import _best_cut
-from ravine.tree.score import depth_of_cut
-from ravine.tree.tree import as_rows
+from ravine.tree.arrays import as_rows
+from ravine.tree.edit import _best_threshold
+from ravine.tree.score import depth_at_boundary
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 WINE = load_wine().data
@@ -67,11 +67,11 @@ def test_the_largest_membership_is_at_predict(k):
         assert ((share > 0.4) & (share < 0.6)).any()
 
 
-def test_rows_exactly_on_a_cut_have_even_memberships_and_the_label_of_predict():
+def test_rows_exactly_on_a_hyperplane_have_even_memberships_and_the_label_of_predict():
     tree = staircase(4)
-    on_cuts = np.array([[0.5, 0.0], [1.5, 0.0], [2.5, 3.0]])
-    share = tree.predict_proba(on_cuts)
-    np.testing.assert_array_equal(np.argmax(share, axis=1), tree.predict(on_cuts))
+    on_planes = np.array([[0.5, 0.0], [1.5, 0.0], [2.5, 3.0]])
+    share = tree.predict_proba(on_planes)
+    np.testing.assert_array_equal(np.argmax(share, axis=1), tree.predict(on_planes))
     np.testing.assert_allclose(np.sort(share, axis=1)[:, -2:].sum(axis=1), 2 * share.max(axis=1), rtol=1e-12)
 
 
@@ -129,12 +129,12 @@ def test_cuts_are_nested():
 
 
 def test_a_cut_leaf_remembers_the_split_that_was_there():
-    threshold = TREE.cut(2)
-    assert threshold.refused[1] == TREE.splits[1] or threshold.refused[2] == TREE.splits[2]
+    smaller = TREE.cut(2)
+    assert smaller.refused[1] == TREE.splits[1] or smaller.refused[2] == TREE.splits[2]
     assert TREE.n_leaves == 8
 
 
-def test_too_many_leaves_is_said():
+def test_too_many_leaves_are_an_error():
     with pytest.raises(InvalidInputError, match="8 leaves and cannot be cut into 9"):
         TREE.cut(9)
 
@@ -217,7 +217,7 @@ def test_resplit_needs_rows():
         TREE.resplit(int(TREE.leaves[0]), MinimumDensity(2), DIGITS[MODEL.labels_ == 5])
 
 
-def test_simplify_uses_few_features_and_says_what_it_cost():
+def test_simplify_uses_few_features_and_reports_the_share_of_rows_that_stay():
     model = MinimumDensity(3).fit(WINE)
     simple = model.tree_.simplify(WINE, max_features=4, agreement=0.9)
     for old, new in zip(model.tree_.splits, simple.splits, strict=True):
@@ -240,10 +240,10 @@ def test_the_share_that_simplify_reports_is_true():
 
 def test_the_best_threshold_lies_between_rows_at_different_places():
     right = np.array([False, True, True])
-    threshold, share = _best_cut(np.array([0.0, 0.0, 1.0]), right, np.ones(3))
+    threshold, share = _best_threshold(np.array([0.0, 0.0, 1.0]), right, np.ones(3))
     assert share == pytest.approx(2 / 3)
     assert threshold in (-1.0, 0.5)
-    assert _best_cut(np.array([0.0, 0.5, 1.0]), right, np.ones(3)) == (0.25, 1.0)
+    assert _best_threshold(np.array([0.0, 0.5, 1.0]), right, np.ones(3)) == (0.25, 1.0)
 
 
 def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place():
@@ -257,7 +257,7 @@ def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place()
     assert (simple.predict(X) == model.labels_).mean() == pytest.approx(share, abs=6e-4)
 
 
-# --- growth bounds, the number of clusters by itself ---
+# --- growth bounds, score, size ---
 
 
 def test_max_leaves_and_max_depth_bound_growth():
@@ -284,10 +284,33 @@ def test_the_score_is_the_mean_depth_by_the_weight_that_reaches_each_split():
     for node in tree.inner:
         members = np.flatnonzero(reach[:, node])
         distance = tree.splits[node].boundary.signed_distance(rows.select(members))
-        depths.append(depth_of_cut(distance, np.ones(len(members))))
+        depths.append(depth_at_boundary(distance, np.ones(len(members))))
         weights.append(len(members))
     assert abs(depths[0] - depths[1]) > 0.01
     assert model.score(WINE) == pytest.approx(np.average(depths, weights=weights))
+
+
+def test_every_walk_down_the_tree_takes_the_same_way():
+    path = TREE.decision_path(DIGITS).toarray().astype(bool)
+    distances = TREE.distances(as_rows(DIGITS))
+    for rows in (as_rows(DIGITS), as_rows(sparse.csr_array(DIGITS))):
+        visits = list(TREE.visit(rows))
+        assert sorted(node for node, _, _ in visits) == sorted(TREE.inner)
+        for node, members, distance in visits:
+            np.testing.assert_array_equal(members, np.flatnonzero(path[:, node]))
+            expected = distances[members, list(TREE.inner).index(node)]
+            np.testing.assert_allclose(distance, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("use", ["predict", "predict_proba", "exemplars", "simplify"])
+def test_rows_that_are_not_finite_are_refused(use):
+    for tree in (TREE, TREE.cut(1)):
+        for bad in (np.nan, np.inf):
+            X = DIGITS.copy()
+            X[100, 30] = bad
+            for rows in (X, sparse.csr_array(X)):
+                with pytest.raises(InvalidInputError, match="NaN or infinity"):
+                    getattr(tree, use)(rows)
 
 
 def test_ten_thousand_leaves_hit_no_recursion_limit():
@@ -328,14 +351,14 @@ def test_a_model_may_take_an_edited_tree():
 
 
 def test_rows_with_other_columns_are_refused():
-    standardization = load_wine(as_frame=True).data
-    tree = MinimumDensity(2).fit(standardization).tree_
+    frame = load_wine(as_frame=True).data
+    tree = MinimumDensity(2).fit(frame).tree_
     for wrong in (WINE[:, :5], np.hstack([WINE, WINE]), sparse.csr_array(WINE[:, :5])):
         for use in (tree.predict, tree.predict_proba, tree.decision_path, tree.exemplars, tree.simplify):
             with pytest.raises(InvalidInputError, match="but the tree was grown on 13"):
                 use(wrong)
     with pytest.raises(InvalidInputError, match="other names, or another order"):
-        tree.predict(standardization[standardization.columns[::-1]])
+        tree.predict(frame[frame.columns[::-1]])
     with pytest.raises(InvalidInputError, match="at least one row"):
         tree.predict(np.empty((0, 13)))
 

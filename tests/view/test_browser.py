@@ -1,4 +1,4 @@
-"""The report in a real browser: it opens, shows the model's numbers, and asks for nothing else."""
+"""The report in a real browser: it opens, shows the model's numbers, and requests nothing else."""
 
 import base64
 import io
@@ -231,8 +231,8 @@ def test_text_stands_out_in_light_and_dark(browser, scheme):
     browser.find_element("id", "open-all").click()
     paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-    min_weight, where = browser.execute_script(CONTRAST)
-    assert min_weight >= 4.5, where
+    contrast, where = browser.execute_script(CONTRAST)
+    assert contrast >= 4.5, where
 
 
 @pytest.mark.parametrize("sight", ["protanopia", "deuteranopia", "tritanopia", "achromatopsia"])

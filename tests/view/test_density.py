@@ -2,11 +2,18 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from ravine import MinimumDensity
-from ravine.view.density import N_BINS, density_of
+from ravine import MinimumDensity, PrincipalDirection
+from ravine.view.density import N_BINS, densities
+from ravine.view.fitted import rows_of
+from ravine.view.node import node_rows
 
 WINE = load_wine(as_frame=True).data
 MODEL = MinimumDensity(4).fit(WINE)
+
+
+def density_of(model, X, sample_weight=None):
+    tree = getattr(model, "tree_", model)
+    return densities(tree, rows_of(model, X, sample_weight))
 
 
 def test_a_density_is_the_kernel_estimate_of_the_rows_that_reach_the_split():
@@ -16,7 +23,8 @@ def test_a_density_is_the_kernel_estimate_of_the_rows_that_reach_the_split():
     for node, projected in found.items():
         rows = MODEL.tree_.rows(WINE).select(np.flatnonzero(path[:, node]))
         distance = MODEL.tree_.splits[node].boundary.signed_distance(rows)
-        h = 0.9 * distance.std() * len(distance) ** -0.2
+        h = MODEL.tree_.splits[node].facts["bandwidth"]
+        assert projected.bandwidth == h
         exact = np.exp(-0.5 * ((projected.points[:, None] - distance) / h) ** 2).mean(axis=1) / (
             h * np.sqrt(2 * np.pi)
         )
@@ -44,10 +52,18 @@ def test_one_far_row_does_not_flatten_the_picture():
     projected = density_of(tree, far)[0]
     assert np.isfinite(projected.density).all()
     distance = tree.splits[0].boundary.signed_distance(tree.rows(far))
-    h = 0.9 * distance.std() * len(far) ** -0.2
+    h = max(tree.splits[0].facts["bandwidth"], distance.std() / 20)  # at least half a bin
     low, high = distance.mean() - 4 * distance.std() - 3 * h, distance.mean() + 4 * distance.std() + 3 * h
     assert low <= projected.points[0] < 0 < projected.points[-1] <= high
     assert np.ptp(distance) > 1.2 * (projected.points[-1] - projected.points[0])
+
+
+def test_a_method_without_a_bandwidth_is_drawn_with_that_of_the_distances():
+    model = PrincipalDirection(2).fit(WINE)
+    distance = model.transform(WINE)[:, 0]
+    expected = 0.9 * distance.std() * len(WINE) ** -0.2
+    assert density_of(model, WINE)[0].bandwidth == pytest.approx(expected)
+    assert node_rows(model, WINE).bandwidth == pytest.approx(expected)
 
 
 def test_rows_that_do_not_reach_a_split_leave_it_out():

@@ -1,9 +1,11 @@
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_wine
 
-from ravine import MinimumDensity, explain
+from ravine import MinimumDensity, explain, report
 
 WINE = load_wine(as_frame=True).data
 MODEL = MinimumDensity(3).fit(WINE)
@@ -22,9 +24,23 @@ def test_contributions_are_shares_of_the_distance_of_the_means():
         assert driver.left_mean == pytest.approx(left_mean.iloc[j])
         assert driver.weight == split.boundary.weights[j]
     assert sum(driver.contribution for driver in found.drivers) == pytest.approx(1.0)
-    assert [d.contribution for d in found.drivers] == sorted(
-        (d.contribution for d in found.drivers), reverse=True
-    )
+    order = np.argsort(-np.abs(split.direction))
+    assert [driver.feature for driver in found.drivers] == list(WINE.columns[order])
+
+
+def test_text_report_and_explanation_rank_features_alike():
+    explained, page = explain(MODEL, WINE), report(MODEL, WINE)
+    nodes = dict(re.findall(r'<details id="node-(\d+)">(.*?)</details>', page, re.S))
+    lines = [line for line in MODEL.tree_.export_text(n_features=8).splitlines() if " by " in line]
+    assert len(lines) == len(explained.splits)
+    for line, node in zip(
+        lines, sorted(explained.splits), strict=True
+    ):  # a staircase: both from the top down
+        named = [name[1:] for name in line.split(" by ")[1].split(", ")]
+        assert [driver.feature for driver in explained.splits[node].drivers[:8]] == named
+        table = re.search(r'<table class="drivers">.*?</table>', nodes[str(node)], re.S).group()
+        rows = re.findall(r'<th scope="row">(.*?)</th>', table.replace("<wbr>", ""))
+        assert rows == named
 
 
 def test_a_cluster_is_set_apart_by_its_means_against_the_rest():
@@ -38,7 +54,7 @@ def test_a_cluster_is_set_apart_by_its_means_against_the_rest():
         assert cluster.traits[0].rest_mean == pytest.approx(WINE[~inside].mean()[cluster.traits[0].feature])
 
 
-def test_rules_say_high_and_low():
+def test_rules_name_high_and_low_features():
     X = np.column_stack([np.repeat([0.0, 10.0], 50), np.tile([0.0, 0.1], 50)])
     model = MinimumDensity(2).fit(X + np.random.default_rng(0).normal(0, 0.01, X.shape))
     found = explain(model, X, ["size", "noise"])

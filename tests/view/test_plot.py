@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what the numbers say."""
+"""Pictures: they show the numbers of the model."""
 
 import sys
 
@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 
 from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, RavineError, SpectralConnectivity
-from ravine.view import node as numbers
 from ravine.view import plot
+from ravine.view.node import node_rows, pursuit_path
 
 mpl.use("Agg")
 from matplotlib import pyplot
@@ -48,18 +48,18 @@ def test_each_takes_and_returns_an_axes():
     assert plot.density(MODEL, WINE.data).figure in map(pyplot.figure, pyplot.get_fignums())
 
 
-def test_density_shows_the_cut_in_its_valley():
+def test_density_shows_the_threshold_in_its_valley():
     for number in MODEL.tree_.inner:
         ax = plot.density(MODEL, WINE.data, number)
         x, y = line(ax, "density").get_data()
         assert np.trapezoid(y, x) == pytest.approx(1, abs=1e-3)
-        at_cut = np.interp(0.0, x, y)
+        at_threshold = np.interp(0.0, x, y)
         beside = min(y[x < 0].max(), y[x > 0].max())
-        assert 1 - at_cut / beside == pytest.approx(MODEL.tree_.splits[number].quality, abs=0.01)
+        assert 1 - at_threshold / beside == pytest.approx(MODEL.tree_.splits[number].quality, abs=0.01)
         penalized = line(ax, "penalized density").get_ydata()
         inside = np.isfinite(penalized)
         assert (penalized[inside] >= y[inside] - 1e-12).all()
-        assert line(ax, "cut").get_xdata()[0] == 0.0
+        assert line(ax, "threshold").get_xdata()[0] == 0.0
 
 
 def test_the_interval_is_alpha_deviations_around_the_mean():
@@ -71,7 +71,7 @@ def test_the_interval_is_alpha_deviations_around_the_mean():
     assert width / 2 == pytest.approx(0.9 * distance.std())
 
 
-def test_rows_are_drawn_where_they_are_with_a_marker_a_class():
+def test_rows_are_drawn_where_they_are_with_one_marker_per_class():
     ax = plot.split(MODEL, WINE.data, labels=WINE.target)
     drawn = [item for item in ax.collections if item.get_label().startswith("class")]
     assert len(drawn) == 3
@@ -82,15 +82,15 @@ def test_rows_are_drawn_where_they_are_with_a_marker_a_class():
 
 
 def test_across_is_the_most_variance_that_is_orthogonal_to_the_normal():
-    node = numbers.see_node(MODEL, WINE.data)
+    node = node_rows(MODEL, WINE.data)
     Z = (WINE.data - WINE.data.mean(axis=0)) / WINE.data.std(axis=0)
     v = MODEL.tree_.splits[0].direction
     rest = Z - np.outer(Z @ v, v)
     largest = np.linalg.svd(rest - rest.mean(axis=0))[1][0] ** 2 / len(Z)
-    found = numbers.across(node)
+    found = node.across()
     assert found.var() == pytest.approx(largest)
     inner = next(number for number in MODEL.tree_.inner if number)
-    assert len(numbers.see_node(MODEL, WINE.data, inner).members) == MODEL.tree_.weight[inner]
+    assert len(node_rows(MODEL, WINE.data, inner).members) == MODEL.tree_.weight[inner]
 
 
 @pytest.mark.parametrize("draw", [plot.density, plot.path, plot.step, plot.split, plot.tree])
@@ -100,7 +100,7 @@ def test_models_of_a_tiny_bandwidth_are_drawn(draw):
 
 
 def test_the_path_ends_at_the_split_that_was_found():
-    ends = [numbers.pursuit_path(MODEL, WINE.data, start=start) for start in range(4)]
+    ends = [pursuit_path(MODEL, WINE.data, start=start) for start in range(4)]
     found = MODEL.tree_.splits[0]
     agreement = [abs(steps[-1].direction @ found.direction) for steps in ends]
     assert max(agreement) > 0.999
@@ -117,17 +117,17 @@ def test_the_path_ends_at_the_split_that_was_found():
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])
-def test_every_step_shows_density_objective_cut_and_rows(kernel):
+def test_every_step_shows_density_objective_threshold_and_rows(kernel):
     model = MODEL if kernel is None else MinimumDensity(2, kernel=kernel).fit(WINE.data)
-    steps = numbers.pursuit_path(model, WINE.data)
+    steps = pursuit_path(model, WINE.data)
     for number in (0, 5, len(steps) - 1):
         ax = plot.step(model, WINE.data, number, labels=WINE.target)
         penalized, density = (line(ax, f"{name}density").get_xydata() for name in ("penalized ", ""))
-        threshold = line(ax, "cut").get_xdata()[0]
+        threshold = line(ax, "threshold").get_xdata()[0]
         inside = np.abs(density[:, 0]) <= steps[number].half_width
         np.testing.assert_allclose(penalized[inside, 1], density[inside, 1], rtol=1e-6)
         lowest = density[np.nanargmin(penalized[:, 1])]
-        assert abs(threshold - lowest[0]) <= numbers.see_node(model, WINE.data).bandwidth * 1.15
+        assert abs(threshold - lowest[0]) <= node_rows(model, WINE.data).bandwidth * 1.15
         assert np.interp(threshold, *density.T) <= lowest[1] * 1.001
         rows = np.concatenate(
             [item.get_offsets()[:, 0] for item in ax.collections if len(item.get_offsets()) > 1]
@@ -144,7 +144,7 @@ def test_every_step_shows_density_objective_cut_and_rows(kernel):
 
 def test_a_step_of_connectivity_has_no_penalized_density():
     ax = plot.step(SpectralConnectivity(2).fit(WINE.data), WINE.data)
-    assert {item.get_label() for item in ax.get_lines()} >= {"density", "cut"}
+    assert {item.get_label() for item in ax.get_lines()} >= {"density", "threshold"}
     assert "penalized density" not in {item.get_label() for item in ax.get_lines()}
 
 
@@ -161,7 +161,7 @@ def test_the_landscape_is_lowest_where_the_fit_ended():
     model = MinimumDensity(2, tol=1e-4, max_iter=50).fit(PLANE)
     ax = plot.landscape(PLANE, model)
     angles, values = line(ax, "projection index").get_data()
-    found = line(ax, "the split that was found").get_xdata()[0]
+    found = line(ax, "split of the model").get_xdata()[0]
     assert np.interp(found, angles, values) == pytest.approx(values.min(), rel=0.01)
     assert values[0] == pytest.approx(values[-1])  # a direction and its negative are one
     with pytest.raises(InvalidInputError, match="two columns, got 13"):
@@ -186,7 +186,7 @@ def test_sparse_rows_and_weights():
     weights = np.arange(len(WINE.data)) % 2
     half = plot.density(MODEL, WINE.data[weights == 1])
     weighted = plot.density(MODEL, sparse.csr_array(WINE.data), sample_weight=weights)
-    for label in ("density", "cut"):
+    for label in ("density", "threshold"):
         np.testing.assert_allclose(
             line(half, label).get_ydata(), line(weighted, label).get_ydata(), atol=0.02 * 0.3
         )
@@ -194,24 +194,26 @@ def test_sparse_rows_and_weights():
 
 def test_the_bandwidth_of_a_picture_is_that_of_the_model():
     model = MinimumDensity(2, bandwidth_factor=0.5).fit(WINE.data)
-    assert numbers.see_node(model, WINE.data).bandwidth == pytest.approx(
+    assert node_rows(model, WINE.data).bandwidth == pytest.approx(
         model.tree_.splits[0].facts["bandwidth"], rel=1e-9
     )
 
 
 def test_a_path_with_weights_is_that_of_copies():
     counts = np.random.default_rng(0).integers(1, 4, len(WINE.data))
-    weighted = numbers.pursuit_path(MODEL, WINE.data, sample_weight=counts)
-    copied = numbers.pursuit_path(MODEL, np.repeat(WINE.data, counts, axis=0))
+    weighted = pursuit_path(MODEL, WINE.data, sample_weight=counts)
+    copied = pursuit_path(MODEL, np.repeat(WINE.data, counts, axis=0))
     for a, b in zip(weighted, copied, strict=True):
         assert a.value == pytest.approx(b.value, rel=1e-5)
         np.testing.assert_allclose(a.direction, b.direction, atol=1e-4)
-    plain = numbers.pursuit_path(MODEL, WINE.data)
+    plain = pursuit_path(MODEL, WINE.data)
     assert abs(weighted[0].value / plain[0].value - 1) > 0.01
 
 
 def test_leaves_have_no_split_to_show():
-    with pytest.raises(InvalidInputError, match="node 2 has no split to show; those that have are 0, 1"):
+    with pytest.raises(
+        InvalidInputError, match="node 2 has no split to show; the nodes with a split are: 0, 1"
+    ):
         plot.density(MODEL, WINE.data, node=2)
     with pytest.raises(InvalidInputError, match="node 99 has no split"):
         plot.split(MODEL, WINE.data, node=99)

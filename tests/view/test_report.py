@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 
 import ravine
-from ravine import InvalidInputError, MinimumDensity, explain, report
+from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, explain, report
+from ravine.data.blocks import ArrayBlocks
 from ravine.view.facts import agreement, gather
 
 WINE = load_wine(as_frame=True)
@@ -155,7 +156,7 @@ def test_odd_trees_have_pages():
     assert report(MODEL.tree_, sparse.csr_array(X)).count("<details") == MODEL.tree_.n_nodes
 
 
-def test_other_figures_of_a_split_are_shown():
+def test_other_numbers_of_a_split_are_shown():
     from types import SimpleNamespace
 
     from ravine.view.report import _how_good
@@ -183,6 +184,18 @@ def test_notebooks_show_estimators_and_trees():
     assert MODEL._repr_mimebundle_()["text/html"].count("ravine-tree") == 1
     for k in range(MODEL.n_clusters_):
         assert f"<b>cluster {k}</b>: {(MODEL.labels_ == k).sum()} rows" in shown
+
+
+def test_a_report_reads_the_rows_five_times():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.standard_normal((20_000, 3)), rng.standard_normal((20_000, 3)) + 8.0])
+    rows = ArrayBlocks(X)
+    gather(PrincipalDirection(4).fit(X).tree_, rows, None, None, None, np.arange(len(X)) % 2)
+    assert rows.reads.rows / len(X) == pytest.approx(
+        5, abs=0.05
+    )  # besides, a few rows to begin, and exemplars
+    assert "five passes" in report.__doc__
+    assert "five passes" in gather.__doc__
 
 
 def test_the_report_is_public():

@@ -1,10 +1,13 @@
-"""Other trees from a tree: cut, prune, merge, relabel, resplit, simplify. The old one stays as it is."""
+"""Other trees from a tree: cut, prune, merge, relabel, resplit, simplify. The tree itself is never changed.
+
+The public functions are methods of `ClusterTree`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +17,18 @@ from ravine.data.blocks import RowBlocks, run
 from ravine.data.standardization import Standardization, measure
 from ravine.exceptions import InvalidInputError
 from ravine.split.hyperplane import Hyperplane, Split
-from ravine.tree.score import depth_of_cut
+from ravine.tree.arrays import Tree, TreeArrays
+from ravine.tree.features import ranked
+from ravine.tree.score import depth_at_boundary
 
-if TYPE_CHECKING:
-    from ravine.tree.tree import ClusterTree
+BoolArray = npt.NDArray[np.bool_]
 
 
-def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
-    """Return the tree with only these splits; a node whose split goes remembers it as refused.
+def _keep_splits(tree: Tree, kept: BoolArray) -> Tree:
+    """Return the tree with only these splits; a node that loses its split keeps it as refused.
 
-    Leaves that stay keep their label as far as it goes: labels are numbered afresh from left to right, and
-    leaves that shared one still do. Splits keep their order, without gaps.
+    Labels are numbered again from left to right, and leaves that shared one still do. Splits keep their
+    order, without gaps.
     """
     alive = np.zeros(tree.n_nodes, dtype=bool)
     alive[0] = True
@@ -37,7 +41,7 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
     label = np.where(tree.label >= 0, tree.label, tree.n_nodes + np.arange(tree.n_nodes))
     order = np.full(tree.n_nodes, -1, dtype=np.int64)
     order[tree.inner[inner[tree.inner]]] = np.arange(inner.sum())
-    threshold = replace(
+    smaller = replace(
         tree,
         parent=new[tree.parent[nodes]],
         left=np.where(inner[nodes], new[tree.left[nodes]], -1),
@@ -48,10 +52,10 @@ def _keep_splits(tree: ClusterTree, kept: npt.NDArray[np.bool_]) -> ClusterTree:
         refused=tuple(tree.refused[i] if inner[i] else tree.splits[i] or tree.refused[i] for i in nodes),
         label=np.where(inner[nodes], -1, label[nodes]),
     )
-    return number_labels(threshold)
+    return number_labels(smaller)
 
 
-def number_labels(tree: ClusterTree) -> ClusterTree:
+def number_labels(tree: Tree) -> Tree:
     """Number the labels by their first leaf from the left."""
     numbers: dict[int, int] = {}
     for leaf in tree.leaves:
@@ -60,8 +64,8 @@ def number_labels(tree: ClusterTree) -> ClusterTree:
     return replace(tree, label=label)
 
 
-def cut(tree: ClusterTree, n_leaves: int) -> ClusterTree:
-    """Return the tree after its first n_leaves - 1 splits."""
+def cut(tree: Tree, n_leaves: int) -> Tree:
+    """Return the tree after its first n_leaves - 1 splits: the same as if grown to n_leaves leaves."""
     n_leaves = check_int("the number of leaves", n_leaves, 1)
     if n_leaves > tree.n_leaves:
         raise InvalidInputError(
@@ -72,21 +76,24 @@ def cut(tree: ClusterTree, n_leaves: int) -> ClusterTree:
     return _keep_splits(tree, kept)
 
 
-def prune(tree: ClusterTree, node: int) -> ClusterTree:
-    """Return the tree with a node made a leaf."""
+def prune(tree: Tree, node: int) -> Tree:
+    """Return the tree with a node turned into a leaf: everything below it is removed."""
     _check_node(tree, node)
     kept = tree.left >= 0
     kept[node] = False
     return _keep_splits(tree, kept)
 
 
-def _check_node(tree: ClusterTree, node: int) -> None:
+def _check_node(tree: Tree, node: int) -> None:
     if check_int("node", node, 0) >= tree.n_nodes:
         raise InvalidInputError(f"the tree has nodes 0 to {tree.n_nodes - 1}, got {node}")
 
 
-def merge(tree: ClusterTree, a: int, b: int) -> ClusterTree:
-    """Return the tree with two clusters made one."""
+def merge(tree: Tree, a: int, b: int) -> Tree:
+    """Return the tree with clusters a and b merged.
+
+    Sibling leaves become their parent; any two others keep their leaves and share a label.
+    """
     known = np.unique(tree.label[tree.leaves])
     for label in (a, b):
         if label not in known:
@@ -101,8 +108,8 @@ def merge(tree: ClusterTree, a: int, b: int) -> ClusterTree:
     return number_labels(replace(tree, label=np.where(tree.label == b, a, tree.label)))
 
 
-def relabel(tree: ClusterTree, labels: Mapping[int, int]) -> ClusterTree:
-    """Return the tree with clusters renumbered."""
+def relabel(tree: Tree, labels: Mapping[int, int]) -> Tree:
+    """Return the tree with clusters renumbered; `labels` maps old numbers to new ones, one to one."""
     k = tree.n_clusters
     new = np.array([labels.get(old, old) for old in range(k)])
     if not set(labels) <= set(range(k)) or sorted(new.tolist()) != list(range(k)):
@@ -112,8 +119,11 @@ def relabel(tree: ClusterTree, labels: Mapping[int, int]) -> ClusterTree:
     return replace(tree, label=np.where(tree.label >= 0, new[tree.label], -1))
 
 
-def resplit(tree: ClusterTree, node: int, estimator: Any, X: Any, sample_weight: Any) -> ClusterTree:
-    """Return the tree with what is below a node grown anew from the rows of X."""
+def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = None) -> Tree:
+    """Return the tree with everything below a node grown again by a clusterer of ravine from the rows of X.
+
+    The node may be a leaf. The estimator is cloned and fitted to the rows of X that reach the node.
+    """
     from sklearn.base import clone
 
     _check_node(tree, node)
@@ -131,34 +141,32 @@ def resplit(tree: ClusterTree, node: int, estimator: Any, X: Any, sample_weight:
         raise InvalidInputError(f"resplit needs a clusterer of ravine, got {type(estimator).__name__}")
     if fitted.tree_.mapped:
         raise InvalidInputError(
-            "resplit needs an estimator without a kernel, to cut in the columns of the tree"
+            "resplit needs an estimator without a kernel, to split on the columns of the tree"
         )
     return _graft(base, at, fitted.tree_)
 
 
-def _same_node(tree: ClusterTree, base: ClusterTree, node: int) -> int:
+def _same_node(tree: TreeArrays, base: TreeArrays, node: int) -> int:
     """Return the number that a node of `tree` has in a pruned copy of it."""
-    way = []
+    path = []
     while node:
-        way.append(bool(tree.right[tree.parent[node]] == node))
+        path.append(bool(tree.right[tree.parent[node]] == node))
         node = int(tree.parent[node])
-    at = 0
-    for right in reversed(way):
-        at = int(base.right[at] if right else base.left[at])
-    return at
+    for right in reversed(path):
+        node = int(base.right[node] if right else base.left[node])
+    return node
 
 
-def _graft(base: ClusterTree, at: int, part: ClusterTree) -> ClusterTree:
-    """Put a tree in the place of a leaf."""
+def _graft(base: Tree, at: int, part: TreeArrays) -> Tree:
+    """Replace a leaf by a whole tree, whose splits come last in the order."""
     if part.n_nodes == 1:
         return base
-    pivot = next((split.boundary.pivot for split in base.splits if split is not None), None)
-    shift = base.n_nodes - 1
-    new = np.arange(part.n_nodes) + shift
+    new = np.arange(part.n_nodes) + base.n_nodes - 1
     new[0] = at
-    moved = [_about(split, pivot) for split in part.splits]
-    refused = [_about(split, pivot) for split in part.refused]
     later = int(base.order.max()) + 1
+    # Labels that no leaf of the base has; `number_labels` closes the gaps.
+    label = np.where(part.label >= 0, base.n_nodes + part.n_nodes + part.label, -1)
+    moved, refused = _with_pivot_of(base, part.splits), _with_pivot_of(base, part.refused)
 
     def join(old: IntArray, grafted: IntArray) -> IntArray:
         joined = np.concatenate([old, grafted[1:]])
@@ -168,111 +176,111 @@ def _graft(base: ClusterTree, at: int, part: ClusterTree) -> ClusterTree:
     def link(children: IntArray) -> IntArray:
         return np.where(children >= 0, new[children], -1)
 
-    parent = np.concatenate([base.parent, new[part.parent[1:]]])
-    labels = np.where(part.label >= 0, base.n_nodes + part.n_nodes + part.label, -1)
-    return number_labels(
-        replace(
-            base,
-            parent=parent,
-            left=join(base.left, link(part.left)),
-            right=join(base.right, link(part.right)),
-            weight=np.concatenate([base.weight, part.weight[1:]]),
-            splits=(*base.splits[:at], moved[0], *base.splits[at + 1 :], *moved[1:]),
-            order=join(base.order, np.where(part.order >= 0, part.order + later, -1)),
-            refused=(*base.refused[:at], None, *base.refused[at + 1 :], *refused[1:]),
-            label=join(base.label, labels),
-        )
+    joined = replace(
+        base,
+        parent=np.concatenate([base.parent, new[part.parent[1:]]]),
+        left=join(base.left, link(part.left)),
+        right=join(base.right, link(part.right)),
+        weight=np.concatenate([base.weight, part.weight[1:]]),
+        splits=(*base.splits[:at], moved[0], *base.splits[at + 1 :], *moved[1:]),
+        order=join(base.order, np.where(part.order >= 0, part.order + later, -1)),
+        refused=(*base.refused[:at], None, *base.refused[at + 1 :], *refused[1:]),
+        label=join(base.label, label),
     )
+    return number_labels(joined)
 
 
-def _about(split: Split | None, pivot: FloatArray | None) -> Split | None:
-    """Return the same split told from another pivot."""
-    if split is None or pivot is None:
-        return split
-    return replace(split, boundary=split.boundary.about(pivot))
+def _with_pivot_of(base: TreeArrays, splits: tuple[Split | None, ...]) -> list[Split | None]:
+    """Return the same splits, with boundaries about the pivot of another tree."""
+    pivot = next((split.boundary.pivot for split in base.splits if split is not None), None)
+    return [
+        split if split is None or pivot is None else replace(split, boundary=split.boundary.about(pivot))
+        for split in splits
+    ]
 
 
 def simplify(
-    tree: ClusterTree, X: Any, max_features: int, agreement: float, sample_weight: Any
-) -> ClusterTree:
+    tree: Tree, X: Any, max_features: int = 3, agreement: float = 0.95, sample_weight: Any = None
+) -> Tree:
     """Return the tree with every split refitted to its strongest features, where that changes little.
 
-    The weights of the kept features are refitted by least squares to the sides that they have, and the cut is
-    put where most rows stay on their side. Costs three passes over the rows that reach a split.
+    A split is replaced if at least this share of the rows of X that reach it (through the simplified splits
+    above) stay on their side; its `status` gives that share. The weights of the features are refitted by
+    least squares to the two sides, and the threshold is the one that keeps the most rows on their side.
+    Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs three
+    passes over the rows that reach a split.
     """
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
     rows = tree.rows(X, sample_weight)
     standardization = run(rows, measure(rows))
     row_weight = rows.map(lambda block: block.weights)
-    node_of = np.zeros(rows.shape[0], dtype=np.int64)
     splits, weight = list(tree.splits), np.zeros(tree.n_nodes)
-    for node, split in enumerate(tree.splits):
-        members = np.flatnonzero(node_of == node)
-        weight[node] = row_weight[members].sum()
-        if split is None or len(members) == 0:
-            continue
-        part = rows.select(members)
-        simpler = _simpler(split, part, standardization, max_features, agreement)
-        splits[node] = simpler
-        right = simpler.boundary.signed_distance(part) > 0
-        node_of[members] = np.where(right, tree.right[node], tree.left[node])
+    weight[0] = row_weight.sum()
+
+    def distances(node: int, members: IntArray) -> FloatArray:
+        split, part = splits[node], rows.select(members)
+        assert split is not None
+        simpler = splits[node] = _simpler(split, part, standardization, max_features, agreement)
+        return simpler.boundary.signed_distance(part)
+
+    for node, members, distance in tree.walk(rows.shape[0], distances):
+        weight[tree.left[node]] = row_weight[members[distance <= 0]].sum()
+        weight[tree.right[node]] = row_weight[members[distance > 0]].sum()
     return replace(tree, splits=tuple(splits), weight=weight)
 
 
 def _simpler(
-    split: Split,
-    rows: RowBlocks,
-    standardization: Standardization,
-    max_features: int,
-    agreement: float,
+    split: Split, rows: RowBlocks, standardization: Standardization, max_features: int, agreement: float
 ) -> Split:
     """Return the split with fewer features, or itself if too many rows would change sides."""
     right = split.boundary.signed_distance(rows) > 0
-    top = np.sort(np.argsort(-np.abs(split.direction), kind="stable")[:max_features])
+    top = np.sort(ranked(split)[:max_features])
     if (split.direction != 0).sum() <= max_features or right.all() or not right.any():
         return split
     standardization = replace(standardization, inverse_scale=_scale(split))
-    kept = rows.map(
-        lambda block: (block.dense()[:, top] - standardization.mean[top]) * standardization.inverse_scale[top]
-    )
+    mean, scale = standardization.mean[top], standardization.inverse_scale[top]
+    kept = rows.map(lambda block: (block.dense()[:, top] - mean) * scale)
     weight = rows.map(lambda block: block.weights)
-    target = np.where(right, 1.0, -1.0)
-    root = np.sqrt(weight)
-    centered = (kept - weight @ kept / weight.sum()) * root[:, None]
-    coefficients = np.linalg.lstsq(centered, (target - weight @ target / weight.sum()) * root, rcond=None)[0]
-    length = float(np.linalg.norm(coefficients))
-    if length == 0.0:
-        return split
-    points = kept @ (coefficients / length)
-    threshold, share = _best_cut(points, right, weight)
-    if share < agreement:
+    coefficients = _least_squares(kept, np.where(right, 1.0, -1.0), weight)
+    if not coefficients.any():
         return split
     direction = np.zeros_like(split.direction)
-    direction[top] = coefficients / length
-    plane = Hyperplane.of(standardization, direction, threshold, split.boundary.pivot)
+    direction[top] = coefficients / np.linalg.norm(coefficients)
+    points = kept @ direction[top]
+    threshold, share = _best_threshold(points, right, weight)
+    if share < agreement:
+        return split
     status = f"simplified to {len(top)} of {len(direction)} features: {share:.1%} of the rows keep their side"
-    quality = depth_of_cut(points - threshold, weight)
     return replace(
         split,
-        boundary=plane,
+        boundary=Hyperplane.of(standardization, direction, threshold, split.boundary.pivot),
         direction=direction,
         status=status,
-        quality=quality,
+        quality=depth_at_boundary(points - threshold, weight),
         value=np.nan,
         evidence=None,
         facts={},
     )
 
 
+def _least_squares(X: FloatArray, target: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the coefficients of a weighted linear regression with an intercept."""
+    root = np.sqrt(weight)
+    centered = (X - weight @ X / weight.sum()) * root[:, None]
+    return np.asarray(
+        np.linalg.lstsq(centered, (target - weight @ target / weight.sum()) * root, rcond=None)[0]
+    )
+
+
 def _scale(split: Split) -> FloatArray:
-    """Return what the columns were multiplied by where a split was found; 0 where that is not known."""
+    """Return the factor of each column in the search that found a split; 0 where it is not known."""
     known = split.direction != 0
     return np.asarray(split.boundary.weights / np.where(known, split.direction, np.inf))
 
 
-def _best_cut(points: FloatArray, right: npt.NDArray[np.bool_], weight: FloatArray) -> tuple[float, float]:
-    """Return the cut that leaves the most weight on its side, and its share."""
+def _best_threshold(points: FloatArray, right: BoolArray, weight: FloatArray) -> tuple[float, float]:
+    """Return the threshold that keeps the most weight on its side, and the share of that weight."""
     order = np.argsort(points, kind="stable")
     ordered, on_right, mass = points[order], right[order], weight[order]
     left_of = np.concatenate([[0.0], np.cumsum(np.where(on_right, 0.0, mass))])

@@ -1,104 +1,76 @@
-"""A tree in other forms: text, HTML, data frame, SciPy linkage, Graphviz, SQL."""
+"""A tree in other forms: text, HTML, data frame, SciPy linkage, Graphviz, SQL; methods of `ClusterTree`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ravine._validate import FloatArray, check_choice
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.hyperplane import Hyperplane, Split
-
-if TYPE_CHECKING:
-    from ravine.tree.tree import ClusterTree
-
-
-def names_of(tree: ClusterTree, names: Sequence[str] | None, n_features: int) -> list[str]:
-    """Return the columns' names: those given, those seen in `fit`, or x0, x1, ..."""
-    found = names if names is not None else tree.feature_names
-    if found is None:
-        return [f"x{j}" for j in range(n_features)]
-    if len(found) != n_features:
-        raise InvalidInputError(f"{n_features} feature names are needed, got {len(found)}")
-    return [str(name) for name in found]
+from ravine.tree.arrays import TreeArrays
+from ravine.tree.features import names_in_splits, strongest
 
 
-def _names(tree: ClusterTree, names: Sequence[str] | None) -> list[str]:
-    """Return the names for as many features as the splits have; none for a tree without splits."""
-    split = next((split for split in tree.splits if split is not None), None)
-    return [] if split is None else names_of(tree, names, len(split.direction))
-
-
-def strongest(split: Split, names: Sequence[str], n_features: int) -> str:
-    """Name the features with the largest standardized weights, and their signs."""
-    direction = split.direction
-    top = np.argsort(-np.abs(direction), kind="stable")[:n_features]
-    return ", ".join(f"{'+' if direction[j] > 0 else '-'}{names[j]}" for j in top if direction[j] != 0)
-
-
-def text(tree: ClusterTree, feature_names: Sequence[str] | None, n_features: int) -> str:
-    """Return the tree as indented text."""
-    names = _names(tree, feature_names)
+def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
+    """Return the tree as indented text: size and depth of each split, and its strongest features."""
+    names = names_in_splits(tree, feature_names)
     lines: list[str] = []
     stack = [(0, "", "")]
     while stack:
         node, lead, branch = stack.pop()
         split = tree.splits[node]
-        size = f"{tree.weight[node]:g} rows ({tree.weight[node] / tree.weight[0]:.0%})"
         if split is None:
-            lines.append(f"{lead}{branch}cluster {tree.label[node]}: {size}{_why_not(tree.refused[node])}")
+            lines.append(f"{lead}{branch}cluster {tree.label[node]}: {_leaf_text(tree, node)}")
             continue
-        drivers = strongest(split, names, n_features)
-        lines.append(f"{lead}{branch}{size}, split at depth {split.quality:.2f}{_why(split)} by {drivers}")
+        lines.append(f"{lead}{branch}{_split_text(tree, node, split)}{strongest(split, names, n_features)}")
         below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
         stack += [(int(tree.right[node]), below, "└─ "), (int(tree.left[node]), below, "├─ ")]
     return "\n".join(lines)
 
 
-def html(tree: ClusterTree) -> str:
+def html(tree: TreeArrays) -> str:
     """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
-    names = _names(tree, None)
+    names = names_in_splits(tree, None)
     items = [""] * tree.n_nodes
     for node in range(tree.n_nodes - 1, -1, -1):
         split = tree.splits[node]
-        size = f"{tree.weight[node]:g} rows ({tree.weight[node] / tree.weight[0]:.0%})"
         if split is None:
-            refused = escape(_why_not(tree.refused[node]))
-            items[node] = f"<li><b>cluster {tree.label[node]}</b>: {size}{refused}</li>"
+            items[node] = f"<li><b>cluster {tree.label[node]}</b>: {escape(_leaf_text(tree, node))}</li>"
             continue
-        words = f"{size}, split at depth {split.quality:.2f}{_why(split)} by "
-        drivers = escape(strongest(split, names, 3))
-        below = items[tree.left[node]] + items[tree.right[node]]
-        items[node] = f"<li>{words}{drivers}<ul>{below}</ul></li>"
+        title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
+        items[node] = f"<li>{title}<ul>{items[tree.left[node]]}{items[tree.right[node]]}</ul></li>"
     return f'<ul class="ravine-tree">{items[0]}</ul>'
 
 
-def _why(split: Split) -> str:
-    return "" if split.evidence is None else f" (p = {split.evidence.p_value:.1g})"
+def _size(tree: TreeArrays, node: int) -> str:
+    return f"{tree.weight[node]:g} rows ({tree.weight[node] / tree.weight[0]:.0%})"
 
 
-def _why_not(refused: Split | None) -> str:
+def _split_text(tree: TreeArrays, node: int, split: Split) -> str:
+    p_value = "" if split.evidence is None else f" (p = {split.evidence.p_value:.1g})"
+    return f"{_size(tree, node)}, split at depth {split.quality:.2f}{p_value} by "
+
+
+def _leaf_text(tree: TreeArrays, node: int) -> str:
+    size, refused = _size(tree, node), tree.refused[node]
     if refused is None or refused.evidence is None:
-        return ""
-    return (
-        f", not split: its depth of {refused.quality:.2f} may be chance (p = {refused.evidence.p_value:.1g})"
-    )
+        return size
+    p_value = refused.evidence.p_value
+    return f"{size}, not split: its depth of {refused.quality:.2f} may be chance (p = {p_value:.1g})"
 
 
-def frame(tree: ClusterTree) -> Any:
-    """Return a pandas data frame with one row a node."""
+def frame(tree: TreeArrays) -> Any:
+    """Return a pandas data frame with one row per node."""
     try:
         import pandas as pd
     except ImportError as error:
         raise RavineError("to_frame needs pandas: pip install pandas") from error
 
-    known = [
-        split if split is not None else refused
-        for split, refused in zip(tree.splits, tree.refused, strict=True)
-    ]
+    known = [split or refused for split, refused in zip(tree.splits, tree.refused, strict=True)]
     facts = dict.fromkeys(name for split in known if split is not None for name in split.facts)
 
     def of_split(value: Callable[[Split], Any], empty: Any) -> list[Any]:
@@ -126,8 +98,8 @@ def frame(tree: ClusterTree) -> Any:
     )
 
 
-def linkage(tree: ClusterTree) -> FloatArray:
-    """Return a SciPy linkage of the leaves from left to right; heights fall with the order of splits."""
+def linkage(tree: TreeArrays) -> FloatArray:
+    """Return a SciPy linkage of the leaves from left to right; the last split is the lowest merge."""
     if tree.n_leaves < 2:
         raise InvalidInputError("a linkage needs at least two leaves; this tree has one")
     number = np.full(tree.n_nodes, -1, dtype=np.int64)
@@ -142,9 +114,9 @@ def linkage(tree: ClusterTree) -> FloatArray:
     return merges
 
 
-def dot(tree: ClusterTree, feature_names: Sequence[str] | None) -> str:
-    """Return the tree in Graphviz's language."""
-    names = _names(tree, feature_names)
+def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
+    """Return the tree in the DOT language of Graphviz."""
+    names = names_in_splits(tree, feature_names)
     lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
     for node, split in enumerate(tree.splits):
         title = f"{tree.weight[node]:g} rows"
@@ -159,6 +131,7 @@ def dot(tree: ClusterTree, feature_names: Sequence[str] | None) -> str:
     return "\n".join([*lines, "}"])
 
 
+# Quotation marks of identifiers in each dialect.
 QUOTES = {
     "duckdb": ('"', '"'),
     "sqlite": ('"', '"'),
@@ -170,22 +143,34 @@ QUOTES = {
 }
 
 
-def sql(tree: ClusterTree, table: str, dialect: str, columns: Sequence[str] | None) -> str:
-    """Return one SELECT that assigns the cluster of every row of a table.
+def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence[str] | None = None) -> str:
+    """Return one SELECT of the columns of a table and `cluster`: the database predicts the clusters itself.
 
-    The table's name is quoted as one identifier, without a schema. Every inner node is a CASE on
-    (column - pivot) * weight + ... > cut, with the numbers of `predict` in full; a row with a NULL among the
-    columns gets NULL.
+    `columns` are the names of the features in the table, by default those seen in `fit`. The name of the
+    table is quoted as one identifier, without a schema. Every inner node is a CASE on
+    (column - pivot) * weight + ... > threshold, with all digits of the numbers of `predict`; a row with a
+    NULL among the columns gets NULL.
     """
     if tree.mapped:
         raise RavineError("a model with a kernel has no SQL: it compares rows with the landmarks of its map")
-    opening, closing = QUOTES[check_choice("dialect", dialect, tuple(QUOTES))]
+    quotes = QUOTES[check_choice("dialect", dialect, tuple(QUOTES))]
+    source = _quoted(table, *quotes)
+    names = [_quoted(name, *quotes) for name in names_in_splits(tree, columns)]
+    case, used = _case(tree, names)
+    if used:
+        missing = " OR ".join(f"{name} IS NULL" for name in sorted(used))
+        case = f"CASE WHEN {missing} THEN NULL ELSE {case} END"
+    return f"SELECT {source}.*, {case} AS cluster FROM {source}"
 
-    def quote(name: str) -> str:
-        if "\0" in name:
-            raise InvalidInputError(f"{name!r} cannot be a name in SQL: it contains a zero byte")
-        return opening + name.replace(closing, closing * 2) + closing
 
+def _quoted(name: str, opening: str, closing: str) -> str:
+    if "\0" in name:
+        raise InvalidInputError(f"{name!r} cannot be a name in SQL: it contains a zero byte")
+    return opening + name.replace(closing, closing * 2) + closing
+
+
+def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
+    """Return the nested CASE of a tree, and the columns in it; a stack of nodes and text avoids recursion."""
     pieces: list[str] = []
     used: set[str] = set()
     stack: list[int | str] = [0]
@@ -198,29 +183,19 @@ def sql(tree: ClusterTree, table: str, dialect: str, columns: Sequence[str] | No
         if split is None:
             pieces.append(str(int(tree.label[item])))
             continue
-        quoted = [quote(name) for name in names_of(tree, columns, len(split.direction))]
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
-                "a split in several directions has no SQL, because its sides are told by the nearest center: "
+                "a split in several directions has no SQL, whose sides are those of the nearest center: "
                 'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
             )
-        test, terms = _test(split.boundary, quoted)
-        used.update(terms)
+        features = [int(j) for j in np.flatnonzero(split.boundary.weights)]
+        used.update(names[j] for j in features)
+        test = _condition(split.boundary, features, names)
         stack += [" END", int(tree.left[item]), " ELSE ", int(tree.right[item]), f"CASE WHEN {test} THEN "]
-    cluster = "".join(pieces)
-    if used:
-        missing = " OR ".join(f"{name} IS NULL" for name in sorted(used))
-        cluster = f"CASE WHEN {missing} THEN NULL ELSE {cluster} END"
-    source = quote(table)
-    return f"SELECT {source}.*, {cluster} AS cluster FROM {source}"
+    return "".join(pieces), used
 
 
-def _test(boundary: Hyperplane, quoted: Sequence[str]) -> tuple[str, set[str]]:
-    """Return the condition for the right side, and the columns in it."""
-    terms = [
-        f"({quoted[int(j)]} - ({boundary.pivot[j]:.17e})) * ({boundary.weights[j]:.17e})"
-        for j in np.flatnonzero(boundary.weights)
-    ]
-    return f"{' + '.join(terms)} > ({boundary.threshold:.17e})", {
-        quoted[int(j)] for j in np.flatnonzero(boundary.weights)
-    }
+def _condition(boundary: Hyperplane, features: Sequence[int], names: Sequence[str]) -> str:
+    """Return the condition for the right side of a hyperplane."""
+    terms = [f"({names[j]} - ({boundary.pivot[j]:.17e})) * ({boundary.weights[j]:.17e})" for j in features]
+    return f"{' + '.join(terms)} > ({boundary.threshold:.17e})"

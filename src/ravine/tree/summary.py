@@ -1,26 +1,24 @@
-"""The means of clusters and nodes, in one pass, and the rows most typical of each."""
+"""The means of nodes and clusters, and the rows most typical of each cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, check_int
 from ravine.data.blocks import Additive, Answer, RowBlocks, Rows, run
 from ravine.data.standardization import Standardization, measure
-
-if TYPE_CHECKING:
-    from ravine.tree.tree import ClusterTree
+from ravine.tree.arrays import TreeArrays
 
 
 @dataclass(frozen=True)
 class LeafSums(Additive):
-    """Request for the weight and the sum of the (centered) rows in every node; leaves get theirs."""
+    """Request for the weight of the rows in every leaf, and their sum about a pivot; 0 for inner nodes."""
 
-    tree: ClusterTree
+    tree: TreeArrays
     pivot: FloatArray
 
     def start(self, n_features: int) -> Answer:
@@ -29,7 +27,7 @@ class LeafSums(Additive):
 
     @staticmethod
     def add(rows: Rows, requests: Sequence[LeafSums], answers: Sequence[Answer]) -> None:
-        """Route one block and add it to its leaves."""
+        """Add the rows of one block to their leaves."""
         for request, (weight, sums) in zip(requests, answers, strict=True):
             leaf = request.tree.find(rows)
             np.add.at(weight, leaf, rows.weights)
@@ -37,52 +35,58 @@ class LeafSums(Additive):
 
 
 @dataclass(frozen=True)
-class NodeMeans:
-    """Weight and mean of the rows in every node, and the frame of all rows."""
+class Means:
+    """Weight and mean of the rows in every node and in every cluster; the mean of no rows is NaN."""
 
     standardization: Standardization
     weight: FloatArray
     mean: FloatArray
+    cluster_weight: FloatArray
+    cluster_mean: FloatArray
 
 
-def node_means(tree: ClusterTree, rows: RowBlocks) -> NodeMeans:
-    """Return weight and mean of every node; two passes."""
+def means_of(tree: TreeArrays, rows: RowBlocks) -> Means:
+    """Return weight and mean of every node and every cluster; two passes."""
     standardization = run(rows, measure(rows))
     ((weight, sums),) = rows.pass_over([LeafSums(tree, standardization.mean)])
+    n_labels = int(tree.label.max()) + 1
+    cluster_weight, cluster_sums = np.zeros(n_labels), np.zeros((n_labels, sums.shape[1]))
+    np.add.at(cluster_weight, tree.label[tree.leaves], weight[tree.leaves])
+    np.add.at(cluster_sums, tree.label[tree.leaves], sums[tree.leaves])
     for node in range(tree.n_nodes - 1, 0, -1):
         weight[tree.parent[node]] += weight[node]
         sums[tree.parent[node]] += sums[node]
-    mean = standardization.mean + sums / np.where(weight > 0, weight, np.inf)[:, None]
-    mean[weight == 0] = np.nan
-    return NodeMeans(standardization, weight, mean)
+
+    def mean(sums: FloatArray, weight: FloatArray) -> FloatArray:
+        return standardization.mean + sums / np.where(weight > 0, weight, np.nan)[:, None]
+
+    return Means(
+        standardization, weight, mean(sums, weight), cluster_weight, mean(cluster_sums, cluster_weight)
+    )
 
 
-def label_means(tree: ClusterTree, means: NodeMeans) -> tuple[FloatArray, FloatArray]:
-    """Return weight and mean of every cluster, merged leaves taken together."""
-    k = int(tree.label.max()) + 1
-    weight, total = np.zeros(k), np.zeros((k, means.mean.shape[1]))
-    for leaf in tree.leaves:
-        if means.weight[leaf] > 0:
-            weight[tree.label[leaf]] += means.weight[leaf]
-            total[tree.label[leaf]] += means.weight[leaf] * (means.mean[leaf] - means.standardization.mean)
-    mean = means.standardization.mean + total / np.where(weight > 0, weight, np.inf)[:, None]
-    mean[weight == 0] = np.nan
-    return weight, mean
+def nearest_to_means(
+    tree: TreeArrays, rows: RowBlocks, means: Means, n: int
+) -> tuple[list[IntArray], IntArray]:
+    """Return the n rows nearest to each cluster's mean in standardized columns, and all labels; one pass."""
 
-
-def nearest_to_means(tree: ClusterTree, rows: RowBlocks, n: int) -> list[IntArray]:
-    """Return, for every cluster, the n rows nearest to its mean in standardized columns; four passes."""
-    means = node_means(tree, rows)
-    center = label_means(tree, means)[1]
-    scale = means.standardization.inverse_scale
-
-    def squared(block: Rows) -> FloatArray:
+    def measured(block: Rows) -> FloatArray:
         label = tree.label[tree.find(block)]
-        return np.asarray((((block.dense() - center[label]) * scale) ** 2).sum(axis=1))
+        centered = (block.dense() - means.cluster_mean[label]) * means.standardization.inverse_scale
+        return np.stack([label, (centered**2).sum(axis=1)], axis=1)
 
-    distance, label = rows.map(squared), tree.route(rows)
-    found = []
-    for k in range(len(center)):
+    label, distance = rows.map(measured).T
+    nearest = []
+    for k in range(len(means.cluster_mean)):
         members = np.flatnonzero(label == k)
-        found.append(members[np.argsort(distance[members], kind="stable")[:n]])
-    return found
+        nearest.append(members[np.argsort(distance[members], kind="stable")[:n]])
+    return nearest, label.astype(np.int64)
+
+
+def exemplars(tree: TreeArrays, X: Any, n: int = 3, sample_weight: Any = None) -> list[IntArray]:
+    """Return, for every cluster, the n rows that are most typical of it; three passes.
+
+    They are nearest to the mean of the cluster, with columns scaled to unit variance over all rows.
+    """
+    n, rows = check_int("n", n, 1), tree.rows(X, sample_weight)
+    return nearest_to_means(tree, rows, means_of(tree, rows), n)[0]

@@ -1,4 +1,4 @@
-"""The numbers behind a picture: which features drive a split, and what sets a cluster apart."""
+"""Explanations in words and numbers: which features drive a split, and what sets a cluster apart."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray
-from ravine.tree.export import names_of
-from ravine.tree.summary import NodeMeans, label_means, node_means
-from ravine.tree.tree import ClusterTree
+from ravine.tree.arrays import TreeArrays
+from ravine.tree.features import names_of, ranked
+from ravine.tree.summary import Means, means_of
+from ravine.view.fitted import tree_of
 
 
 @dataclass(frozen=True)
 class Driver:
     """One feature's part in a split, in the user's own units.
 
-    `contribution` is its share of the distance between the two sides' means along the normal,
+    `contribution` is its share of the distance between the means of the two sides along the normal,
     weight * (right mean - left mean) over the sum of all; shares add up to 1 over all features.
     """
 
@@ -31,7 +31,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class SplitExplanation:
-    """What drives one split: features by contribution, largest first."""
+    """What drives one split: features in the order of `export_text`, strongest first."""
 
     node: int
     left_weight: float
@@ -39,7 +39,7 @@ class SplitExplanation:
     drivers: tuple[Driver, ...]
 
     def words(self, n_features: int = 3) -> str:
-        """Say it in a sentence."""
+        """Return one sentence."""
         if not (self.left_weight > 0 and self.right_weight > 0):
             return f"{self.left_weight:g} | {self.right_weight:g} rows: nothing to compare"
         parts = [
@@ -61,7 +61,7 @@ class Trait:
 
 @dataclass(frozen=True)
 class ClusterExplanation:
-    """One cluster: its rules in words, one a leaf, and the features that set it apart from the rest."""
+    """One cluster: its rules in words, one per leaf, and the features that set it apart from the rest."""
 
     label: int
     weight: float
@@ -69,7 +69,7 @@ class ClusterExplanation:
     traits: tuple[Trait, ...]
 
     def words(self, n_features: int = 3) -> str:
-        """Say it in a few lines."""
+        """Return a few lines of text."""
         lines = [f"cluster {self.label}: {self.weight:g} rows"]
         if not self.weight > 0:
             return lines[0]
@@ -89,13 +89,13 @@ class Explanation:
     clusters: tuple[ClusterExplanation, ...]
 
     def words(self, n_features: int = 3) -> str:
-        """Say it all as text."""
+        """Return everything as text."""
         lines = [f"split {node}: {split.words(n_features)}" for node, split in self.splits.items()]
         return "\n".join(lines + [cluster.words(n_features) for cluster in self.clusters])
 
 
 def explain(
-    tree: ClusterTree,
+    tree: Any,
     X: Any,
     feature_names: Sequence[str] | None = None,
     n_features: int = 3,
@@ -110,71 +110,53 @@ def explain(
     >>> wine = load_wine(as_frame=True).data
     >>> model = MinimumDensity(2).fit(wine)
     >>> print(explain(model, wine).splits[0].words(2))
-    101 | 77 rows, driven by flavanoids (1.338 against 2.936, 17%), proline (552.7 against 1002, 17%)
+    101 | 77 rows, driven by proline (552.7 against 1002, 17%), flavanoids (1.338 against 2.936, 17%)
     """
-    tree = getattr(tree, "tree_", tree)
+    tree = tree_of(tree)
     rows = tree.rows(X, sample_weight)
-    names = names_of(tree, feature_names, rows.shape[1])
-    means = node_means(tree, rows)
+    return explain_means(tree, means_of(tree, rows), names_of(tree, feature_names, rows.shape[1]), n_features)
+
+
+def explain_means(tree: TreeArrays, means: Means, names: Sequence[str], n_features: int = 3) -> Explanation:
+    """Explain a tree by the means of its nodes and clusters; rules name `n_features` features per split."""
     splits = {int(node): _explain_split(tree, int(node), means, names) for node in tree.inner}
-    weight, mean = label_means(tree, means)
-    clusters = tuple(
-        _explain_cluster(tree, k, float(weight[k]), mean[k], means, splits, names, n_features)
-        for k in range(len(weight))
-    )
-    return Explanation(splits, clusters)
+    rules: list[list[str]] = [[] for _ in means.cluster_weight]
+    for leaf in tree.leaves:
+        rules[tree.label[leaf]].append(_rule(tree, int(leaf), splits, n_features))
+    clusters = (_explain_cluster(k, means, rules[k], names) for k in range(len(rules)))
+    return Explanation(splits, tuple(clusters))
 
 
-def _explain_split(tree: ClusterTree, node: int, means: NodeMeans, names: Sequence[str]) -> SplitExplanation:
+def _explain_split(tree: TreeArrays, node: int, means: Means, names: Sequence[str]) -> SplitExplanation:
     split = tree.splits[node]
     assert split is not None
-    left, right = tree.left[node], tree.right[node]
-    parts = np.nan_to_num(split.boundary.weights * (means.mean[right] - means.mean[left]))
+    weights, left, right = split.boundary.weights, tree.left[node], tree.right[node]
+    parts = np.nan_to_num(weights * (means.mean[right] - means.mean[left]))
     total = float(parts.sum())
     shares = parts / total if total > 0 else np.zeros_like(parts)
-    order = np.argsort(-shares, kind="stable")
-    drivers = tuple(
-        Driver(
-            names[j],
-            float(split.boundary.weights[j]),
-            float(means.mean[left, j]),
-            float(means.mean[right, j]),
-            float(shares[j]),
-        )
-        for j in order
-        if split.boundary.weights[j] != 0
-    )
+    columns = weights, means.mean[left], means.mean[right], shares
+    drivers = tuple(Driver(names[j], *(float(column[j]) for column in columns)) for j in ranked(split))
     return SplitExplanation(node, float(means.weight[left]), float(means.weight[right]), drivers)
 
 
 def _explain_cluster(
-    tree: ClusterTree,
-    label: int,
-    weight: float,
-    mean: FloatArray,
-    means: NodeMeans,
-    splits: dict[int, SplitExplanation],
-    names: Sequence[str],
-    n_features: int,
+    label: int, means: Means, rules: Sequence[str], names: Sequence[str]
 ) -> ClusterExplanation:
-    rules = tuple(
-        _rule(tree, int(leaf), splits, n_features) for leaf in tree.leaves if tree.label[leaf] == label
-    )
+    weight, mean = float(means.cluster_weight[label]), means.cluster_mean[label]
     others = means.weight[0] - weight
-    overall = means.standardization.mean
+    overall, inverse_scale = means.standardization.mean, means.standardization.inverse_scale
     rest = overall - (mean - overall) * (weight / others if others > 0 else np.nan)
-    difference = np.nan_to_num((mean - rest) * means.standardization.inverse_scale)
-    order = np.argsort(-np.abs(difference), kind="stable")
+    difference = np.nan_to_num((mean - rest) * inverse_scale)
     traits = tuple(
         Trait(names[j], float(mean[j]), float(rest[j]), float(difference[j]))
-        for j in order
-        if means.standardization.inverse_scale[j] > 0
+        for j in np.argsort(-np.abs(difference), kind="stable")
+        if inverse_scale[j] > 0
     )
-    return ClusterExplanation(label, weight, rules, traits)
+    return ClusterExplanation(label, weight, tuple(rules), traits)
 
 
-def _rule(tree: ClusterTree, leaf: int, splits: dict[int, SplitExplanation], n_features: int) -> str:
-    """Say the way to a leaf: at each split, whether its strongest features are high or low."""
+def _rule(tree: TreeArrays, leaf: int, splits: dict[int, SplitExplanation], n_features: int) -> str:
+    """Describe the path to a leaf: at each split, whether its strongest features are high or low."""
     steps = []
     while leaf:
         parent = int(tree.parent[leaf])

@@ -1,4 +1,4 @@
-"""What a page about a tree tells, computed before a word of it is written."""
+"""The numbers of a report, computed before any of it is written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import RowBlocks
 from ravine.exceptions import InvalidInputError
-from ravine.tree.export import names_of
-from ravine.tree.summary import nearest_to_means
+from ravine.tree.features import names_of
+from ravine.tree.summary import means_of, nearest_to_means
 from ravine.tree.tree import ClusterTree
 from ravine.view.density import NodeDensity, densities
-from ravine.view.explain import Explanation, explain
+from ravine.view.explain import Explanation, explain_means
+from ravine.view.fitted import tree_of
 
-N_EXEMPLARS = 3
+N_EXEMPLARS = 3  # typical rows shown per cluster
 
 RowIds = Sequence[Any] | Callable[[Sequence[int]], Mapping[int, Any]]
 
@@ -26,9 +27,9 @@ RowIds = Sequence[Any] | Callable[[Sequence[int]], Mapping[int, Any]]
 class Facts:
     """A tree in a set of rows: its densities and explanations, and how it agrees with classes.
 
-    `model` is the clusterer, if the tree is of one. `weight` is that of these rows in each node, `exemplars`
-    the id and the values of the most typical rows of each cluster, `table` the number of rows of each class
-    (down) in each cluster (across).
+    `model` is the clusterer, if the tree belongs to one. `weight` is that of these rows in each node,
+    `exemplars` the id and the values of the most typical rows of each cluster, `table` the number of rows of
+    each class (down) in each cluster (across).
     """
 
     tree: ClusterTree
@@ -37,7 +38,7 @@ class Facts:
     names: list[str]
     weight: FloatArray
     explained: Explanation
-    seen: dict[int, NodeDensity]
+    densities: dict[int, NodeDensity]
     exemplars: list[list[tuple[str, FloatArray]]]
     classes: list[str]
     table: IntArray | None
@@ -52,25 +53,22 @@ def gather(
     row_ids: RowIds | None,
     labels: Any,
 ) -> Facts:
-    """Compute everything; eight passes over the rows, nine with labels."""
-    tree: ClusterTree = getattr(model, "tree_", model)
+    """Take five passes over the rows: two for means, one for exemplars, two for densities."""
+    tree = tree_of(model)
     rows = tree.rows(X, sample_weight)
     names = names_of(tree, feature_names, rows.shape[1])
-    explained = explain(tree, X, names, sample_weight=sample_weight)
-    weight = np.zeros(tree.n_nodes)
-    weight[0] = rows.total
-    for node, split in explained.splits.items():
-        weight[tree.left[node]], weight[tree.right[node]] = split.left_weight, split.right_weight
-    classes, table, scores = _against(tree, rows, labels)
+    means = means_of(tree, rows)
+    nearest, cluster_of = nearest_to_means(tree, rows, means, N_EXEMPLARS)
+    classes, table, scores = _compare(cluster_of, int(tree.label.max()) + 1, labels)
     return Facts(
         tree=tree,
         model=None if model is tree else model,
         n_rows=rows.shape[0],
         names=names,
-        weight=weight,
-        explained=explained,
-        seen=densities(tree, rows),
-        exemplars=_exemplars(tree, rows, row_ids),
+        weight=means.weight,
+        explained=explain_means(tree, means, names),
+        densities=densities(tree, rows),
+        exemplars=_exemplars(rows, nearest, row_ids),
         classes=classes,
         table=table,
         scores=scores,
@@ -78,47 +76,46 @@ def gather(
 
 
 def _exemplars(
-    tree: ClusterTree, rows: RowBlocks, row_ids: RowIds | None
+    rows: RowBlocks, by_cluster: list[IntArray], row_ids: RowIds | None
 ) -> list[list[tuple[str, FloatArray]]]:
-    by_cluster = nearest_to_means(tree, rows, N_EXEMPLARS)
-    everyone = np.unique(np.concatenate(by_cluster)).astype(np.int64)
-    values = rows.select(everyone).map(lambda block: block.dense())
-    numbers = [int(i) for i in everyone]
-    if row_ids is None:
-        called: Mapping[int, Any] = {i: i for i in numbers}
-    else:
-        called = row_ids(numbers) if callable(row_ids) else {i: row_ids[i] for i in numbers}
+    """Return the id and the values of some rows of each cluster."""
+    numbers = np.unique(np.concatenate(by_cluster)).tolist()
+    values = rows.select(np.array(numbers, dtype=np.int64)).map(lambda block: block.dense())
     value_of = dict(zip(numbers, values, strict=True))
-    return [[(str(called[int(i)]), value_of[int(i)]) for i in members] for members in by_cluster]
+    if callable(row_ids):
+        id_of = row_ids(numbers)
+    else:
+        id_of = {i: i if row_ids is None else row_ids[i] for i in numbers}
+    return [[(str(id_of[i]), value_of[i]) for i in members.tolist()] for members in by_cluster]
 
 
-def _against(
-    tree: ClusterTree, rows: RowBlocks, labels: Any
+def _compare(
+    cluster_of: IntArray, n_clusters: int, labels: Any
 ) -> tuple[list[str], IntArray | None, dict[str, float]]:
     """Compare the clusters with classes; rows whose class is None or NaN are left out."""
     if labels is None:
         return [], None, {}
     given = np.asarray(labels, dtype=object)
-    if given.shape != (rows.shape[0],):
-        raise InvalidInputError(f"labels need one class for each of the {rows.shape[0]} rows")
-    there = np.array([label is not None and label == label for label in given])
-    if not there.any():
+    if given.shape != cluster_of.shape:
+        raise InvalidInputError(f"labels need one class for each of the {len(cluster_of)} rows")
+    labeled = np.array([label is not None and label == label for label in given])
+    if not labeled.any():
         return [], None, {}
-    classes, class_of = np.unique(given[there].astype(str), return_inverse=True)
-    cluster = tree.route(rows)[there]
-    table = np.zeros((len(classes), int(tree.label.max()) + 1), dtype=np.int64)
+    classes, class_of = np.unique(given[labeled].astype(str), return_inverse=True)
+    cluster = cluster_of[labeled]
+    table = np.zeros((len(classes), n_clusters), dtype=np.int64)
     np.add.at(table, (class_of, cluster), 1)
-    return [str(name) for name in classes], table, agreement(class_of, cluster)
+    return classes.tolist(), table, agreement(class_of, cluster)
 
 
 def agreement(classes: Any, clusters: Any) -> dict[str, float]:
     """Return how well clusters agree with classes, by three measures."""
     from sklearn.metrics import adjusted_rand_score
 
-    from ravine import metrics
+    from ravine.metrics import purity, v_measure
 
     return {
-        "V-measure": float(metrics.v_measure(classes, clusters)),
+        "V-measure": float(v_measure(classes, clusters)),
         "adjusted Rand index": float(adjusted_rand_score(classes, clusters)),
-        "purity": float(metrics.purity(classes, clusters)),
+        "purity": float(purity(classes, clusters)),
     }

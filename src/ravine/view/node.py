@@ -1,16 +1,23 @@
-"""The numbers behind pictures of one split: its rows along the normal, and the way a pursuit took."""
+"""The numbers behind pictures of one split: its rows along the normal, and the path of a pursuit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray, check_int, make_rng
 from ravine.data.blocks import ArrayBlocks, run
-from ravine.data.standardization import Covariance, in_user_units, principal, standardization_of
+from ravine.data.standardization import (
+    Covariance,
+    Standardization,
+    in_user_units,
+    principal,
+    standardization_of,
+)
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
@@ -18,101 +25,102 @@ from ravine.optimize.pursuit import View, evaluate, pursue
 from ravine.optimize.sphere import Curvature
 from ravine.split.hyperplane import Split
 from ravine.split.projection import PROGRESS, ProjectionSplitter
-from ravine.tree.tree import ClusterTree
+from ravine.tree.arrays import as_rows
+from ravine.view.density import bandwidth_of
+from ravine.view.fitted import rows_of, tree_of
 
-POINTS = 400  # places at which a curve is drawn
+N_POINTS = 400  # points at which a curve is drawn
 
 
 @dataclass(frozen=True)
-class Node:
-    """The rows that reach one split: which they are, how they are seen, their distances from the cut."""
+class NodeRows:
+    """The rows that reach one split: their numbers, their standardization, their distances from the split.
+
+    `alpha` is the half width of the interval of the search, in standard deviations; infinite without one.
+    """
 
     split: Split
     members: IntArray
     rows: ArrayBlocks
-    view: View
+    standardization: Standardization
     distance: FloatArray
-    bandwidth: float
-    alpha: float
 
-    @property
-    def weights(self) -> FloatArray:
+    @cached_property
+    def row_weight(self) -> FloatArray:
         """The weight of every row."""
         return self.rows.map(lambda block: block.weights)
 
-    @property
-    def middle(self) -> float:
+    @cached_property
+    def mean(self) -> float:
         """The mean of the distances."""
-        return float(np.average(self.distance, weights=self.weights))
+        return float(np.average(self.distance, weights=self.row_weight))
+
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation of the distances."""
+        return float(np.sqrt(np.average((self.distance - self.mean) ** 2, weights=self.row_weight)))
+
+    @property
+    def bandwidth(self) -> float:
+        """The bandwidth that the fit used."""
+        return bandwidth_of(self.split, self.deviation, self.rows.total)
+
+    @property
+    def alpha(self) -> float:
+        """The half width of the interval of the search, in standard deviations; infinite without one."""
+        return float(self.split.facts.get("alpha", np.inf))
 
     def profile(self) -> Profile:
         """Return the distances, centered, in bins of an eighth of the bandwidth."""
-        points, weights = self.distance - self.middle, self.weights
+        points = self.distance - self.mean
         place = np.floor(points / (self.bandwidth / 8)).astype(np.int64)
         _, bins = np.unique(place, return_inverse=True)
-        mass = np.bincount(bins, weights).astype(np.float64)
-        moment = np.bincount(bins, weights * points)
-        std = float(np.sqrt(np.average(points**2, weights=weights)))
+        mass = np.bincount(bins, self.row_weight).astype(np.float64)
+        moment = np.bincount(bins, self.row_weight * points)
         full = mass > 0
-        return Profile(moment[full] / mass[full], mass[full], float(mass.sum()), std)
+        return Profile(moment[full] / mass[full], mass[full], float(mass.sum()), self.deviation)
+
+    def along(self, direction: FloatArray) -> FloatArray:
+        """Return the position of every row along a direction of the search, from the mean."""
+        normal = self.standardization.weights(direction)[None, :]
+        return self.rows.map(lambda block: block.project(self.standardization.mean, normal)[0])
+
+    def across(self) -> FloatArray:
+        """Return the position of every row in the direction of greatest variance orthogonal to the normal."""
+        v = self.split.direction
+        (matrix,) = self.rows.pass_over([Covariance(self.standardization)])[0]
+        keep = np.eye(len(v)) - np.outer(v, v) / (v @ v)
+        return self.along(np.linalg.eigh(keep @ matrix @ keep)[1][:, -1])
 
 
-def rows_of(model: Any, X: Any, sample_weight: Any = None) -> ArrayBlocks:
-    """Return the rows of X as a fitted clusterer's tree sees them: mapped, where there is a kernel."""
-    tree: ClusterTree = getattr(model, "tree_", model)
-    if tree.mapped and tree is not model:
-        mapped: ArrayBlocks = model._rows(X, sample_weight)
-        return mapped
-    return tree.rows(X, sample_weight)
-
-
-def see_node(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> Node:
-    """Return the rows of X that reach a split, with the bandwidth and the interval of the method.
-
-    The bandwidth is 0.9 sd n^(-1/5), with the standard deviation of the first principal component, times the
-    `bandwidth_factor` of the model.
-    """
-    tree: ClusterTree = getattr(model, "tree_", model)
+def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> NodeRows:
+    """Return the rows of X that reach a split, in the user's units."""
+    tree = tree_of(model)
     split = tree.splits[node] if check_int("node", node, 0) < tree.n_nodes else None
     if split is None:
-        inner = ", ".join(map(str, sorted(tree.inner)))
-        raise InvalidInputError(f"node {node} has no split to show; those that have are {inner or 'none'}")
-    parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+        inner = ", ".join(map(str, sorted(tree.inner))) or "none"
+        raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
     everyone = rows_of(model, X, sample_weight)
-    standardize = bool(parameters.get("standardize", True)) and not tree.mapped
+    standardize = bool(_parameters(model).get("standardize", True)) and not tree.mapped
     root = run(everyone, standardization_of(everyone, None, standardize))
-    members = np.flatnonzero(np.asarray(tree.decision_path(everyone)[:, [node]].todense()).ravel())
+    reached = ((members, distance) for at, members, distance in tree.visit(everyone) if at == node)
+    members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = everyone.select(members)
     standardization = in_user_units(run(rows, standardization_of(rows, root, standardize)))
-    widest = float(run(rows, principal(rows, standardization, 1, make_rng(0))).deviations[0])
-    h = bandwidth(widest, standardization.total, float(parameters.get("bandwidth_factor", 1.0)))
-    alpha = float(parameters.get("alpha_max", np.inf))
-    distance = split.boundary.signed_distance(rows)
-    return Node(split, members, rows, View(standardization, widest), distance, h, alpha)
+    return NodeRows(split, members, rows, standardization, distance)
 
 
-def across(node: Node) -> FloatArray:
-    """Return where every row lies in the direction of greatest variance orthogonal to the normal."""
-    standardization, v = node.view.standardization, node.split.direction
-    (matrix,) = node.rows.pass_over([Covariance(standardization)])[0]
-    keep = np.eye(len(v)) - np.outer(v, v) / (v @ v)
-    return along(node, np.linalg.eigh(keep @ matrix @ keep)[1][:, -1])
-
-
-def along(node: Node, direction: FloatArray) -> FloatArray:
-    """Return where every row lies along a direction of the frame, from the mean."""
-    standardization = node.view.standardization
-    weights = standardization.weights(direction)[None, :]
-    return node.rows.map(lambda block: block.project(standardization.mean, weights)[0])
+def _parameters(model: Any) -> dict[str, Any]:
+    return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else {}
 
 
 @dataclass(frozen=True)
 class Step:
-    """A direction on the way of a pursuit: the interval it is judged with, its value, density and cut.
+    """A direction on the path of a pursuit: the interval of its index, its value, density and threshold.
 
-    `penalized` is the objective over all cuts, for an index that has one.
+    `penalized` is the penalized density over all thresholds, for an index that has one.
     """
 
     direction: FloatArray
@@ -129,57 +137,65 @@ class Step:
 def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weight: Any = None) -> list[Step]:
     """Follow the pursuit of a split from a start: the start itself, then the end for each interval.
 
-    All rows take part, where a fit of many rows would begin with samples.
+    All rows take part, whereas a fit of many rows begins with samples.
     """
-    seen = see_node(model, X, node, sample_weight)
-    splitter = model._splitter(seen.rows.shape[1]) if hasattr(model, "_splitter") else None
+    found = node_rows(model, X, node, sample_weight)
+    return [_step(found, *place) for place in _pursuit(model, found, start)]
+
+
+def _pursuit(model: Any, node: NodeRows, start: int) -> Iterator[tuple[View, Any, FloatArray, int]]:
+    """Pursue from one start as the fit does; yield view, index, direction and iterations at every stage."""
+    splitter = model._splitter(node.rows.shape[1]) if hasattr(model, "_splitter") else None
     if not isinstance(splitter, ProjectionSplitter):
-        raise InvalidInputError("a path is there for methods that pursue a direction, such as MinimumDensity")
-    view, starts = run(seen.rows, splitter._look(seen.rows, seen.view.standardization, make_rng(0)))
+        raise InvalidInputError("only methods that pursue a direction, such as MinimumDensity, have a path")
+    view, starts = run(node.rows, splitter._look(node.rows, node.standardization, make_rng(0)))
     if not 0 <= start < len(starts):
         raise InvalidInputError(f"start has to be one of 0 to {len(starts) - 1}, got {start}")
     indices = splitter.indices(view)
     curvature, direction, n_iter = Curvature(), starts[start], 0
-    steps = [_step(seen, view, indices[0], direction, 0)]
+    yield view, indices[0], direction, 0
+    search = partial(pursue, view, tol=splitter.tol, max_iter=splitter.max_iter, progress=PROGRESS)
     for index in indices:
-        asker = pursue(
-            view,
-            direction,
-            [index],
-            tol=splitter.tol,
-            max_iter=splitter.max_iter,
-            progress=PROGRESS,
-            curvature=curvature,
-        )
-        end = run(seen.rows, asker)
+        end = run(node.rows, search(direction, [index], curvature=curvature))
         direction, curvature, n_iter = end.point.direction, end.curvature, n_iter + end.n_iter
-        steps.append(_step(seen, view, index, direction, n_iter))
-    return steps
+        yield view, index, direction, n_iter
 
 
-def _step(node: Node, view: View, index: Any, direction: FloatArray, n_iter: int) -> Step:
+def _step(node: NodeRows, view: View, index: Any, direction: FloatArray, n_iter: int) -> Step:
     point = run(node.rows, evaluate(view, index, direction, fineness=4))
     profile = point.profile
+    points = np.linspace(-3.5 * profile.std, 3.5 * profile.std, N_POINTS)
+    penalized, plain = None, MinimumDensityIndex(node.bandwidth, np.inf)
+    if isinstance(index, MinimumDensityIndex):
+        penalized, plain = np.exp(index.curve(profile, points)), replace(index, alpha=np.inf)
     alpha = float(getattr(index, "alpha", np.inf))
-    points = np.linspace(-3.5 * profile.std, 3.5 * profile.std, POINTS)
-    curve = np.exp(MinimumDensityIndex(node.bandwidth, np.inf).curve(profile, points))
-    value, threshold = float(np.exp(point.value)), float(point.index_value.threshold)
-    penalized = np.exp(index.curve(profile, points)) if isinstance(index, MinimumDensityIndex) else None
-    return Step(direction, alpha, n_iter, value, threshold, alpha * profile.std, points, curve, penalized)
+    return Step(
+        direction=direction,
+        alpha=alpha,
+        n_iter=n_iter,
+        value=float(np.exp(point.value)),
+        threshold=float(point.index_value.threshold),
+        half_width=alpha * profile.std,
+        points=points,
+        density=np.exp(plain.curve(profile, points)),
+        penalized=penalized,
+    )
 
 
-def landscape(X: Any, angles: FloatArray, bandwidth_factor: float, alpha: float) -> tuple[FloatArray, View]:
-    """Return the minimum density over all cuts for each angle of a direction in the plane (standardized)."""
-    from ravine.tree.tree import as_rows
+def landscape(X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, alpha: float) -> FloatArray:
+    """Return the lowest density over all thresholds for each angle of a direction in the plane.
 
+    Columns, bandwidth and interval are those of the first split of the model, where there is one.
+    """
     rows = as_rows(X)
     if rows.shape[1] != 2:
         raise InvalidInputError(f"a landscape is drawn of two columns, got {rows.shape[1]}")
-    standardization = run(rows, standardization_of(rows, None, True))
-    view = View(
-        standardization, float(run(rows, principal(rows, standardization, 1, make_rng(0))).deviations[0])
-    )
-    index = MinimumDensityIndex(bandwidth(view.widest, standardization.total, bandwidth_factor), alpha)
-    directions: Sequence[FloatArray] = [np.array([np.cos(a), np.sin(a)]) for a in angles]
-    values = [float(np.exp(run(rows, evaluate(view, index, v)).value)) for v in directions]
-    return np.array(values), view
+    standardize = bool(_parameters(model).get("standardize", True))
+    standardization = in_user_units(run(rows, standardization_of(rows, None, standardize)))
+    widest = float(run(rows, principal(rows, standardization, 1, make_rng(0))).deviations[0])
+    split = None if model is None else tree_of(model).splits[0]
+    fitted = {} if split is None else split.facts
+    h = fitted.get("bandwidth", bandwidth(widest, rows.total, bandwidth_factor))
+    index, view = MinimumDensityIndex(h, fitted.get("alpha", alpha)), View(standardization, widest)
+    directions = np.column_stack([np.cos(angles), np.sin(angles)])
+    return np.exp([run(rows, evaluate(view, index, direction)).value for direction in directions])

@@ -5,7 +5,7 @@ function openAll(open) {
   for (const node of nodes) node.open = open;
 }
 
-// a link to a node opens it and hands it the focus
+// a link to a node opens it and moves the focus to it
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target || target.tagName !== "DETAILS") return;
@@ -22,7 +22,7 @@ for (const link of document.querySelectorAll('a[href^="#node-"]')) {
 }
 openTarget();
 
-// on paper everything is open, and afterwards as it was
+// printing opens everything, and restores the page afterwards
 let before = [];
 window.addEventListener("beforeprint", () => {
   before = nodes.map((node) => node.open);

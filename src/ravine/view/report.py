@@ -1,7 +1,7 @@
 """One self-contained page about a fitted tree: the splits, what drives them, the clusters, how to repeat it.
 
-The page needs no network and no library: HTML, inline SVG and a few lines of script. Whatever comes from the
-data is escaped, and a content security policy lets no other script run.
+The page needs no network and no library: HTML, inline SVG and a few lines of script. Text from the data is
+escaped, and a content security policy lets no other script run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,14 @@ from ravine.view.density import NodeDensity
 from ravine.view.explain import ClusterExplanation, SplitExplanation
 from ravine.view.facts import Facts, RowIds, gather
 
-N_DRIVERS = 8  # features shown for a split
-N_TRAITS = 8  # features shown for a cluster
-N_VALUES = 5  # features shown of an exemplar
-N_CLASSES = 4  # classes named for a cluster
+# What fits a page without scrolling in its tables.
+N_DRIVERS = 8  # features per split
+N_TRAITS = 8  # features per cluster
+N_VALUES = 5  # features per typical row
+N_CLASSES = 4  # classes per cluster
 MAX_CLASSES = 60  # rows of the table of classes
+SILENT = ("callback", "verbose")  # parameters without an effect on the clusters
+N_COLORS = 7  # colors of clusters in report.css
 
 
 def report(
@@ -43,7 +47,7 @@ def report(
     source: str | None = None,
     command: str | None = None,
 ) -> str:
-    """Return a page about a fitted clusterer (or a tree) and the rows of X, as HTML; nine passes.
+    """Return a page about a fitted clusterer (or a tree) and the rows of X, as HTML; five passes.
 
     Parameters
     ----------
@@ -51,12 +55,12 @@ def report(
     X : array, memmap, CSR matrix, data frame or FileMatrix
         The rows that densities, profiles and exemplars are taken from: the training rows, or others.
     feature_names : sequence of str, optional
-        The columns' names; by default those seen in `fit`.
+        The names of the columns; by default those seen in `fit`.
     sample_weight : array of shape (n_rows,), optional
     row_ids : sequence, or function from row numbers to a mapping of their ids, optional
-        How exemplars are called; by default by their numbers, from 0.
+        The names of typical rows; by default their numbers, from 0.
     labels : array of shape (n_rows,), optional
-        True classes, which the clusters are then compared with.
+        True classes, to compare the clusters with.
     title, source, command : str, optional
         The heading, where the rows come from, and the command that made the model.
 
@@ -73,7 +77,7 @@ def report(
     return _page(facts, title, source, command)
 
 
-# --- words, numbers and tables ---
+# --- numbers, names and tables ---
 
 
 def _count(weight: float) -> str:
@@ -103,16 +107,16 @@ def _share(part: float, whole: float) -> str:
 
 
 def _name(feature: str) -> str:
-    """Return a column's name, which may be broken where its words end."""
+    """Return the name of a column, with places where a line may break."""
     return re.sub(r"([_/.=\-])", r"\1<wbr>", escape(feature))
 
 
 def _chip(label: int) -> str:
-    return f'<span class="chip c{label % 7}">{label}</span>'
+    return f'<span class="chip c{label % N_COLORS}">{label}</span>'
 
 
 def _table(name: str, caption: str, head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; a heading that starts with # is of numbers, an empty one of drawings."""
+    """Return a table; a heading that starts with # is for numbers, an empty one for drawings."""
     head = list(head)
     kinds = [' class="n"' if title.startswith("#") else "" for title in head]
     titles = "".join(
@@ -164,30 +168,30 @@ def _page(facts: Facts, title: str | None, source: str | None, command: str | No
 
 
 def _lead(facts: Facts, heading: str, source: str | None) -> str:
-    n_cuts = facts.tree.n_leaves - 1
+    n_splits = facts.tree.n_leaves - 1
     words = _many(facts.n_rows, "row")
     words += f" of <b>{escape(source)}</b>" if source else ""
     words += f" with {_many(len(facts.names), 'column')}"
     words += f", by <b>{escape(type(facts.model).__name__)}</b>" if facts.model is not None else ""
-    words += f": {_many(facts.tree.n_clusters, 'cluster')}, found with {_many(n_cuts, 'cut')}."
+    words += f": {_many(facts.tree.n_clusters, 'cluster')}, found with {_many(n_splits, 'split')}."
     how = (
-        "Every cut divides some of the rows in two where they are thin on the ground: through a valley "
-        "between two hills. The cuts make a tree, and its ends are the clusters. Open a node of the tree to "
-        "see where it is cut, which columns drive the cut, and how sure it is; open a cluster to see what "
-        "sets it apart."
-        if n_cuts
-        else "No cut was made: all rows are one cluster."
+        "Every split divides some of the rows in two where they are sparse: at a valley of their density. "
+        "The splits form a tree, and its leaves are the clusters. Open a node of the tree to see where it "
+        "is split, which columns drive the split, and how strong the evidence is; open a cluster to see "
+        "what sets it apart."
+        if n_splits
+        else "No split was made: all rows are one cluster."
     )
     return f'<header><h1>{heading}</h1>\n<p class="lead">{words}</p>\n<p>{how}</p></header>'
 
 
 def _overview(facts: Facts) -> str:
-    """Return the tree as bars: a node is as wide as its share of the rows."""
+    """Return the tree as bars: the width of a node is its share of the rows."""
     tree = facts.tree
     html = [""] * tree.n_nodes
     for node in range(tree.n_nodes - 1, -1, -1):
         leaf = tree.left[node] < 0
-        kind = f' class="leaf c{tree.label[node] % 7}"' if leaf else ""
+        kind = f' class="leaf c{tree.label[node] % N_COLORS}"' if leaf else ""
         words = str(tree.label[node]) if leaf else _count(facts.weight[node])
         below = "" if leaf else f"<div>{html[tree.left[node]]}{html[tree.right[node]]}</div>"
         html[node] = (
@@ -196,13 +200,13 @@ def _overview(facts: Facts) -> str:
         )
     return (
         f'<section aria-hidden="true"><h2>At a glance</h2>\n<div class="ices">{html[0]}</div>\n'
-        '<p class="soft">The width of a bar is its share of the rows; the colored ends are the clusters, '
-        "by their numbers. A click opens the node below.</p></section>"
+        '<p class="soft">The width of a bar is its share of the rows; the colored bars are the clusters, '
+        "with their numbers. A click opens the node below.</p></section>"
     )
 
 
 def _first_leaves(tree: ClusterTree) -> dict[int, int]:
-    """Return the leaf where each cluster is told: its first, where leaves were merged."""
+    """Return the leaf at which each cluster is described: its first, where leaves were merged."""
     found: dict[int, int] = {}
     for leaf in tree.leaves:
         found.setdefault(int(tree.label[leaf]), int(leaf))
@@ -258,26 +262,26 @@ def _split(facts: Facts, node: int) -> str:
     split, words = facts.tree.splits[node], facts.explained.splits[node]
     assert split is not None
     top = ", ".join(_name(driver.feature) for driver in words.drivers[:2]) or "a hyperplane"
-    seen = facts.seen.get(node)
-    summary = "" if seen is None else draw.spark(seen)
+    curve = facts.densities.get(node)
+    summary = "" if curve is None else draw.spark(curve)
     summary += (
-        f'<span class="what"><b>{_many(facts.weight[node], "row")}</b> cut by {top} '
+        f'<span class="what"><b>{_many(facts.weight[node], "row")}</b> split by {top} '
         f'<span class="soft">quality {split.quality:.2f}</span></span>'
     )
-    figure = "" if seen is None else _density(words, seen)
+    figure = "" if curve is None else _density(words, curve)
     return (
         f'<details id="node-{node}"><summary>{summary}</summary><div class="body">'
         f'<div class="pair">{figure}<div>{_drivers(words)}</div></div>{_how_good(split)}</div></details>'
     )
 
 
-def _density(words: SplitExplanation, seen: NodeDensity) -> str:
+def _density(words: SplitExplanation, curve: NodeDensity) -> str:
     left, right = _many(words.left_weight, "row"), _many(words.right_weight, "row")
-    title = f"Density of the rows along the direction of the cut: {left} to the left, {right} to the right"
-    drawing = draw.density(seen, title, f"left: {left}", f"right: {right}")
+    title = f"Density of the rows along the normal of the split: {left} to the left, {right} to the right"
+    drawing = draw.density(curve, title, f"left: {left}", f"right: {right}")
     return (
-        f"<figure>{drawing}<figcaption>How the rows lie across the cut. The higher the curve, the more "
-        "rows; the dashed line is the cut.</figcaption></figure>"
+        f"<figure>{drawing}<figcaption>The density of the rows on both sides of the split, which is the "
+        "dashed line.</figcaption></figure>"
     )
 
 
@@ -294,7 +298,7 @@ def _drivers(words: SplitExplanation) -> str:
         )
         for d in shown
     ]
-    caption = "What drives the cut: means on both sides, and each column\u2019s share of the distance between"
+    caption = "What drives the split: means on both sides, and the share of each column in their distance"
     table = _table("drivers", caption, ["column", "#left", "#right", "#share", ""], rows)
     if others:
         rest = _percent(sum(d.contribution for d in others))
@@ -303,22 +307,21 @@ def _drivers(words: SplitExplanation) -> str:
 
 
 def _how_good(split: Split) -> str:
-    """Return quality, evidence, status and whatever other figures a split has."""
+    """Return quality, evidence, status and the other numbers of a split."""
     items = [("quality", f"<b>{split.quality:.3f}</b>, from 0 (no valley) to 1 (an empty gap)")]
     if split.evidence is not None:
         e = split.evidence
         items.append(
             (
                 "evidence",
-                f"<b>p = {e.p_value:.2g}</b>: how often the same search finds a valley as deep in rows that "
-                f"have one hill only (log depth {e.log_depth:.2f} here, {e.null_mean:.2f} \u00b1 "
-                f"{e.null_deviation:.2f} in {e.n_draws} such draws)",
+                f"<b>p = {e.p_value:.2g}</b>: how often the same search finds a valley as deep in rows with "
+                f"a single mode (log depth {e.log_depth:.2f} here, {e.null_mean:.2f} \u00b1 "
+                f"{e.null_deviation:.2f} in {e.n_draws} such samples)",
             )
         )
-    other_figures = dict(getattr(split, "facts", None) or {})
-    items += [(escape(str(name)), _number(float(value))) for name, value in other_figures.items()]
+    items += [(escape(str(name)), _number(float(value))) for name, value in split.facts.items()]
     items.append(("method", escape(split.method)))
-    items.append(("search", f"{escape(split.status)}; {_many(split.n_iter, 'step')}"))
+    items.append(("search", f"{escape(split.status)}; {_many(split.n_iter, 'iteration')}"))
     return _listing(items)
 
 
@@ -334,7 +337,7 @@ def _leaf(facts: Facts, node: int) -> str:
         f'{_chip(label)}<span class="what"><b>Cluster {label}</b>: {_many(facts.weight[node], "row")} '
         f'<span class="soft">({share})</span>{mostly}</span>'
     )
-    body = f'<p>Part of cluster {label}, which is told at <a href="#node-{first}">its first part</a>.</p>'
+    body = f'<p>Part of cluster {label}, described at <a href="#node-{first}">its first leaf</a>.</p>'
     if first == node:
         body = _profile(facts, facts.explained.clusters[label])
     body += _not_split(facts.tree.refused[node])
@@ -344,8 +347,10 @@ def _leaf(facts: Facts, node: int) -> str:
 def _not_split(refused: Split | None) -> str:
     if refused is None:
         return ""
-    why = "" if refused.evidence is None else f", which chance may make (p = {refused.evidence.p_value:.2g})"
-    return f'<p class="soft">Not cut further: its best cut has a quality of {refused.quality:.2f}{why}.</p>'
+    why = "" if refused.evidence is None else f", which may be chance (p = {refused.evidence.p_value:.2g})"
+    return (
+        f'<p class="soft">Not split further: its best split has a quality of {refused.quality:.2f}{why}.</p>'
+    )
 
 
 def _profile(facts: Facts, cluster: ClusterExplanation) -> str:
@@ -365,7 +370,7 @@ def _profile(facts: Facts, cluster: ClusterExplanation) -> str:
         for t in traits
     ]
     caption = "Mean of each column here and in all other rows; their difference in standard deviations"
-    rules = "".join(f"<p><b>The way to it:</b> {escape(rule)}.</p>" for rule in cluster.rules)
+    rules = "".join(f"<p><b>Rule:</b> {escape(rule)}.</p>" for rule in cluster.rules)
     classes = "" if facts.table is None else _classes(facts, cluster.label, N_CLASSES)
     return (
         rules
@@ -382,17 +387,17 @@ def _typical(facts: Facts, cluster: ClusterExplanation) -> str:
         (escape(name), *(_number(float(values[j])) for j in place))
         for name, values in facts.exemplars[cluster.label]
     ]
-    caption = "Typical rows: the nearest to the middle of the cluster"
+    caption = "Typical rows: the nearest to the mean of the cluster"
     return _table("exemplars", caption, ["row", *(f"#{_name(name)}" for name in shown)], rows)
 
 
 def _classes(facts: Facts, label: int, n: int) -> str:
-    """Name the commonest classes of a cluster."""
+    """Name the most frequent classes of a cluster."""
     assert facts.table is not None
     counts = facts.table[:, label]
-    commonest = [int(i) for i in np.argsort(-counts, kind="stable")[:n] if counts[i] > 0]
+    most_frequent = [int(i) for i in np.argsort(-counts, kind="stable")[:n] if counts[i] > 0]
     total = float(counts.sum())
-    return ", ".join(f"{escape(facts.classes[i])} ({_share(float(counts[i]), total)})" for i in commonest)
+    return ", ".join(f"{escape(facts.classes[i])} ({_share(float(counts[i]), total)})" for i in most_frequent)
 
 
 # --- what comes after the tree ---
@@ -411,31 +416,22 @@ def _agreement(facts: Facts) -> str:
     table = _table("agreement", caption, ["class", *(f"#{k}" for k in clusters)], rows)
     return (
         "<section><h2>Against the given classes</h2>\n<p>The clusters were found without them. Each score is "
-        f"1 where clusters and classes are the same.</p>{_listing(scores)}{table}</section>"
+        f"1 where clusters and classes are equal.</p>{_listing(scores)}{table}</section>"
     )
 
 
 def _method(facts: Facts, command: str | None) -> str:
-    import sklearn
-
-    import ravine
-
-    versions = (
-        f"ravine {ravine.__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
-        f"scikit-learn {sklearn.__version__}"
-    )
     size = f"{_count(facts.n_rows)} \u00d7 {_count(len(facts.names))}"
-    items = [("rows and columns", size), ("made with", escape(versions))]
-    code = ""
+    versions = [f"{name} {version(name)}" for name in ("ravine", "numpy", "scikit-learn")]
+    made_with = ", ".join([*versions, f"Python {platform.python_version()}"])
+    items, code = [("rows and columns", size), ("made with", made_with)], ""
     if facts.model is not None:
-        name = type(facts.model).__name__
-        defaults = type(facts.model)().get_params(deep=False)
-        given = facts.model.get_params(deep=False)
-        told = {key: repr(value) for key, value in given.items() if key not in ("callback", "verbose")}
-        items += [(escape(key), escape(value)) for key, value in told.items()]
+        parameters = facts.model.get_params(deep=False)
+        items += [
+            (escape(key), escape(repr(value))) for key, value in parameters.items() if key not in SILENT
+        ]
         items.append(("passes over the data", f"{facts.model.n_passes_:.1f}"))
-        changed = [f"{key}={value}" for key, value in told.items() if value != repr(defaults[key])]
-        code = f"from ravine import {name}\n\nmodel = {name}({', '.join(changed)}).fit(X)\nmodel.labels_"
+        code = _python(facts.model, parameters)
     again = "".join(
         f"<h3>{name}</h3><pre>{escape(text)}</pre>"
         for name, text in (("On the command line", command), ("In Python", code))
@@ -446,27 +442,39 @@ def _method(facts: Facts, command: str | None) -> str:
     )
 
 
+def _python(model: Any, parameters: dict[str, Any]) -> str:
+    """Return the Python code that fits a model of the same parameters."""
+    name, defaults = type(model).__name__, type(model)().get_params(deep=False)
+    changed = ", ".join(
+        f"{key}={value!r}"
+        for key, value in parameters.items()
+        if key not in SILENT and repr(value) != repr(defaults[key])
+    )
+    return f"from ravine import {name}\n\nmodel = {name}({changed}).fit(X)\nmodel.labels_"
+
+
+GLOSSARY = [
+    (
+        "signed distance",
+        "the distance of a row from the split, negative on the left and positive on the right; with columns "
+        "scaled to a standard deviation of 1, unless the method was set not to standardize",
+    ),
+    (
+        "quality",
+        "how good a split is. For a valley of the density it is its relative depth: 0.3 means that the "
+        "density at the split is 30\u00a0% lower than at the lower of the two modes beside it",
+    ),
+    (
+        "share",
+        "how much of the distance between the means of the two sides comes from a column; all columns "
+        "together make 100\u00a0%. Columns are ordered by their weight in the direction of the split",
+    ),
+    ("sd", "standard deviations of the column over all rows"),
+]
+P_VALUE = ("p", "the probability that rows of one group show a valley as deep; small is strong evidence")
+
+
 def _glossary(facts: Facts) -> str:
-    words = [
-        (
-            "distance from the cut",
-            "measured across the cut, with columns scaled to a standard deviation of 1 unless the method "
-            "was told not to; left is below the cut, right above",
-        ),
-        (
-            "quality",
-            "how good a cut is by the method\u2019s own measure. For a valley of the density it is its "
-            "depth: 0.3 says that the density at the cut is 30\u00a0% lower than on the lower of the two "
-            "hills beside it",
-        ),
-        (
-            "share",
-            "how much of the distance between the means of the two sides comes from a column; "
-            "all columns together make 100\u00a0%",
-        ),
-        ("sd", "standard deviations of the column over all rows"),
-    ]
     splits = (*facts.tree.splits, *facts.tree.refused)
-    if any(split is not None and split.evidence is not None for split in splits):
-        words.append(("p", "the chance that rows of one group show a valley as deep; small is convincing"))
-    return f"<section><h2>Words</h2>{_listing(words)}</section>"
+    tested = any(split is not None and split.evidence is not None for split in splits)
+    return f"<section><h2>Glossary</h2>{_listing([*GLOSSARY, P_VALUE] if tested else GLOSSARY)}</section>"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.io.archive import Stored, require, shown
 from ravine.split.hyperplane import Boundary, Evidence, Hyperplane, NearestCenter, Split
-from ravine.tree.tree import ClusterTree
+from ravine.tree.arrays import Tree, TreeArrays
 
 BoolArray = npt.NDArray[np.bool_]
 Parts = tuple[dict[str, Any], dict[str, Any]]
@@ -30,7 +30,7 @@ MOST = 2**62  # of counts
 # --- to parts ---
 
 
-def tree_to_parts(tree: ClusterTree) -> Parts:
+def tree_to_parts(tree: TreeArrays) -> Parts:
     """Return a tree as JSON values and arrays; splits made and refused are stacked."""
     found = [(node, split, 1) for node, split in enumerate(tree.splits) if split is not None]
     found += [(node, split, 0) for node, split in enumerate(tree.refused) if split is not None]
@@ -100,8 +100,8 @@ def _centers_to_arrays(boundaries: Sequence[Boundary], d: int) -> dict[str, Any]
 # --- from parts ---
 
 
-def tree_from(stored: Stored, n_columns: int | None = None) -> ClusterTree:
-    """Take a tree out of a file, of so many columns where that is known."""
+def tree_from(make: type[Tree], stored: Stored, n_columns: int | None = None) -> Tree:
+    """Read a tree of a class from its stored parts; `n_columns` is checked where it is given."""
     n = len(stored.arrays.get("parent", ()))
     require(n > 0, "parent", "an array of one node at least", f"{n}")
     nodes: dict[str, Any] = {
@@ -114,7 +114,7 @@ def tree_from(stored: Stored, n_columns: int | None = None) -> ClusterTree:
     splits = splits_from(stored, n_columns)
     made, refused = _place_splits(stored, splits, nodes["left"] < 0)
     names = stored.texts_or_none("feature_names", len(splits[0].direction) if splits else n_columns)
-    return ClusterTree(
+    return make(
         splits=made,
         refused=refused,
         feature_names=None if names is None else tuple(names),

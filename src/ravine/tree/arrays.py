@@ -1,0 +1,313 @@
+"""The nodes of a tree in parallel arrays, and how rows find their leaf.
+
+A parent always has a lower number than its children, so that loops over the nodes replace recursion, and a
+tree of ten thousand levels hits no recursion limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from ravine._validate import FloatArray, IntArray, check_weights, checked_csr
+from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
+from ravine.exceptions import InvalidInputError
+from ravine.io.on_disk import FileMatrix
+from ravine.split.hyperplane import Boundary, Hyperplane, Split
+
+Tree = TypeVar("Tree", bound="TreeArrays")
+Visit = tuple[
+    int, IntArray, FloatArray
+]  # a node, the numbers of the rows that reach it, their signed distances
+
+NOT_FINITE = (
+    "Input X contains NaN or infinity; remove those rows or fill them in, "
+    "with sklearn.impute.SimpleImputer for instance"
+)
+MAPPED = (
+    "this tree splits the feature space of a kernel, where the columns are components of a map: "
+    "call predict of the model itself; explain, report, simplify and resplit need a model without a kernel"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeArrays:
+    """The nodes of a `ClusterTree`, which describes the fields and adds editing and export."""
+
+    parent: IntArray
+    left: IntArray
+    right: IntArray
+    weight: FloatArray
+    splits: tuple[Split | None, ...]
+    order: IntArray
+    refused: tuple[Split | None, ...]
+    label: IntArray
+    feature_names: tuple[str, ...] | None = None
+    mapped: bool = False
+    spread: float = 1.0
+
+    @classmethod
+    def of_leaves(
+        cls,
+        parent: IntArray,
+        left: IntArray,
+        right: IntArray,
+        weight: FloatArray,
+        splits: tuple[Split | None, ...],
+        order: IntArray,
+        refused: tuple[Split | None, ...],
+    ) -> Self:
+        """Make a tree whose leaves are labeled from left to right."""
+        unlabeled = np.full(len(parent), -1, dtype=np.int64)
+        tree = cls(parent, left, right, weight, splits, order, refused, unlabeled)
+        labels = unlabeled.copy()
+        labels[tree.leaves] = np.arange(tree.n_leaves)
+        return replace(tree, label=labels)
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of nodes, inner nodes and leaves."""
+        return len(self.parent)
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return int((self.left < 0).sum())
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters: leaves that share a label count once."""
+        return len(np.unique(self.label[self.leaves]))
+
+    @cached_property
+    def depth(self) -> IntArray:
+        """The number of splits above each node."""
+        depth = np.zeros(self.n_nodes, dtype=np.int64)
+        for node in range(1, self.n_nodes):
+            depth[node] = depth[self.parent[node]] + 1
+        return depth
+
+    @cached_property
+    def leaves(self) -> IntArray:
+        """The leaves from left to right."""
+        found, stack = [], [0]
+        while stack:
+            node = stack.pop()
+            if self.left[node] < 0:
+                found.append(node)
+            else:
+                stack += [int(self.right[node]), int(self.left[node])]
+        return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def inner(self) -> IntArray:
+        """The nodes with a split, in the order in which they were split."""
+        nodes = np.flatnonzero(self.left >= 0)
+        return nodes[np.argsort(self.order[nodes])]
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def boundary(self, node: int) -> Boundary:
+        """Return the boundary of an inner node."""
+        split = self.splits[node]
+        assert split is not None
+        return split.boundary
+
+    # --- checking rows ---
+
+    def rows(self, X: Any, sample_weight: Any = None) -> ArrayBlocks:
+        """Return X as blocks of rows, after checking that its columns are those of the tree."""
+        if isinstance(X, ArrayBlocks):
+            return X
+        if self.mapped:
+            raise InvalidInputError(MAPPED)
+        rows = as_rows(X, sample_weight)
+        first = next((split for split in (*self.splits, *self.refused) if split is not None), None)
+        if first is not None and rows.shape[1] != len(first.direction):
+            raise InvalidInputError(
+                f"X has {rows.shape[1]} columns, but the tree was grown on {len(first.direction)}"
+            )
+        names = getattr(X, "columns", None)
+        if names is not None and self.feature_names not in (None, tuple(map(str, names))):
+            raise InvalidInputError(
+                "the columns of X have other names, or another order, than those of the tree"
+            )
+        return rows
+
+    # --- the way of rows down the tree ---
+
+    def walk(self, n_rows: int, distances: Callable[[int, IntArray], FloatArray]) -> Iterator[Visit]:
+        """Walk rows down the tree; yield every split that rows reach, with those rows and their distances.
+
+        `distances(node, members)` returns the signed distances of some rows to the boundary of a node: rows
+        with a positive one go to the right.
+        """
+        members_of = {0: np.arange(n_rows)}
+        for node in np.flatnonzero(self.left >= 0).tolist():
+            members = members_of.pop(node)
+            distance = _finite(distances(node, members)) if len(members) else np.zeros(0)
+            if len(members):
+                yield node, members, distance
+            members_of[int(self.left[node])] = members[~(distance > 0)]
+            members_of[int(self.right[node])] = members[distance > 0]
+
+    def visit(self, rows: RowBlocks) -> Iterator[Visit]:
+        """Walk all rows down the tree, see `walk`; one pass per level of the tree."""
+
+        def distances(node: int, members: IntArray) -> FloatArray:
+            return self.boundary(node).signed_distance(rows.select(members))
+
+        return self.walk(rows.shape[0], distances)
+
+    def visit_block(self, block: Rows) -> Iterator[Visit]:
+        """Walk the rows of one block down the tree, see `walk`."""
+        return self.walk(len(block), lambda node, members: self.boundary(node).distances(block.take(members)))
+
+    def find(self, block: Rows) -> IntArray:
+        """Return the leaf of every row of a block."""
+        leaf = np.zeros(len(block), dtype=np.int64)
+        if self.n_nodes == 1:
+            _finite(block.dense())
+        elif isinstance(block, DenseRows) and self._stacked is not None:
+            from ravine.data import kernels
+
+            # The compiled loop takes the same sides as `walk`: its sums have the same bits.
+            kernels.route(block.values, *self._stacked, self.left, self.right, leaf)
+            if (leaf < 0).any():
+                raise InvalidInputError(NOT_FINITE)
+        else:
+            for node, members, distance in self.visit_block(block):
+                leaf[members] = np.where(distance > 0, self.right[node], self.left[node])
+        return leaf
+
+    @cached_property
+    def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """The common pivot, normals (nodes, d) and thresholds (nodes,), if all boundaries are hyperplanes."""
+        boundaries = {int(node): self.boundary(node) for node in self.inner}
+        if not all(isinstance(boundary, Hyperplane) for boundary in boundaries.values()):
+            return None
+        pivot = boundaries[0].pivot
+        normals, thresholds = np.zeros((self.n_nodes, len(pivot))), np.zeros(self.n_nodes)
+        for node, boundary in boundaries.items():
+            normals[node], thresholds[node] = boundary.weights, boundary.threshold
+        return pivot, normals, thresholds
+
+    def leaf_of(self, rows: RowBlocks) -> IntArray:
+        """Return the leaf of every row; one pass."""
+        return rows.map(self.find)
+
+    def route(self, rows: RowBlocks) -> IntArray:
+        """Return the label of every row; one pass."""
+        return self.label[self.leaf_of(rows)]
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the cluster of every row of an array, a CSR matrix or a data frame; one pass."""
+        return self.route(self.rows(X))
+
+    def decision_path(self, X: Any) -> sparse.csr_array:
+        """Return the nodes that every row passes, as a CSR indicator (rows, nodes); one pass."""
+        leaf = self.leaf_of(self.rows(X))
+        starts = np.concatenate([[0], np.cumsum(self.depth[leaf] + 1)])
+        columns = np.empty(starts[-1], dtype=np.int64)
+        at, end = leaf.copy(), starts[1:].copy()
+        alive = np.arange(len(leaf))
+        while len(alive):
+            end[alive] -= 1
+            columns[end[alive]] = at[alive]
+            at[alive] = self.parent[at[alive]]
+            alive = alive[at[alive] >= 0]
+        values = np.ones(len(columns), dtype=np.int8)
+        return sparse.csr_array((values, columns, starts), shape=(len(leaf), self.n_nodes))
+
+    # --- distances to all splits ---
+
+    def distances(self, rows: RowBlocks) -> FloatArray:
+        """Return the signed distance of every row to every split, in the order of the splits; one pass."""
+        if self.n_nodes == 1:
+            return np.zeros((rows.shape[0], 0))
+        boundaries = [self.boundary(node) for node in self.inner]
+        return _finite(rows.map(lambda block: np.stack([b.distances(block) for b in boundaries], axis=1)))
+
+    def scores(self, distances: FloatArray) -> FloatArray:
+        """Return, for every row and cluster, how far inside the row lies; (rows, clusters).
+
+        For a leaf that is the smallest signed distance on the path to it, positive for the row's own leaf
+        and for no other, so that the largest score is at the row's cluster. A cluster of several leaves has
+        the largest of their scores. `distances` are those of `distances(rows)`.
+        """
+        by_node: dict[int, FloatArray] = {0: np.full(len(distances), np.inf)}
+        scores = np.full((len(distances), int(self.label.max()) + 1), -np.inf)
+        column = np.full(self.n_nodes, -1)
+        column[self.inner] = np.arange(len(self.inner))
+        for node in range(self.n_nodes):
+            here = by_node.pop(node)
+            if self.left[node] < 0:
+                k = self.label[node]
+                scores[:, k] = np.maximum(scores[:, k], here)
+            else:
+                distance = distances[:, column[node]]
+                by_node[int(self.left[node])] = np.minimum(here, -distance)
+                by_node[int(self.right[node])] = np.minimum(here, distance)
+        return scores
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return a membership of every row in every cluster, the largest at `predict`; two passes.
+
+        The memberships are the softmax of `scores`, in units of the `spread` of the columns: 1/2 each on a
+        hyperplane between two clusters, and close to 1 a few standard deviations inside.
+        """
+        return self.memberships(self.rows(X))
+
+    def memberships(self, rows: RowBlocks) -> FloatArray:
+        """Return the memberships of `predict_proba` for rows in blocks."""
+        own = self.route(rows)
+        scores = self.scores(self.distances(rows)) / self.spread
+        with np.errstate(invalid="ignore"):
+            share = np.exp(np.where(np.isinf(scores), 0.0, scores - scores.max(axis=1, keepdims=True)))
+        share /= share.sum(axis=1, keepdims=True)
+        # On a hyperplane, and where rounding ties, the largest share may be at another cluster than own.
+        i, top = np.arange(len(own)), np.argmax(share, axis=1)
+        share[i, top], share[i, own] = share[i, own], share[i, top].copy()
+        tied = np.flatnonzero(np.argmax(share, axis=1) != own)
+        share[tied, own[tied]] = np.nextafter(share[tied].max(axis=1), 2.0)
+        return share
+
+
+def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
+    """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
+    if sparse.issparse(X):
+        array = sparse.csr_array(checked_csr(X))
+    else:
+        array = X if isinstance(X, np.ndarray | FileMatrix) else np.asarray(X)
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or 0 in array.shape:
+        raise InvalidInputError(
+            f"X has to be a table of numbers with at least one row, got shape {array.shape} of {array.dtype}"
+        )
+    return ArrayBlocks(array, check_weights(sample_weight, array.shape[0]))
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    if not np.isfinite(values).all():
+        raise InvalidInputError(NOT_FINITE)
+    return values
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Compare trees, splits and their fields by value; NaN equals NaN."""
+    if is_dataclass(a):
+        return type(a) is type(b) and all(_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, tuple):
+        return isinstance(b, tuple) and len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    if isinstance(a, np.ndarray | float):
+        return np.array_equal(a, b, equal_nan=True)
+    return bool(a == b)
