@@ -214,7 +214,7 @@ def test_delimiter_encoding_and_format(folder):
 def test_compare_ranks_without_labels_and_scores_with_them(folder):
     options = ("--exclude", "bottle", "--label", "kind", "--clusters", "3", "--seed", "1", "--jobs", "1")
     found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
-    assert {entry["method"] for entry in found} == set(cli.methods())
+    assert {entry["method"] for entry in found} == set(cli.METHODS)
     allowed = [entry["MSP"] for entry in found if entry["smallest"] >= 0.05 * 2 / 3]
     assert allowed == sorted(allowed, reverse=True)
     assert len(allowed) >= 2
@@ -633,8 +633,8 @@ def test_every_public_clusterer_is_a_method():
     from tests.every_estimator import ESTIMATORS
 
     clusterers = {name for name, make in ESTIMATORS.items() if hasattr(make, "fit_predict")}
-    assert set(cli.methods().values()) == clusterers
-    assert set(cli.methods()) >= {"minimum-density", "principal-direction"}
+    assert set(cli.METHODS.values()) == clusterers
+    assert set(cli.METHODS) >= {"minimum-density", "principal-direction"}
 
 
 def test_the_formats_and_dialects_are_those_that_there_are():
@@ -744,7 +744,7 @@ def test_long_fields_are_read(tmp_path):
 def test_compare_with_text_columns_and_a_report_of_rows_with_holes(folder, tmp_path):
     options = ("--columns", "ash,hue,color", "--one-hot", "color", "--clusters", "2", "--jobs", "1")
     found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
-    assert {entry["method"] for entry in found} == set(cli.methods())
+    assert {entry["method"] for entry in found} == set(cli.METHODS)
     model, page = tmp_path / "m.ravine", tmp_path / "page.html"
     names = ("--columns", "ash,hue", "--impute", "median", "--clusters", "2", "--jobs", "1", "--quiet")
     succeed("fit", "holes.csv", *names, "--model", model, where=folder)

@@ -6,7 +6,6 @@ import argparse
 import codecs
 import io
 import os
-import re
 import shlex
 import signal
 import sys
@@ -18,6 +17,15 @@ import ravine
 DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 AGAIN = 3.0  # seconds after which the program is told again to end, if it has not
 PLAIN_LINES = str.maketrans("├└│─", "|`|-")  # of a tree, where a stream cannot encode them
+# The clusterers by their names on the command line; a test compares the list with the public classes. It is
+# written out because importing the classes takes seconds, which `ravine --help` must not.
+METHODS = {
+    "minimum-density": "MinimumDensity",
+    "spectral-connectivity": "SpectralConnectivity",
+    "maximum-margin": "MaximumMargin",
+    "maximin-separation": "MaximinSeparation",
+    "principal-direction": "PrincipalDirection",
+}
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz")
 DIALECTS = ("duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql")
 SHELLS = ("bash", "zsh", "fish")
@@ -102,20 +110,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise ParserError(self, message)
-
-
-def methods() -> dict[str, str]:
-    """Return the public clusterers by their names on the command line; imports none of them.
-
-    >>> methods()["minimum-density"]
-    'MinimumDensity'
-    """
-    dashed = {name: re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() for name in ravine.__all__}
-    return {
-        dash: name
-        for name, dash in dashed.items()
-        if ravine._HOMES[name] == f"ravine.estimators.{dash.replace('-', '_')}"
-    }
 
 
 def names(text: str) -> list[str]:
@@ -302,7 +296,7 @@ def _fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
     method = fit.add_argument_group("method")
     method.add_argument(
-        "--method", choices=list(methods()), default="minimum-density", help="(minimum-density)"
+        "--method", choices=list(METHODS), default="minimum-density", help="(minimum-density)"
     )
     method.add_argument(
         "--clusters",

@@ -22,7 +22,7 @@ import numpy as np
 
 import ravine
 from ravine._validate import IntArray
-from ravine.cli.arguments import INTERRUPTED, Ended, UsageError, methods
+from ravine.cli.arguments import INTERRUPTED, METHODS, Ended, UsageError
 from ravine.cli.console import Voice
 from ravine.cli.label_file import check_labels_name, write_labels
 from ravine.exceptions import InvalidInputError
@@ -128,7 +128,7 @@ def _write_text(path: str | Path, text: str) -> None:
 def _clusterer(method: str) -> Any:
     from ravine.estimators.clusterer import TreeClusterer
 
-    found = getattr(ravine, methods()[method])
+    found = getattr(ravine, METHODS[method])
     assert issubclass(found, TreeClusterer)
     return found
 
@@ -402,7 +402,7 @@ def run_compare(arguments: Namespace) -> None:
     voice.notes(table.notes)
     judged = []
     with voice.listening():
-        for method in methods():
+        for method in METHODS:
             model = _clusterer(method)(
                 n_clusters=arguments.clusters,
                 random_state=arguments.seed,
