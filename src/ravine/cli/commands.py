@@ -101,7 +101,7 @@ def _check_outputs(arguments: Namespace, *options: str) -> None:
 
 def _file_to_replace(option: str, path: Path) -> Path:
     """Return the file behind the name of an output, or say why it cannot be written."""
-    from ravine.estimators.model_file import file_to_replace
+    from ravine.io.atomic import file_to_replace
 
     try:
         real = file_to_replace(path)
@@ -117,7 +117,7 @@ def _file_to_replace(option: str, path: Path) -> Path:
 
 def _write_text(path: str | Path, text: str) -> None:
     """Write a text at once or not at all; bytes of a file's name that are no UTF-8 are written as codes."""
-    from ravine.estimators.model_file import write_atomically
+    from ravine.io.atomic import write_atomically
 
     write_atomically(Path(path), text.encode(errors="backslashreplace"))
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from ravine.data.feature_map import map_from
 from ravine.estimators.model_parts import jsonable, number, tree_from, tree_to_parts
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.io.archive import Stored, read_archive, require, shown, write_archive
+from ravine.io.atomic import write_atomically
 
 if TYPE_CHECKING:
     from ravine.tree.tree import ClusterTree
@@ -152,47 +151,6 @@ def _parameter(value: Any) -> Any:
     if not isinstance(value, bool | int | float | str):
         return None
     return value
-
-
-def file_to_replace(path: Path) -> Path:
-    """Return the file that writing to `path` creates or replaces, behind links; refuse what is not a file.
-
-    A new file moved over a link, a pipe or a device would put a regular file in its place.
-    """
-    place = Path(os.path.realpath(path))
-    try:
-        kind = stat.S_IFMT(os.stat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return place
-    if kind != stat.S_IFREG:
-        what = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        raise InvalidInputError(f"{path} is {what.get(kind, 'a device')}, not a regular file")
-    return place
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file under another name beside its place; it is moved there at the end, or goes."""
-    path = file_to_replace(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file at once or not at all."""
-    with atomic_file(path) as file:
-        file.write(content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
