@@ -32,7 +32,7 @@ def file_to_replace(path: Path) -> Path:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file in the same folder; it is renamed to `path` at the end, or deleted on an error."""
+    """Open a temporary file in the same folder; at the end it is renamed to `path`, on an error deleted."""
     path = file_to_replace(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
