@@ -34,7 +34,7 @@ def _child(arguments, where, folder, largest_file):
     ):
         os.dup2(os.open(Path(folder) / name, flags), number)
     sys.stdin = open(0)  # noqa: SIM115
-    from ravine.cli.arguments import main
+    from ravine.cli.main import main
 
     sys.exit(main(arguments))
 

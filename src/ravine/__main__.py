@@ -2,6 +2,6 @@
 
 import sys
 
-from ravine.cli.arguments import main
+from ravine.cli.main import main
 
 sys.exit(main())

@@ -1,4 +1,4 @@
-"""The command line, as a user runs it: in a process of its own."""
+"""The command line as a user runs it: in its own process."""
 
 import io
 import json
@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -15,8 +16,10 @@ import pytest
 from sklearn.datasets import load_wine, make_moons
 
 import ravine
-from ravine.cli import arguments as cli
-from ravine.cli.console import Voice
+from ravine.cli import arguments
+from ravine.cli.console import Console
+from ravine.cli.errors import INTERRUPTED, TERMINATED
+from ravine.cli.main import main
 from tests.processes import COMMAND, run, started
 
 WINE = load_wine(as_frame=True)
@@ -81,7 +84,7 @@ def test_fit_says_what_it_found(fitted):
     assert re.search(r"against the labels: V-measure 0\.\d{3}", done.stdout)
     for line in ("labels: labels.csv", "model: wine.ravine", "report: wine.html", "sql: wine.sql"):
         assert line in done.stdout
-    assert "note: 1 column of text left out (color)" in done.stderr
+    assert "note: 1 text column left out (color); --one-hot includes them" in done.stderr
     assert "3 of 3 clusters" in done.stderr
     assert "\r" not in done.stderr  # no bar where there is no terminal
 
@@ -139,7 +142,7 @@ def test_report_of_a_model(folder, fitted):
     page = (folder / "page.html").read_text()
     assert "<h1>Wines &amp; more</h1>" in page
     assert "Against the given classes" in page
-    assert "is there already" in fail(
+    assert "exists; --force overwrites it" in fail(
         2, "report", "wine.ravine", "wine.csv", "--out", "page.html", where=folder
     )
 
@@ -189,7 +192,7 @@ def test_holes_are_filled_and_text_encoded_on_request(folder):
     message = fail(
         2, "fit", "wine.csv", "--one-hot", "color", "--exclude", "kind,bottle", "--sql", "x", **where
     )
-    assert "indicators" in message
+    assert "--sql cannot be used with --one-hot" in message
 
 
 def test_delimiter_encoding_and_format(folder):
@@ -208,13 +211,13 @@ def test_delimiter_encoding_and_format(folder):
     found = json.loads(succeed("fit", "wine.txt", *options, "--clusters", "1", "--json", where=folder).stdout)
     assert found["n_rows"] == 178
     assert len(found["columns"]) == 13
-    assert "is its delimiter another?" in fail(1, "fit", "wine.txt", "--delimiter", "tab", where=folder)
+    assert "try another --delimiter" in fail(1, "fit", "wine.txt", "--delimiter", "tab", where=folder)
 
 
 def test_compare_ranks_without_labels_and_scores_with_them(folder):
     options = ("--exclude", "bottle", "--label", "kind", "--clusters", "3", "--seed", "1", "--jobs", "1")
     found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
-    assert {entry["method"] for entry in found} == set(cli.methods())
+    assert {entry["method"] for entry in found} == set(arguments.METHODS)
     allowed = [entry["MSP"] for entry in found if entry["smallest"] >= 0.05 * 2 / 3]
     assert allowed == sorted(allowed, reverse=True)
     assert len(allowed) >= 2
@@ -235,7 +238,7 @@ def test_demo_says_what_it_found_and_ends_with_its_report(tmp_path):
         assert word in done.stdout
     assert done.stdout.strip().splitlines()[-1].strip() == str(page)
     assert "Ten clusters of handwritten digits" in page.read_text()
-    assert "is there already" in fail(2, "demo", "--report", page)
+    assert "exists; --force overwrites it" in fail(2, "demo", "--report", page)
 
 
 # --- files that cannot be read or written ---
@@ -244,13 +247,16 @@ def test_demo_says_what_it_found_and_ends_with_its_report(tmp_path):
 def test_bad_files_are_one_sentence_and_exit_code_1(tmp_path):
     cases = {
         "empty.csv": (b"", "empty.csv is empty"),
-        "ragged.csv": (b"a,b\n1,2\n3,4,5\n", "3 fields in line 3, but 2 in the first"),
-        "names.csv": (b"a,a\n1,2\n", "2 columns are called 'a'"),
+        "ragged.csv": (b"a,b\n1,2\n3,4,5\n", "3 fields in line 3, but 2 in the first line"),
+        "names.csv": (b"a,a\n1,2\n", "2 columns are named 'a'"),
         "unnamed.csv": (b"a,\n1,2\n", "column 2 has no name"),
         "latin.csv": ("é,b\n1,2\n".encode("latin-1"), "--encoding latin-1"),
-        "one.csv": (b"a,b\n1,2\n", "one.csv has one row, and clusters need at least two"),
-        "deep.jsonl": (b'{"a": 1}\n{"a": ' + 100_000 * b"[", "deep.jsonl: line 2 is nested too deeply"),
-        "quote.csv": (b'a,b\n1,"2\n' + 3_000_000 * b"3,4567\n", "is a quote not closed?"),
+        "one.csv": (b"a,b\n1,2\n", "one.csv has one row, and clustering needs at least two"),
+        "deep.jsonl": (
+            b'{"a": 1}\n{"a": ' + 100_000 * b"[",
+            "line 2 has too many nested brackets",
+        ),
+        "quote.csv": (b'a,b\n1,"2\n' + 3_000_000 * b"3,4567\n", "is a closing quote missing?"),
         "broken.parquet": (b"PAR1 and no more", "broken.parquet"),
         "broken.npy": (b"\x93NUMPY and no more", "broken.npy"),
     }
@@ -279,7 +285,7 @@ def test_nothing_is_overwritten_without_force(tmp_path):
     WINE.data.to_csv(tmp_path / "wine.csv", index=False)
     (tmp_path / "labels.csv").write_text("precious")
     for option in ("--out", "--report", "--model", "--sql"):
-        assert f"{option}: labels.csv is there already; --force overwrites it" in fail(
+        assert f"{option}: labels.csv exists; --force overwrites it" in fail(
             2, "fit", "wine.csv", option, "labels.csv", where=tmp_path
         )
     assert (tmp_path / "labels.csv").read_text() == "precious"
@@ -313,7 +319,9 @@ def test_links_are_followed(tmp_path):
     (tmp_path / "new.csv").symlink_to("there/new.csv")  # leads nowhere yet
     (tmp_path / "lost.csv").symlink_to("nowhere/new.csv")
     options = ("--clusters", "1", "--quiet")
-    assert "is there already" in fail(2, "fit", "t.csv", "--out", "old.csv", *options, where=tmp_path)
+    assert "exists; --force overwrites it" in fail(
+        2, "fit", "t.csv", "--out", "old.csv", *options, where=tmp_path
+    )
     assert "nowhere" in fail(2, "fit", "t.csv", "--out", "lost.csv", *options, where=tmp_path)
     succeed("fit", "t.csv", "--out", "old.csv", "--force", *options, where=tmp_path)
     succeed("fit", "t.csv", "--out", "new.csv", *options, where=tmp_path)
@@ -321,7 +329,7 @@ def test_links_are_followed(tmp_path):
         assert (tmp_path / name).is_symlink()
         assert not (tmp_path / "there" / name).is_symlink()
         assert (tmp_path / "there" / name).read_text() == "row,cluster\n0,0\n1,0\n"
-    assert "is the file that is read" in fail(
+    assert "is the input file" in fail(
         2, "fit", "there/old.csv", "--out", "old.csv", "--force", where=tmp_path
     )
 
@@ -329,7 +337,7 @@ def test_links_are_followed(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--out", "wine.csv", "--force"], "is the file that is read"),
+        (["--out", "wine.csv", "--force"], "is the input file"),
         (["--out", "x.csv", "--report", "x.csv"], "are the same file"),
         (["--out", "no/such/x.csv"], "there is no folder no/such"),
         (["--out", "x.doc"], "labels are written as"),
@@ -337,22 +345,22 @@ def test_links_are_followed(tmp_path):
         (["--clusters", "0"], "a whole number of at least 1, or auto"),
         (["--delimiter", "abc"], "one character"),
         (["--set", "x"], "NAME=VALUE"),
-        (["--seed", "-1"], "--seed: a whole number of at least 0 is needed, not '-1'"),
-        (["--set", "standardize=maybe"], "--set standardize: yes or no is needed, not 'maybe'"),
+        (["--seed", "-1"], "--seed: expected a whole number of at least 0, got '-1'"),
+        (["--set", "standardize=maybe"], "--set standardize: expected yes or no, got 'maybe'"),
         (
             ["--kernel", "rbf", "--set", "kernel_params=[1]"],
-            "a dict such as {'degree': 2} is needed, not [1]",
+            "expected a dict such as {'degree': 2}, got [1]",
         ),
         (["--method", "magic"], "minimum-density"),
         (["--kernel", "magic"], "diffusion"),
-        (["--gamma", "2"], "--gamma belongs to a kernel: add --kernel rbf"),
+        (["--gamma", "2"], "--gamma needs a kernel: add --kernel rbf"),
         (["--kernel", "rbf", "--gamma", "wide"], "a number above 0, or auto"),
         (["--kernel", "rbf", "--components", "most"], "a share such as 0.9, or all"),
         (["--kernel", "rbf", "--landmarks", "0.5"], "a whole number, auto or all"),
-        (["--kernel", "rbf", "--report", "x.html"], "--report: there is none with --kernel"),
-        (["--kernel", "rbf", "--sql", "x.sql"], "--sql: there is none with --kernel"),
+        (["--kernel", "rbf", "--report", "x.html"], "--report is not available with --kernel"),
+        (["--kernel", "rbf", "--sql", "x.sql"], "--sql is not available with --kernel"),
         (["--set", "kernel=rbf"], "use --kernel"),
-        (["--kernel", "rbf", "--gamma", "2", "--set", "kernel_params={'gamma': 1}"], "both give gamma"),
+        (["--kernel", "rbf", "--gamma", "2", "--set", "kernel_params={'gamma': 1}"], "both set gamma"),
     ],
 )
 def test_usage_errors_are_exit_code_2(tmp_path, options, message):
@@ -361,6 +369,78 @@ def test_usage_errors_are_exit_code_2(tmp_path, options, message):
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["wine.csv"]
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "message"),
+    [
+        (2, ["--clusters", "0"], "argument --clusters: expected a whole number"),
+        (2, ["--seed", "x"], "argument --seed: expected a whole number"),
+        (2, ["--jobs", "0"], "argument --jobs: expected a whole number that is not 0"),
+        (2, ["--encoding", "nonsense"], "expected the name of an encoding such as latin-1, got 'nonsense'"),
+        (2, ["--delimiter", '"'], "expected one character, or tab"),
+        (2, ["--set", "magic=1"], "MinimumDensity has no magic"),
+        (2, ["--set", "standardize=maybe"], "expected yes or no"),
+        (1, ["--set", "alpha_max=-1"], "alpha_max has to be a number above 0"),
+        (1, ["--set", "split_order=magic"], "split_order has to be one of"),
+        (1, ["--set", "level=2"], "level has to be a number"),
+        (1, ["--set", "max_depth=-1"], "max_depth has to be a whole number"),
+        (1, ["--set", "init=x"], "init has to be an array of numbers"),
+        (1, ["--set", "init=[[0, 0]]"], "init has a direction that is zero"),
+        (2, ["--gamma", "1"], "--gamma needs a kernel"),
+        (1, ["--kernel", "rbf", "--gamma", "-1"], "gamma has to be a number above 0"),
+        (1, ["--kernel", "rbf", "--components", "0"], "n_components has to be a whole number"),
+        (1, ["--kernel", "rbf", "--landmarks", "1"], "landmarks has to be a whole number"),
+        (1, ["--kernel", "rbf", "--set", "kernel_params={'magic': 1}"], "got 'magic'"),
+        (1, ["--kernel", "chi2"], "--set standardize=no"),
+        (2, ["--kernel", "rbf", "--report", "x.html"], "--report is not available with --kernel"),
+        (2, ["--sql", "x.sql", "--one-hot", "all"], "--sql cannot be used with --one-hot"),
+        (
+            2,
+            ["--method", "spectral-connectivity", "--set", "projection=orthogonal", "--sql", "x.sql"],
+            "--sql cannot be used with --set projection=orthogonal",
+        ),
+        (2, ["--out", "x.doc"], "labels are written as .csv, .tsv or .parquet"),
+        (2, ["--out", "no/x.csv"], "there is no folder no"),
+        (2, ["--report", "."], "is a folder, not a regular file"),
+    ],
+)
+def test_options_are_checked_before_the_data_is_read(tmp_path, code, options, message):
+    done = run("fit", "no such file.csv", *options, where=tmp_path)
+    assert done.returncode == code
+    assert message in done.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_option_costs_no_reading_of_standard_input():
+    command = f"yes '1,2' | {' '.join(COMMAND)} fit - --set magic=1"  # input without end
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "MinimumDensity has no magic" in done.stderr
+
+
+def test_other_commands_check_their_options_before_the_data_is_read(folder, fitted):
+    for options, message in (
+        (("predict", "wine.ravine", "none.csv", "--impute", "median"), "fitted without it"),
+        (("predict", "wine.ravine", "none.csv", "--out", "x.doc"), "labels are written as"),
+        (("report", "wine.ravine", "none.csv", "--out", "no/page.html"), "there is no folder no"),
+        (("compare", "none.csv", "--clusters", "none"), "expected a whole number"),
+    ):
+        done = run(*options, where=folder)
+        assert done.returncode == 2
+        assert message in done.stderr.splitlines()[-1]
+
+
+def test_parquet_labels_without_pyarrow_are_refused_before_the_data_is_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["fit", "none.csv", "--out", str(tmp_path / "labels.parquet")]) == 1
+    assert "pip install" in capsys.readouterr().err
+
+
+def test_advice_names_only_options_of_the_command(folder, fitted):
+    missing = "holes.csv has 4 missing values in ash (4); fill them in with --impute median"
+    assert fail(1, "predict", "wine.ravine", "holes.csv", where=folder).endswith(missing)
+    assert missing + ", or leave the columns out with --exclude" in fail(1, "fit", "holes.csv", where=folder)
 
 
 def test_settings_are_checked_against_the_method(tmp_path):
@@ -390,11 +470,11 @@ def test_settings_that_are_on_or_off(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, 3), got 'x'"),
+        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, n_features), got 'x'"),
         (["--set", "init=" + 500 * "["], "init has to be an array of numbers"),
         (["--set", "init={[]: 1}"], "init has to be an array of numbers"),
         (["--set", "kernel_params=[1]"], "kernel_params has to be a dict, got [1]"),
-        (["--kernel", "chi2"], "kernel='chi2' needs values of at least 0"),
+        (["--kernel", "chi2"], "--kernel chi2 needs values of at least 0"),
         (["--kernel", "chi2", "--set", "standardize=no"], "X has negative ones"),
         (
             ["--kernel", "poly", "--set", "kernel_params={'degree': 'x'}"],
@@ -480,8 +560,8 @@ def end(folder, number, *options, after="2 of 500 clusters"):
 @pytest.mark.parametrize(
     ("number", "code", "line"),
     [
-        (signal.SIGINT, cli.INTERRUPTED, "ravine: error: interrupted"),
-        (signal.SIGTERM, cli.TERMINATED, "ravine: error: terminated by SIGTERM"),
+        (signal.SIGINT, INTERRUPTED, "ravine: error: interrupted"),
+        (signal.SIGTERM, TERMINATED, "ravine: error: terminated by SIGTERM"),
     ],
 )
 def test_an_end_from_outside_leaves_the_old_file(large, number, code, line, after):
@@ -491,36 +571,36 @@ def test_an_end_from_outside_leaves_the_old_file(large, number, code, line, afte
 
 def test_what_was_found_before_an_interrupt_is_saved_where_that_is_asked_for(large):
     code, out, last = end(large, signal.SIGINT, "--save-partial")
-    assert code == cli.INTERRUPTED
+    assert code == INTERRUPTED
     found = re.fullmatch(r"ravine: error: interrupted: the result has the (\d+) clusters found so far", last)
     labels = pd.read_csv(large / "labels.csv")
     assert len(labels) == 20_000
     assert labels["cluster"].nunique() == int(found[1]) < 500
     assert f"cluster {int(found[1]) - 1}" in out
     code, out, last = end(large, signal.SIGINT, "--save-partial", "--json")
-    assert code == cli.INTERRUPTED
+    assert code == INTERRUPTED
     assert json.loads(out)["interrupted"] is True
-    assert json.loads(last)["exit_code"] == cli.INTERRUPTED
+    assert json.loads(last)["exit_code"] == INTERRUPTED
 
 
 def test_sigterm_saves_nothing(large):
-    assert end(large, signal.SIGTERM, "--save-partial")[0] == cli.TERMINATED
+    assert end(large, signal.SIGTERM, "--save-partial")[0] == TERMINATED
     assert (large / "labels.csv").read_text() == "old"
 
 
 def test_an_end_from_outside_is_not_lost_in_a_callback():
     lost = """
 import ctypes, os, signal, time
-from ravine.cli import arguments as cli
+from ravine.cli import main
 
-cli.end_on_signals()
-cli.AGAIN = 0.2
+main.end_on_signals()
+main.REPEAT_SECONDS = 0.2
 ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))()
 print("lost", flush=True)
 time.sleep(60)
 """
     done = subprocess.run([COMMAND[0], "-c", lost], capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.returncode) == ("lost\n", cli.TERMINATED)
+    assert (done.stdout, done.returncode) == ("lost\n", TERMINATED)
 
 
 def shell(command, where, **environment):
@@ -583,15 +663,15 @@ def test_a_name_that_is_not_utf_8(folder, tmp_path):
 
 def test_errors_are_json_too(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
-    for code, message, *arguments in (
+    for code, message, *words in (
         (1, "none.csv: no such file or directory", "fit", "none.csv"),
         (1, "none.csv: no such file or directory", "compare", "none.csv"),
         (1, "n_clusters=9 is more than n_samples=2", "fit", "t.csv", "--clusters", "9", "--quiet"),
         (2, "--out: labels are written as .csv", "fit", "t.csv", "--out", "x.doc"),
-        (2, "argument --clusters: a whole number", "fit", "t.csv", "--clusters", "0"),
+        (2, "argument --clusters: expected a whole number", "fit", "t.csv", "--clusters", "0"),
         (2, "the following arguments are required", "fit"),
     ):
-        done = run(*arguments, "--json", where=tmp_path)
+        done = run(*words, "--json", where=tmp_path)
         assert done.returncode == code
         assert done.stdout == ""
         (line,) = done.stderr.splitlines()
@@ -633,8 +713,8 @@ def test_every_public_clusterer_is_a_method():
     from tests.every_estimator import ESTIMATORS
 
     clusterers = {name for name, make in ESTIMATORS.items() if hasattr(make, "fit_predict")}
-    assert set(cli.methods().values()) == clusterers
-    assert set(cli.methods()) >= {"minimum-density", "principal-direction"}
+    assert set(arguments.METHODS.values()) == clusterers
+    assert set(arguments.METHODS) >= {"minimum-density", "principal-direction"}
 
 
 def test_the_formats_and_dialects_are_those_that_there_are():
@@ -642,9 +722,9 @@ def test_the_formats_and_dialects_are_those_that_there_are():
     from ravine.io.files import FORMATS
     from ravine.tree.export import QUOTES
 
-    assert set(cli.FORMATS) == set(FORMATS)
-    assert set(cli.KERNELS) == set(kernel_names())
-    assert set(cli.DIALECTS) == set(QUOTES)
+    assert set(arguments.FORMATS) == set(FORMATS)
+    assert set(arguments.KERNELS) == set(kernel_names())
+    assert set(arguments.DIALECTS) == set(QUOTES)
 
 
 def complete(*words):
@@ -685,7 +765,7 @@ def test_a_terminal_gets_a_bar(tmp_path):
 @pytest.mark.parametrize(("bound", "text"), [(5, "3 of 5 clusters, 1.2 s"), (2**31 - 1, "3 clusters, 1.2 s")])
 def test_progress_shows_how_many_are_wanted_if_that_is_known(bound, text):
     stream = io.StringIO()
-    Voice(False, stream).progress(ravine.Progress(3, bound, 10.0, None, 4.0, 1.23))
+    Console(False, stream).progress(ravine.Progress(3, bound, 10.0, None, 4.0, 1.23))
     assert stream.getvalue() == f"{text}\n"
 
 
@@ -744,7 +824,7 @@ def test_long_fields_are_read(tmp_path):
 def test_compare_with_text_columns_and_a_report_of_rows_with_holes(folder, tmp_path):
     options = ("--columns", "ash,hue,color", "--one-hot", "color", "--clusters", "2", "--jobs", "1")
     found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
-    assert {entry["method"] for entry in found} == set(cli.methods())
+    assert {entry["method"] for entry in found} == set(arguments.METHODS)
     model, page = tmp_path / "m.ravine", tmp_path / "page.html"
     names = ("--columns", "ash,hue", "--impute", "median", "--clusters", "2", "--jobs", "1", "--quiet")
     succeed("fit", "holes.csv", *names, "--model", model, where=folder)

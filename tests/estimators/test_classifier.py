@@ -454,7 +454,7 @@ def test_a_kernel_of_strings():
 
 
 def test_the_command_line_says_that_a_classifier_has_no_clusters(tmp_path, capsys):
-    from ravine.cli.arguments import main
+    from ravine.cli.main import main
 
     X, y = ridge_and_noise()
     ravine.save(MinimumDensityClassifier().fit(X, few_labels(y, 4)), tmp_path / "model")

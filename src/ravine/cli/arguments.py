@@ -1,63 +1,56 @@
-"""The command line: what can be asked for, and what an error looks like. `commands.py` does the work."""
+"""The commands and their options, and the help about them; importing this module takes no time."""
 
 from __future__ import annotations
 
 import argparse
 import codecs
-import io
-import os
+import csv
 import re
-import shlex
-import signal
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import ravine
 
-DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
-AGAIN = 3.0  # seconds after which the program is told again to end, if it has not
-PLAIN_LINES = str.maketrans("├└│─", "|`|-")  # of a tree, where a stream cannot encode them
+# These lists repeat names that live in other modules, because importing those takes seconds and
+# `ravine --help` should answer at once. A test compares them.
+METHODS = {
+    "minimum-density": "MinimumDensity",
+    "spectral-connectivity": "SpectralConnectivity",
+    "maximum-margin": "MaximumMargin",
+    "maximin-separation": "MaximinSeparation",
+    "principal-direction": "PrincipalDirection",
+}
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz")
 DIALECTS = ("duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql")
 SHELLS = ("bash", "zsh", "fish")
 KERNELS = (
-    "rbf",
-    "diffusion",
-    "polynomial",
-    "cosine",
-    "laplacian",
-    "sigmoid",
-    "linear",
-    "chi2",
-    "additive_chi2",
-    "poly",
-    "precomputed",
+    *("rbf", "diffusion", "polynomial", "poly", "cosine", "laplacian", "sigmoid", "linear"),
+    *("chi2", "additive_chi2", "precomputed"),
 )
 
 DESCRIPTION = """\
-ravine clusters data by cutting it with hyperplanes that run through its ravines:
-the places where the rows are few. The cuts make a tree that explains every cluster.
+ravine clusters data with hyperplanes that run through its ravines: the regions where rows are
+sparse. The splits form a tree that explains every cluster.
 """
 
 EPILOG = """\
 examples:
-  ravine demo                                      see what it does, on data that is at hand
+  ravine demo                                      show how it works, on built-in data
   ravine fit data.csv --out labels.csv --report report.html
   ravine fit data.parquet --clusters 8 --id customer --model model.ravine
   ravine predict model.ravine new.csv > labels.csv
   ravine compare data.csv --label kind
 
 exit codes:
-  0  done      1  the data cannot be used      2  the command was not understood
-  130  interrupted (Ctrl-C)      143  ended by SIGTERM
+  0  success      1  the data cannot be used      2  the command cannot be carried out as given
+  130  interrupted (Ctrl-C)      143  terminated by SIGTERM
 
-'ravine COMMAND --help' tells about one command.
+'ravine COMMAND --help' describes one command.
 """
 
 FIT_EPILOG = """\
 examples:
-  ravine fit data.csv                              how many clusters there are, and why
+  ravine fit data.csv                              find the number of clusters as well
   ravine fit data.csv --clusters 5 --out labels.csv
   ravine fit data.csv --id name --exclude date,city --report report.html
   ravine fit data.csv --impute median --one-hot all
@@ -67,418 +60,211 @@ examples:
   zcat data.csv.gz | ravine fit - --json
 
 files:
-  CSV, TSV, JSON lines (also gzipped), Parquet, Arrow or Feather, NPY, NPZ; '-' is standard input. The
-  kind is told by the first bytes, then by the name. NPZ: a matrix called X, or the only one; other
-  arrays may be the label or the id. Columns of a matrix are called x0, x1, ... Tables above 128 MB
-  go through a temporary file (in $TMPDIR), so that memory does not grow with the rows.
+  CSV, TSV, JSON lines (also gzipped), Parquet, Arrow or Feather, NPY, NPZ; '-' is standard input.
+  The format is detected from the first bytes, then from the name. In an NPZ file, the rows are the
+  matrix named X or the only matrix; its vectors can serve as --label or --id. Columns of a matrix
+  are named x0, x1, ... Tables above 128 MB go through a temporary file (in $TMPDIR), so that memory
+  use does not grow with the number of rows.
 
-Columns of text are left out with a note. Missing values ('', NA, NaN, null, none, ?) are an error
-unless --impute says how to fill them in. No file is overwritten without --force.
+Text columns are left out with a note. Missing values ('', NA, NaN, null, none, ?) are an error
+unless --impute fills them in. No file is overwritten without --force.
 """
 
-
-class UsageError(Exception):
-    """The command cannot be carried out as it was given."""
-
-
-class ParserError(Exception):
-    """The arguments are not those of any command; `parser` is the one that found out."""
-
-    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
-        super().__init__(message)
-        self.parser = parser
-
-
-class Ended(SystemExit):
-    """The program ends before its work is done, with one sentence and an exit code."""
-
-    def __init__(self, sentence: str, code: int) -> None:
-        super().__init__(code)
-        self.sentence, self.exit_code = sentence, code
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that leaves it to `main` how an error is shown."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ParserError(self, message)
-
-
-def methods() -> dict[str, str]:
-    """Return the public clusterers by their names on the command line; imports none of them.
-
-    >>> methods()["minimum-density"]
-    'MinimumDensity'
-    """
-    dashed = {name: re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() for name in ravine.__all__}
-    return {
-        dash: name
-        for name, dash in dashed.items()
-        if ravine._HOMES[name] == f"ravine.estimators.{dash.replace('-', '_')}"
-    }
-
-
-def names(text: str) -> list[str]:
-    """Read a list of columns, separated by commas; one with a comma in its name goes in double quotes."""
-    import csv
-
-    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
-
-
-def clusters(text: str) -> int | str:
-    """Read a number of clusters, or auto."""
-    if text == "auto":
-        return text
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1, or auto, is needed, not {text!r}")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"a whole number of at least 0 is needed, not {text!r}")
-    return int(text)
-
-
-def _gamma(text: str) -> float | str:
-    if text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"a number above 0, or auto, is needed, not {text!r}") from None
-
-
-def _components(text: str) -> int | float | None:
-    if text == "all":
-        return None
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"a whole number, a share such as 0.9, or all, is needed, not {text!r}"
-        ) from None
-
-
-def _landmarks(text: str) -> int | str | None:
-    if text in ("auto", "all"):
-        return None if text == "all" else text
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"a whole number, auto or all is needed, not {text!r}")
-    return int(text)
-
-
-def _delimiter(text: str) -> str:
-    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(text) != 1:
-        raise argparse.ArgumentTypeError(f"one character, or tab, is needed, not {text!r}")
-    return text
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"NAME=VALUE is needed, not {text!r}")
-    return name, value
-
-
-def _reading(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reading")
-    group.add_argument("--id", metavar="COLUMN", help="the rows' names; kept, and not clustered by")
-    group.add_argument("--label", metavar="COLUMN", help="true classes: kept out of the fit, used for scores")
-    group.add_argument(
-        "--impute", choices=["median"], help="fill missing values in with their column's median"
-    )
-    group.add_argument("--format", choices=FORMATS, help="the kind of the file, where it cannot be told")
-    group.add_argument(
-        "--delimiter", type=_delimiter, metavar="CHAR", help="between the fields of text (or: tab)"
-    )
-    group.add_argument("--encoding", metavar="NAME", help="of text, such as latin-1 (default: UTF-8)")
-
-
-def _choosing(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("columns")
-    group.add_argument("--columns", type=names, metavar="A,B", help="cluster by these only")
-    group.add_argument("--exclude", type=names, default=[], metavar="A,B", help="leave these out")
-    group.add_argument(
-        "--one-hot",
-        type=names,
-        default=[],
-        metavar="A,B",
-        help="take these columns of text in, with one indicator a value; 'all' takes all",
-    )
-
-
-def _running(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("running")
-    group.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="for samples and further starts (0)"
-    )
-    group.add_argument(
-        "--jobs", type=int, metavar="N", help="threads (default: all cores); same result for any"
-    )
-
-
-def _writing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="overwrite files that are there")
-    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
-    parser = _Parser(
-        prog="ravine",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"ravine {ravine.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    def command(name: str, summary: str, epilog: str | None = None) -> argparse.ArgumentParser:
-        made = commands.add_parser(
-            name,
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        made.add_argument("--debug", action="store_true", help="show where an error comes from")
-        return made
-
-    _fit(command("fit", "cluster the rows of a file, and say what was found", FIT_EPILOG))
-
-    predict = command("predict", "give the rows of another file their clusters")
-    predict.add_argument("model", metavar="MODEL", help="a file that 'ravine fit --model' wrote")
-    predict.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
-    predict.add_argument(
-        "--out",
-        metavar="FILE",
-        default="-",
-        help=".csv, .tsv or .parquet (default: -, CSV to standard output)",
-    )
-    _reading(predict)
-    _writing(predict)
-
-    report = command("report", "write a page about a model and some rows")
-    report.add_argument("model", metavar="MODEL", help="a file that 'ravine fit --model' wrote")
-    report.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
-    report.add_argument("--out", metavar="FILE", default="report.html", help="the page (report.html)")
-    report.add_argument("--title", metavar="TEXT", help="its heading")
-    _reading(report)
-    _writing(report)
-
-    compare = command("compare", "run all methods on a file, and rank them without labels")
-    compare.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
-    compare.add_argument(
-        "--clusters", type=clusters, default="auto", metavar="N|auto", help="how many (auto)"
-    )
-    compare.add_argument("--json", action="store_true", help="print the ranking, or the error, as JSON")
-    _reading(compare)
-    _choosing(compare)
-    _running(compare)
-    compare.add_argument("--quiet", action="store_true", help="say nothing but the ranking and errors")
-
-    demo = command("demo", "cluster the handwritten digits that ship with scikit-learn")
-    demo.add_argument("--report", metavar="FILE", help="where its page goes (default: a temporary folder)")
-    demo.add_argument("--force", action="store_true", help="overwrite the page if it is there")
-
-    completion = command(
-        "completion", "print a script that completes commands in a shell", _COMPLETION_EPILOG
-    )
-    completion.add_argument("shell", choices=SHELLS)
-    return parser
-
-
-_COMPLETION_EPILOG = """\
+COMPLETION_EPILOG = """\
 examples:
   source <(ravine completion bash)                 in ~/.bashrc
   source <(ravine completion zsh)                  in ~/.zshrc, after compinit
   ravine completion fish > ~/.config/fish/completions/ravine.fish
 """
 
-
-def _fit(fit: argparse.ArgumentParser) -> None:
-    fit.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
-    method = fit.add_argument_group("method")
-    method.add_argument(
-        "--method", choices=list(methods()), default="minimum-density", help="(minimum-density)"
-    )
-    method.add_argument(
-        "--clusters",
-        type=clusters,
-        default="auto",
-        metavar="N|auto",
-        help="how many; auto finds as many as there are valleys deeper than chance makes them (auto)",
-    )
-    method.add_argument(
-        "--set",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="another parameter of the method, such as bandwidth_factor=0.5; may be given again",
-    )
-    kernel = fit.add_argument_group("kernel")
-    kernel.add_argument(
-        "--kernel", choices=KERNELS, help="cut in the feature space of a kernel: boundaries bend"
-    )
-    absent = argparse.SUPPRESS
-    kernel.add_argument(
-        "--gamma", type=_gamma, default=absent, metavar="X|auto", help="how fast similarity falls (auto)"
-    )
-    kernel.add_argument(
-        "--components",
-        type=_components,
-        default=absent,
-        metavar="N|SHARE|all",
-        help="of the feature space: a number, or a share of the variance (all)",
-    )
-    kernel.add_argument(
-        "--landmarks",
-        type=_landmarks,
-        default=absent,
-        metavar="N|auto|all",
-        help="the rows that the feature space is made of (auto: all where they are few)",
-    )
-    _choosing(fit)
-    _reading(fit)
-    _running(fit)
-    output = fit.add_argument_group("writing")
-    output.add_argument(
-        "--out", metavar="FILE", help="the cluster of every row: .csv, .tsv, .parquet, or - for CSV"
-    )
-    output.add_argument("--model", metavar="FILE", help="the model, for 'ravine predict' and 'ravine report'")
-    output.add_argument("--report", metavar="FILE", help="a page that explains the clusters (HTML)")
-    output.add_argument(
-        "--sql", metavar="FILE", help="a SELECT that gives the rows of a table their clusters"
-    )
-    output.add_argument("--table", default="data", metavar="NAME", help="the table for --sql (data)")
-    output.add_argument(
-        "--dialect", choices=DIALECTS, default="duckdb", help="the language of --sql (duckdb)"
-    )
-    output.add_argument("--json", action="store_true", help="print the result, or the error, as JSON")
-    output.add_argument(
-        "--save-partial",
-        action="store_true",
-        help="if Ctrl-C ends the fit, write the clusters found so far (default: write nothing)",
-    )
-    _writing(output)  # type: ignore[arg-type]
+Options = argparse._ActionsContainer  # a parser, or a group of its options
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    closed = prepare_streams()
-    try:
-        arguments = build_parser().parse_args(given)
-    except ParserError as error:
-        if "--json" in given:
-            return _fail(str(error), USAGE_ERROR, as_json=True)
-        error.parser.print_usage(sys.stderr)
-        error.parser.exit(USAGE_ERROR, f"{error.parser.prog}: error: {error}\n")
-    arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
-    end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
-    try:
-        _run(arguments)
-        sys.stdout.flush()
-        return 0
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (Exception, KeyboardInterrupt, Ended) as error:
-        if arguments.debug:
-            import traceback
+class ParserError(Exception):
+    """The arguments cannot be parsed; `parser` is that of the command."""
 
-            traceback.print_exc()
-        return _fail(*_sentence(error), as_json=getattr(arguments, "json", False))
-    finally:
-        _alarm(0.0)
+    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
+        super().__init__(message)
+        self.parser = parser
 
 
-def _run(arguments: argparse.Namespace) -> None:
-    if arguments.command == "completion":
-        from ravine.cli.completion import script
+class _Parser(argparse.ArgumentParser):
+    """A parser that lets `main` decide how to show an error: as text, or as JSON."""
 
-        print(script(build_parser(), arguments.shell))
-        return
-    from ravine.cli import commands
-
-    commands.COMMANDS[arguments.command](arguments)
+    def error(self, message: str) -> NoReturn:
+        raise ParserError(self, message)
 
 
-def prepare_streams() -> frozenset[str]:
-    """Make the standard streams safe to use; return the names of those that were closed.
-
-    A closed stream is opened on nothing, also lest a file that is opened later gets its number. What an
-    encoding lacks is written in plain characters: the lines of a tree as | and -, all else by its code.
-    """
-    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
-    for name in closed:  # in this order, because each gets the lowest number that is free
-        setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
-    codecs.register_error("ravine", _plainly)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="ravine")
-    return frozenset(closed)
+# --- values of options ---
 
 
-def _plainly(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    text = error.object[error.start : error.end].translate(PLAIN_LINES)
-    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+def _value(expected: str, pattern: str, convert: Callable[[str], Any], **words: Any) -> Callable[[str], Any]:
+    """Return a reader of option values: `words` have fixed meanings, other text must match and convert."""
+
+    def read(text: str) -> Any:
+        try:
+            if text not in words and not re.fullmatch(pattern, text, re.ASCII | re.DOTALL):
+                raise ValueError
+            return words[text] if text in words else convert(text)
+        except (ValueError, LookupError):
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}") from None
+
+    return read
 
 
-def end_on_signals(*, keep_interrupts: bool = False) -> None:
-    """Let Ctrl-C and SIGTERM end the program by an exception, so that half-written files are cleared away.
-
-    In Python, a fit that is interrupted keeps the tree found so far; with `keep_interrupts` it does so here.
-    """
-    signal.signal(signal.SIGTERM, _end)
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a job in the background of a script
-    if not keep_interrupts and not ignored:
-        signal.signal(signal.SIGINT, _end)
-
-
-def _end(number: int, _: Any) -> NoReturn:
-    if hasattr(signal, "SIGALRM"):  # not on Windows
-        signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
-        _alarm(AGAIN)  # inside a callback of compiled code, the exception is lost
-    if number == signal.SIGINT:
-        raise Ended("interrupted", INTERRUPTED)
-    raise Ended("terminated by SIGTERM", TERMINATED)
+_clusters = _value("a whole number of at least 1, or auto", r"0*[1-9]\d*", int, auto="auto")
+_seed = _value("a whole number of at least 0", r"\d+", int)
+_jobs = _value("a whole number that is not 0", r"-?0*[1-9]\d*", int)
+_gamma = _value("a number above 0, or auto", ".+", float, auto="auto")
+_landmarks = _value("a whole number, auto or all", r"\d+", int, auto="auto", all=None)
+_share = "a whole number, a share such as 0.9, or all"
+_components = _value(_share, ".+", lambda text: int(text) if text.isdigit() else float(text), all=None)
+_delimiter = _value("one character, or tab", r'[^"\r\n]', str, **{"tab": "\t", "\\t": "\t"})
+_encoding = _value("the name of an encoding such as latin-1", ".+", lambda text: codecs.lookup(text).name)
+_setting = _value("NAME=VALUE", r"[^\W\d]\w*=.*", lambda text: tuple(text.split("=", 1)))
 
 
-def _alarm(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+def _names(text: str) -> list[str]:
+    """Split column names at commas; a name that contains a comma is put in double quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
 
 
-def _sentence(error: BaseException) -> tuple[str, int]:
-    """Return an error as one sentence, and the exit code that goes with it."""
-    from ravine.exceptions import RavineError
-
-    if isinstance(error, Ended):
-        return error.sentence, error.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted", INTERRUPTED
-    if isinstance(error, UsageError):
-        return str(error), USAGE_ERROR
-    if isinstance(error, RavineError):
-        return str(error), DATA_ERROR
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror.lower()}", DATA_ERROR
-    if isinstance(error, MemoryError):
-        return "there is not enough memory for this", DATA_ERROR
-    what = f"{type(error).__name__}: {error}".splitlines()[0]
-    return f"something unexpected went wrong ({what}); --debug shows where", DATA_ERROR
+# --- options ---
 
 
-def _fail(sentence: str, code: int, *, as_json: bool) -> int:
-    """Show an error as the last line on standard error, and return its exit code."""
-    import json
+def _add_files(options: Options, *, model: bool = False) -> None:
+    if model:
+        options.add_argument("model", metavar="MODEL", help="a file written by 'ravine fit --model'")
+    options.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
 
-    shown = json.dumps({"error": sentence, "exit_code": code}) if as_json else f"ravine: error: {sentence}"
-    print(shown, file=sys.stderr)
-    return code
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("reading").add_argument
+    add("--id", metavar="COLUMN", help="names of the rows, copied to the output and not used to cluster")
+    add("--label", metavar="COLUMN", help="true classes, used only to score the clusters")
+    add("--impute", choices=["median"], help="fill in missing values with the median of their column")
+    add("--format", choices=FORMATS, help="the format of the file (default: detected)")
+    add("--delimiter", type=_delimiter, metavar="CHAR", help="separates the fields of text (or: tab)")
+    add("--encoding", type=_encoding, metavar="NAME", help="of text, such as latin-1 (default: UTF-8)")
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("columns").add_argument
+    add("--columns", type=_names, metavar="A,B", help="cluster by these columns only")
+    add("--exclude", type=_names, default=[], metavar="A,B", help="leave these columns out")
+    text = "encode these text columns, with one indicator per value; 'all' encodes all"
+    add("--one-hot", type=_names, default=[], metavar="A,B", help=text)
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("running").add_argument
+    add("--seed", type=_seed, default=0, metavar="N", help="seed of samples and random starts (0)")
+    add("--jobs", type=_jobs, metavar="N", help="threads (default: all cores); they do not change the result")
+
+
+def _add_clusters(options: Options) -> None:
+    text = "how many; auto stops where no valley is deeper than chance explains (auto)"
+    options.add_argument("--clusters", type=_clusters, default="auto", metavar="N|auto", help=text)
+
+
+def _add_overwriting(options: Options) -> None:
+    options.add_argument("--force", action="store_true", help="overwrite existing files")
+    options.add_argument("--quiet", action="store_true", help="print nothing except errors")
+
+
+def _add_method(fit: argparse.ArgumentParser) -> None:
+    group = fit.add_argument_group("method")
+    add = group.add_argument
+    add("--method", choices=list(METHODS), default="minimum-density", help="(minimum-density)")
+    _add_clusters(group)
+    text = "another parameter of the method, such as bandwidth_factor=0.5; can be repeated"
+    add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=text)
+    add = fit.add_argument_group("kernel").add_argument
+    add("--kernel", choices=KERNELS, help="split in the feature space of a kernel: curved boundaries")
+    absent = argparse.SUPPRESS  # tells an option that was not given from one with its default value
+    add("--gamma", type=_gamma, default=absent, metavar="X|auto", help="how fast similarity falls (auto)")
+    text = "dimensions of the feature space: a number, or a share of the variance (all)"
+    add("--components", type=_components, default=absent, metavar="N|SHARE|all", help=text)
+    text = "rows that define the feature space (auto: all if there are few)"
+    add("--landmarks", type=_landmarks, default=absent, metavar="N|auto|all", help=text)
+
+
+def _add_fit(fit: argparse.ArgumentParser) -> None:
+    _add_files(fit)
+    _add_method(fit)
+    _add_columns(fit)
+    _add_reading(fit)
+    _add_running(fit)
+    group = fit.add_argument_group("writing")
+    add = group.add_argument
+    add("--out", metavar="FILE", help="the cluster of every row: .csv, .tsv, .parquet, or - for CSV")
+    add("--model", metavar="FILE", help="the model, for 'ravine predict' and 'ravine report'")
+    add("--report", metavar="FILE", help="a page that explains the clusters (HTML)")
+    add("--sql", metavar="FILE", help="a SELECT that computes the cluster of every row of a table")
+    add("--table", default="data", metavar="NAME", help="the table for --sql (data)")
+    add("--dialect", choices=DIALECTS, default="duckdb", help="the SQL dialect (duckdb)")
+    add("--json", action="store_true", help="print the result, or the error, as JSON")
+    text = "if Ctrl-C ends the fit, write the clusters found so far (default: write nothing)"
+    add("--save-partial", action="store_true", help=text)
+    _add_overwriting(group)
+
+
+def _add_predict(predict: argparse.ArgumentParser) -> None:
+    _add_files(predict, model=True)
+    text = ".csv, .tsv or .parquet (default: -, CSV to standard output)"
+    predict.add_argument("--out", metavar="FILE", default="-", help=text)
+    _add_reading(predict)
+    _add_overwriting(predict)
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    _add_files(report, model=True)
+    report.add_argument("--out", metavar="FILE", default="report.html", help="the page (report.html)")
+    report.add_argument("--title", metavar="TEXT", help="the heading of the page")
+    _add_reading(report)
+    _add_overwriting(report)
+
+
+def _add_compare(compare: argparse.ArgumentParser) -> None:
+    _add_files(compare)
+    _add_clusters(compare)
+    compare.add_argument("--json", action="store_true", help="print the ranking, or the error, as JSON")
+    _add_reading(compare)
+    _add_columns(compare)
+    _add_running(compare)
+    compare.add_argument("--quiet", action="store_true", help="print only the ranking and errors")
+
+
+def _add_demo(demo: argparse.ArgumentParser) -> None:
+    demo.add_argument("--report", metavar="FILE", help="where the page goes (default: a temporary folder)")
+    demo.add_argument("--force", action="store_true", help="overwrite an existing page")
+
+
+def _add_completion(completion: argparse.ArgumentParser) -> None:
+    completion.add_argument("shell", choices=SHELLS)
+
+
+COMMANDS: dict[str, tuple[str, str | None, Callable[[argparse.ArgumentParser], None]]] = {
+    "fit": ("cluster the rows of a file and describe the clusters", FIT_EPILOG, _add_fit),
+    "predict": ("assign the rows of another file to the clusters of a model", None, _add_predict),
+    "report": ("write a page about a model and the rows of a file", None, _add_report),
+    "compare": ("run all methods on a file and rank them without labels", None, _add_compare),
+    "demo": ("cluster the handwritten digits that ship with scikit-learn", None, _add_demo),
+    "completion": ("print a script for completion in a shell", COMPLETION_EPILOG, _add_completion),
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog="ravine", description=DESCRIPTION, epilog=EPILOG, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"ravine {ravine.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (summary, epilog, add_options) in COMMANDS.items():
+        text = summary[0].upper() + summary[1:] + "."
+        command = commands.add_parser(
+            name, help=summary, description=text, epilog=epilog, formatter_class=raw
+        )
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        add_options(command)
+    return parser

@@ -1,9 +1,10 @@
-"""What the command line says while it works."""
+"""Messages about the work in progress, on standard error."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,42 +12,44 @@ from typing import TextIO
 
 import ravine
 
+UNLIMITED = 2**31 - 1  # `Progress.n_clusters` where the number of clusters is not fixed
 
-class Voice:
-    """Says what goes on, on standard error: a bar on a terminal, plain lines otherwise."""
 
-    def __init__(self, quiet: bool, stream: TextIO) -> None:
-        self.quiet, self.stream = quiet, stream
-        self.on_terminal = stream.isatty()
+class Console:
+    """Prints messages and progress: a bar on a terminal, plain lines otherwise."""
+
+    def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:
+        self.quiet, self.stream = quiet, stream or sys.stderr
         self.bar_is_open = False
 
-    def say(self, text: str) -> None:
-        """Write one line."""
-        self.close()
+    def print(self, text: str) -> None:
+        """Print one line."""
+        self.end_bar()
         if not self.quiet:
             self._write(f"{text}\n")
 
     def notes(self, texts: Sequence[str]) -> None:
-        """Write what deserves a note."""
+        """Print one line per note."""
         for text in texts:
-            self.say(f"note: {text}")
+            self.print(f"note: {text}")
 
     def progress(self, progress: ravine.Progress) -> None:
-        """Tell of one more split."""
-        told = "" if progress.n_clusters >= 2**31 - 1 else f" of {progress.n_clusters}"
-        text = f"{progress.n_leaves}{told} clusters, {progress.seconds:.1f} s"
+        """Show the state after a split."""
         if self.quiet:
             return
-        if not self.on_terminal:
-            self.say(text)
+        n, total = progress.n_leaves, progress.n_clusters
+        bounded = total < UNLIMITED
+        text = f"{n}{f' of {total}' if bounded else ''} clusters, {progress.seconds:.1f} s"
+        if not self.stream.isatty():
+            self.print(text)
             return
         width = max(10, min(30, shutil.get_terminal_size().columns - 40))
-        done = round(width * progress.n_leaves / progress.n_clusters) if told else progress.n_leaves % width
+        done = round(width * n / total) if bounded else n % width
         self._write(f"\r[{'#' * done}{'.' * (width - done)}] {text} ")
         self.bar_is_open = True
 
-    def close(self) -> None:
-        """End the bar's line."""
+    def end_bar(self) -> None:
+        """End the line of the progress bar."""
         if self.bar_is_open:
             self.bar_is_open = False
             self._write("\n")
@@ -55,17 +58,17 @@ class Voice:
         try:
             self.stream.write(text)
             self.stream.flush()
-        except BrokenPipeError:  # nobody listens, which is no reason to stop working
+        except BrokenPipeError:  # nobody reads the messages, but the results are still wanted
             self.quiet = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     @contextmanager
-    def listening(self) -> Iterator[list[warnings.WarningMessage]]:
-        """Make notes of the warnings that come up, and hand them out."""
+    def capture_warnings(self) -> Iterator[list[warnings.WarningMessage]]:
+        """Print warnings as notes at the end, each once; yield the list of them."""
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 yield caught
         finally:
-            self.close()
-        self.notes(list(dict.fromkeys(str(w.message) for w in caught)))
+            self.end_bar()
+        self.notes(list(dict.fromkeys(str(warning.message) for warning in caught)))

@@ -1,1 +1,1 @@
-"""Table formats, streaming, and files that are written as a whole or not at all."""
+"""Table formats, streaming, and files that are written completely or not at all."""

@@ -1,7 +1,7 @@
-"""JSON and arrays in one file, read without trust: nothing is run, and nothing is made larger than the file.
+"""JSON and arrays in one file, read without trust: nothing is run, and nothing grows larger than the file.
 
-The file is a zip archive as `numpy.savez` writes it, its members not compressed: `meta` holds UTF-8 JSON,
-every other member an array without pickled objects. So what a member declares is bounded by what is there.
+The file is an uncompressed zip archive as `numpy.savez` writes it: `meta` holds UTF-8 JSON, every other
+member an array without pickled objects. So no member can declare more bytes than the file has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import reprlib
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,18 +22,18 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidModelError
 
-MAX_MEMBERS = 64  # a model has about 30; zipfile makes an object of 1 kB for each before it can be asked
-JSON_BYTES = 4 << 20  # JSON takes up to 30 times its size in memory; 4 MB hold 10 000 splits or 100 000 names
-ENTRY = b"PK\x01\x02"  # begins the entry of each member in the directory of a zip archive
-KINDS = "biufU"  # of arrays: numbers and text
+MAX_MEMBERS = 64  # a model has about 30; zipfile allocates 1 kB for each member before any can be checked
+JSON_BYTES = 4 << 20  # parsed JSON takes up to 30 times the memory; 4 MB hold 10 000 splits or 100 000 names
+ENTRY = b"PK\x01\x02"  # signature of each member's entry in the directory of a zip archive
+KINDS = "biufU"  # numpy's codes of numbers and text, the only types that are accepted
 
 Array = npt.NDArray[Any]
 
 
 def require(holds: Any, what: str, expected: str, got: Any) -> None:
-    """Refuse a file in one sentence, unless what it holds is as expected.
+    """Refuse a file with one sentence unless a condition holds.
 
-    A text in `got` is shown as it is; what comes from the file goes through `shown`.
+    A string `got` is shown unchanged, so values from the file have to go through `shown` first.
     """
     if not holds:
         got = got if isinstance(got, str) else shown(got)
@@ -41,7 +41,7 @@ def require(holds: Any, what: str, expected: str, got: Any) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a short text on one line."""
+    """Return a value as short text on one line."""
     return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
@@ -56,7 +56,7 @@ def write_archive(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
 
 
 def read_archive(content: bytes) -> Stored:
-    """Return what `write_archive` wrote; it takes about twice the size of the content, and JSON_BYTES."""
+    """Return what `write_archive` wrote; takes about twice the memory of the content, plus the JSON."""
     n = content.count(ENTRY)
     require(n <= MAX_MEMBERS, "the file", f"an archive of at most {MAX_MEMBERS} members", f"{n}")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -74,7 +74,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
-    """Check what the archive declares before anything of it is read."""
+    """Check what the archive declares before any member is read."""
     names = [_name(member) for member in members]
     require(len(set(names)) == len(names), "the file", "an archive of members with different names", names)
     for member in members:
@@ -86,17 +86,17 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _read_array(name: str, content: bytes) -> Array:
-    """Return a member as an array, if its header declares as many bytes as there are."""
+    """Return a member as an array, if its header declares exactly the bytes that follow."""
     what = f"the member {shown(name)}"
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
     require(version == (1, 0), what, "in version 1.0 of numpy's format", version)
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     require(dtype.kind in KINDS and dtype.itemsize > 0, what, "an array of numbers or text", str(dtype))
     left = len(content) - stream.tell()
     whole = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == left
     require(whole, what, f"of {left} bytes, as many as follow its header", f"{dtype} of shape {shape}")
-    array: Array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if by_columns else "C")
+    array: Array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if is_fortran else "C")
     return array.astype(dtype.newbyteorder("="), order="C")
 
 
@@ -117,9 +117,9 @@ def _described(array: Array) -> str:
 
 @dataclass
 class Stored:
-    """JSON values and arrays that come from outside: each is taken out once, after a check of what it is.
+    """JSON values and arrays of an untrusted file: each is taken out once, after a check of its type.
 
-    What is left at the end is not of a model, and refused. `within` names the object of JSON in messages.
+    `finish` refuses what is left at the end. `within` is the path of a nested JSON object, for messages.
 
     >>> stored = Stored({"n": 3}, {"weight": np.array([1.0, 2.0])})
     >>> stored.integer("n", low=1), stored.floats("weight", 2).tolist()
@@ -132,93 +132,94 @@ class Stored:
     within: str = ""
 
     def fact(self, name: str) -> Any:
-        """Take a value of JSON, whatever it is."""
+        """Take any JSON value."""
         require(name in self.facts, self.within + name, "in the JSON of the file", "no such value")
         return self.facts.pop(name)
 
+    def _checked(self, name: str, expected: str, holds: Callable[[Any], bool]) -> Any:
+        value = self.fact(name)
+        require(holds(value), self.within + name, expected, shown(value))
+        return value
+
     def array(self, name: str) -> Array:
-        """Take an array, whatever it is."""
+        """Take any array."""
         require(name in self.arrays, name, "an array of the file", "no such array")
         return self.arrays.pop(name)
 
     def inner(self, name: str) -> Stored:
-        """Take an object of JSON, to be looked into."""
-        facts = self.fact(name)
-        require(isinstance(facts, dict), self.within + name, "an object of JSON", shown(facts))
+        """Take a nested JSON object."""
+        facts = self._checked(name, "an object of JSON", lambda value: isinstance(value, dict))
         return Stored(dict(facts), {}, f"{self.within}{name}.")
 
     def integer(self, name: str, *, low: int) -> int:
-        """Take a whole number of at least `low`."""
-        value = self.fact(name)
-        holds = type(value) is int and value >= low
-        require(holds, self.within + name, f"a whole number of at least {low}", shown(value))
-        return int(value)
+        """Take an integer of at least `low`."""
+        expected = f"a whole number of at least {low}"
+        return int(self._checked(name, expected, lambda value: type(value) is int and value >= low))
 
     def number(self, name: str, *, low: float) -> float:
         """Take a finite number of at least `low`."""
-        value = self.fact(name)
-        holds = type(value) in (int, float) and low <= value <= sys.float_info.max
-        require(holds, self.within + name, f"a number of at least {low:g}", shown(value))
-        return float(value)
+
+        def holds(value: Any) -> bool:
+            return type(value) in (int, float) and low <= value <= sys.float_info.max
+
+        return float(self._checked(name, f"a number of at least {low:g}", holds))
 
     def boolean(self, name: str) -> bool:
         """Take true or false."""
-        value = self.fact(name)
-        require(isinstance(value, bool), self.within + name, "true or false", shown(value))
-        return bool(value)
+        return bool(self._checked(name, "true or false", lambda value: isinstance(value, bool)))
 
     def text(self, name: str, among: list[str]) -> str:
-        """Take one of these texts."""
-        value = self.fact(name)
-        holds = isinstance(value, str) and value in among
-        require(holds, self.within + name, f"one of {', '.join(among)}", shown(value))
-        return str(value)
+        """Take one of the given strings."""
+        expected = f"one of {', '.join(among)}"
+        return str(self._checked(name, expected, lambda value: isinstance(value, str) and value in among))
 
     def texts(self, name: str, n: int | None = None) -> list[str]:
-        """Take a list of texts: n of them, where that is known."""
-        values = self.fact(name)
-        holds = isinstance(values, list) and all(isinstance(value, str) for value in values)
-        require(holds, self.within + name, "a list of texts", shown(values))
+        """Take a list of strings: n of them, if n is given."""
+
+        def holds(value: Any) -> bool:
+            return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+        values = self._checked(name, "a list of texts", holds)
         require(n in (None, len(values)), self.within + name, f"a list of {n} texts", f"{len(values)}")
         return list(values)
 
     def texts_or_none(self, name: str, n: int | None = None) -> list[str] | None:
-        """Take a list of texts, or null."""
+        """Take a list of strings, or null."""
         return self.fact(name) if self.facts.get(name, "") is None else self.texts(name, n)
 
     def floats(
         self, name: str, *shape: int | None, low: float = -math.inf, high: float = math.inf
     ) -> FloatArray:
-        """Take finite numbers (float64) from low to high; None stands for any length."""
+        """Take finite numbers (float64) from low to high; None in the shape stands for any length."""
         array = self._shaped(name, np.float64, shape)
         require(np.isfinite(array).all(), name, "finite", "NaN or infinity")
         return _check_range(name, array, low, high)
 
     def figures(self, name: str, n: int) -> FloatArray:
-        """Take numbers (float64) that are only shown, and may be NaN or infinite."""
+        """Take numbers (float64) that are only displayed, and so may be NaN or infinite."""
         return self._shaped(name, np.float64, (n,))
 
     def integers(self, name: str, *shape: int | None, low: int, high: int) -> IntArray:
-        """Take whole numbers (int64) from low to high; None stands for any length."""
+        """Take integers (int64) from low to high; None in the shape stands for any length."""
         return _check_range(name, self._shaped(name, np.int64, shape), low, high)
 
     def _shaped(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
         array = self.array(name)
-        wanted = ", ".join("any" if length is None else str(length) for length in shape)
+        expected = ", ".join("any" if length is None else str(length) for length in shape)
         holds = array.dtype == dtype and array.ndim == len(shape)
         holds = holds and all(a in (None, b) for a, b in zip(shape, array.shape, strict=True))
-        require(holds, name, f"{np.dtype(dtype)} of shape ({wanted})", _described(array))
+        require(holds, name, f"{np.dtype(dtype)} of shape ({expected})", _described(array))
         return array
 
     def finish(self) -> None:
-        """Refuse what nobody has taken."""
+        """Refuse values and arrays that were not taken."""
         left = sorted([*self.facts, *self.arrays])
         require(not left, self.within.rstrip(".") or "the file", "without further members", left)
 
 
 def _check_range(name: str, array: Array, low: float, high: float) -> Array:
     if array.size:
-        min_weight, most = array.min(), array.max()
-        require(min_weight >= low, name, f"at least {low:g}", f"{min_weight:g}")
-        require(most <= high, name, f"at most {high:g}", f"{most:g}")
+        smallest, largest = array.min(), array.max()
+        require(smallest >= low, name, f"at least {low:g}", f"{smallest:g}")
+        require(largest <= high, name, f"at most {high:g}", f"{largest:g}")
     return array

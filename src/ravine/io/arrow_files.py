@@ -1,83 +1,72 @@
-"""Parquet, Arrow and Feather, with pyarrow."""
+"""Parquet, Arrow and Feather files; the only module that imports pyarrow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine._validate import IntArray
 from ravine.exceptions import RavineError
-from ravine.io.source import BLOCK_ROWS, Block, check_names, plain, saying
+from ravine.io.source import BLOCK_ROWS, Block, Source, check_names, to_text
 
 
-def _pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """Return the package pyarrow with its submodule `parquet`."""
     try:
         import pyarrow
+        import pyarrow.parquet
     except ImportError as error:
         raise RavineError('Parquet and Arrow files need pyarrow: pip install "ravine[io]"') from error
     return pyarrow
 
 
-@dataclass(frozen=True)
-class _ArrowTable:
-    """Record batches of Parquet or Arrow files."""
+@dataclass(frozen=True, kw_only=True)
+class _ArrowTable(Source):
+    """Record batches of a Parquet or Arrow file; `batches` reads the columns of the given names."""
 
-    path: Path
-    names: list[str]
-    numeric: frozenset[str]
     batches: Callable[[list[str]], Iterator[Any]]
 
-    @property
-    def features(self) -> list[str]:
-        return [name for name in self.names if name in self.numeric]
-
-    def blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
-        with saying(self.path):
-            for batch in self.batches(list(dict.fromkeys([*numbers, *texts]))):
-                values = np.empty((batch.num_rows, len(numbers)))
-                for j, name in enumerate(numbers):
-                    values[:, j] = _floats(batch.column(name))
-                yield values, [[plain(value) for value in batch.column(name).to_pylist()] for name in texts]
+    def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
+        for batch in self.batches(list(dict.fromkeys([*numbers, *texts]))):
+            values = np.empty((batch.num_rows, len(numbers)))
+            for j, name in enumerate(numbers):
+                values[:, j] = batch.column(name).cast("float64").to_numpy(zero_copy_only=False)
+            yield values, [[to_text(value) for value in batch.column(name).to_pylist()] for name in texts]
 
 
-def _floats(column: Any) -> FloatArray:
-    floats: FloatArray = column.cast("float64").to_numpy(zero_copy_only=False)
-    return floats
-
-
-def _schema(path: Path, schema: Any, batches: Callable[[list[str]], Iterator[Any]]) -> _ArrowTable:
-    types = _pyarrow().types
+def _table(path: Path, schema: Any, batches: Callable[[list[str]], Iterator[Any]]) -> Source:
+    types = import_pyarrow().types
     check_names(schema.names, f"{path}: column")
     checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     numeric = frozenset(field.name for field in schema if any(check(field.type) for check in checks))
-    return _ArrowTable(path, list(schema.names), numeric, batches)
+    return _ArrowTable(path=path, names=list(schema.names), numeric=numeric, batches=batches)
 
 
-def parquet(path: Path) -> _ArrowTable:
+def open_parquet(path: Path) -> Source:
     """Open a Parquet file."""
-    _pyarrow()
-    from pyarrow import parquet
+    pyarrow = import_pyarrow()
 
-    def opened() -> Any:
-        return parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    def open_file() -> Any:
+        # without these two settings pyarrow reads whole row groups ahead, and memory grows with the file
+        return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
 
     def batches(names: list[str]) -> Iterator[Any]:
-        with opened() as file:
+        with open_file() as file:
             yield from file.iter_batches(BLOCK_ROWS, columns=names, use_threads=False)
 
-    with opened() as file:
-        return _schema(path, file.schema_arrow, batches)
+    with open_file() as file:
+        return _table(path, file.schema_arrow, batches)
 
 
-def arrow(path: Path) -> _ArrowTable:
-    """Open an Arrow or Feather file."""
-    pyarrow = _pyarrow()
+def open_arrow(path: Path) -> Source:
+    """Open an Arrow or Feather file, in the file format or the stream format."""
+    pyarrow = import_pyarrow()
 
-    def opened(file: Any) -> Any:
+    def open_reader(file: Any) -> Any:
         try:
             return pyarrow.ipc.open_file(file)
         except pyarrow.ArrowInvalid:
@@ -86,16 +75,22 @@ def arrow(path: Path) -> _ArrowTable:
 
     def batches(names: list[str]) -> Iterator[Any]:
         with pyarrow.OSFile(str(path)) as file:
-            reader = opened(file)
-            whole = (
-                (reader.get_batch(i) for i in range(reader.num_record_batches))
-                if hasattr(reader, "num_record_batches")
-                else iter(reader)
-            )
-            for batch in whole:
-                chosen = batch.select(names)
+            reader = open_reader(file)
+            n_batches = getattr(reader, "num_record_batches", None)  # a stream does not know
+            for batch in reader if n_batches is None else map(reader.get_batch, range(n_batches)):
                 for start in range(0, batch.num_rows, BLOCK_ROWS):
-                    yield chosen.slice(start, BLOCK_ROWS)
+                    yield batch.select(names).slice(start, BLOCK_ROWS)
 
     with pyarrow.OSFile(str(path)) as file:
-        return _schema(path, opened(file).schema, batches)
+        return _table(path, open_reader(file).schema, batches)
+
+
+def write_parquet(file: BinaryIO, id_name: str | None, blocks: Iterable[tuple[list[str], IntArray]]) -> None:
+    """Write ids and clusters as Parquet; without an id column, the numbers of the rows."""
+    pyarrow = import_pyarrow()
+    kind = pyarrow.int64() if id_name is None else pyarrow.string()
+    schema = pyarrow.schema([(id_name or "row", kind), ("cluster", pyarrow.int64())])
+    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        for ids, clusters in blocks:
+            column = pyarrow.array(ids if id_name else list(map(int, ids)), kind)
+            writer.write_batch(pyarrow.record_batch([column, clusters], schema=schema))

@@ -1,4 +1,4 @@
-"""A matrix that stays in a file: rows are read when they are asked for, and never mapped into memory."""
+"""A matrix that stays in a file: rows are read when they are needed, and never mapped into memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidInputError
 
-FEW = 16  # where rows lie farther apart than this on average, they are read one by one
-PIECE_BYTES = 1 << 22  # what a search for scattered rows holds at a time
+MAX_GAP = 16  # rows; if selected rows lie farther apart on average, reading one by one reads less in total
+PIECE_BYTES = 1 << 22  # memory for the rows between selected ones: 4 MB, far above the cost of one read
 
 
 class FileMatrix:
-    """Rows of numbers in an open file, in C order; slices and lists of rows are read, all else is not.
+    """Rows of numbers in an open file, in C order. Only slices and sorted lists of rows can be read.
 
-    Unlike a memmap its rows never count as memory of the process, whatever the number of passes.
-    `columns` picks some of the file's columns, and `fill` takes the place of NaN, a value a column.
+    Unlike a memmap, its rows never count as memory of the process, whatever the number of passes.
+    `columns` selects columns of the file, and `fill` has one value per column that replaces NaN.
 
     >>> import tempfile
     >>> file = tempfile.TemporaryFile()
@@ -42,17 +42,17 @@ class FileMatrix:
         self.shape = shape if columns is None else (shape[0], len(columns))
         self.fill: FloatArray | None = None
         self._file, self._offset, self._width, self._columns = file, offset, shape[1], columns
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # threads share the file's position
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, where: Any) -> npt.NDArray[Any]:
-        if isinstance(where, slice):
-            start, stop, step = where.indices(len(self))
+    def __getitem__(self, index: Any) -> npt.NDArray[Any]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
             rows = self._read(start, max(start, stop))[::step]
         else:
-            rows = self._gather(np.asarray(where, dtype=np.int64))
+            rows = self._gather(np.asarray(index, dtype=np.int64))
         if self._columns is not None:
             rows = rows[:, self._columns]
         if self.fill is not None:
@@ -60,31 +60,31 @@ class FileMatrix:
         return rows
 
     def only(self, columns: IntArray) -> FileMatrix:
-        """Return the matrix of some of the columns; nothing is read."""
+        """Return the matrix of some columns; nothing is read."""
         return FileMatrix(self._file, (self.shape[0], self._width), self.dtype, self._offset, columns)
 
     def _read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return the rows start..stop with all of the file's columns."""
+        """Return the rows from start to stop with all columns of the file."""
         rows = np.empty((stop - start, self._width), dtype=self.dtype)
         with self._lock:
             self._file.seek(self._offset + start * self._width * self.dtype.itemsize)
-            got = self._file.readinto(rows.data.cast("B")) if rows.size else 0  # type: ignore[attr-defined]
-        if got != rows.nbytes:
-            raise InvalidInputError("the file of the rows became shorter while it was read")
+            n_bytes = self._file.readinto(rows.data.cast("B")) if rows.size else 0  # type: ignore[attr-defined]
+        if n_bytes != rows.nbytes:
+            raise InvalidInputError("the file of the rows became shorter while it was being read")
         return rows
 
-    def _gather(self, picked: IntArray) -> npt.NDArray[Any]:
-        """Return rows in increasing order: those that lie close together by reading all between them."""
-        if len(picked) == 0 or picked[-1] - picked[0] > FEW * len(picked):
-            rows = np.empty((len(picked), self._width), dtype=self.dtype)
-            for i, row in enumerate(picked):
+    def _gather(self, selected: IntArray) -> npt.NDArray[Any]:
+        """Return rows in increasing order; where they lie close together, the rows between are read too."""
+        if len(selected) == 0 or selected[-1] - selected[0] > MAX_GAP * len(selected):
+            rows = np.empty((len(selected), self._width), dtype=self.dtype)
+            for i, row in enumerate(selected):
                 rows[i] = self._read(int(row), int(row) + 1)
             return rows
         step = max(1, PIECE_BYTES // (self._width * self.dtype.itemsize))
         parts = []
-        for start in range(int(picked[0]), int(picked[-1]) + 1, step):
-            low, high = np.searchsorted(picked, [start, start + step])
+        for start in range(int(selected[0]), int(selected[-1]) + 1, step):
+            low, high = np.searchsorted(selected, [start, start + step])
             if low < high:
-                stop = int(picked[high - 1]) + 1
-                parts.append(self._read(start, stop)[picked[low:high] - start])
+                stop = int(selected[high - 1]) + 1
+                parts.append(self._read(start, stop)[selected[low:high] - start])
         return np.concatenate(parts)

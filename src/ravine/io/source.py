@@ -1,91 +1,104 @@
-"""A table in a file, whatever its format: columns, which of them hold numbers, and blocks of rows.
-
-What a file cannot be read for is said in one sentence, an `InvalidInputError` that starts with its name.
-"""
+"""A table in a file, whatever its format: its columns, which of them hold numbers, and blocks of rows."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal
 
 from ravine._validate import FloatArray
 from ravine.exceptions import InvalidInputError, RavineError
 
 Texts = list[str | None]
 Block = tuple[FloatArray, list[Texts]]
+Cause = Literal[
+    "encoding", "delimiter", "missing", "infinite", "not a number", "text", "text left out", "too many values"
+]
 
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 4096  # rows per block: enough to hide the cost of a Python call, and at 100 columns only 3 MB
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # in lower case
 
 
-class Source(Protocol):
-    """A table that can be read again and again, in blocks."""
+class TableError(InvalidInputError):
+    """A table cannot be read as requested.
 
-    @property
-    def names(self) -> list[str]:
-        """All columns that may be asked for."""
+    `cause` and `column` let a program add advice in its own terms, such as the name of an option.
+    """
 
-    @property
-    def features(self) -> list[str]:
-        """The columns that hold numbers and are taken where no others are asked for."""
+    def __init__(self, message: str, cause: Cause | None = None, column: str = "") -> None:
+        super().__init__(message)
+        self.cause, self.column = cause, column
 
-    @property
-    def numeric(self) -> frozenset[str]:
-        """The columns that hold numbers."""
+
+@dataclass(frozen=True, kw_only=True)
+class Source(ABC):
+    """A table that can be read any number of times, in blocks of rows.
+
+    `names` has all columns and `numeric` those that hold numbers. Without a header in the file
+    (`has_header=False`) the names are x0, x1, ...
+    """
+
+    path: Path
+    names: list[str]
+    numeric: frozenset[str]
+    has_header: bool = True
 
     def blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
-        """Yield blocks of some columns: numbers as one array (NaN where missing), texts as lists."""
+        """Yield blocks of the given columns: numbers as one array (NaN where missing), texts as lists."""
+        with translate_read_errors(self.path):
+            yield from self._blocks(numbers, texts)
+
+    @abstractmethod
+    def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]: ...
 
 
 @contextmanager
-def saying(path: Path) -> Iterator[None]:
-    """Make whatever a file cannot be read for one sentence with its name."""
+def translate_read_errors(path: Path) -> Iterator[None]:
+    """Turn every error in the content of a file into a `TableError` of one line that names the file."""
     try:
         yield
-    except (RavineError, OSError) as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise InvalidInputError(f"{path}: {error}") from error
-        if isinstance(error, OSError) and not _of_arrow(error):
-            raise
+    except (RavineError, gzip.BadGzipFile, LookupError) as error:
         text = str(error)
-        raise InvalidInputError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+        text = text if text.startswith(str(path)) else f"{path}: {text}"
+        raise TableError(text, getattr(error, "cause", None), getattr(error, "column", "")) from error
     except UnicodeDecodeError as error:
-        wrong = error.object[error.start]
-        raise InvalidInputError(
-            f"{path} is not {error.encoding.upper()} text (it has a byte 0x{wrong:02x}); "
-            "say how it is encoded, with --encoding latin-1 for instance"
-        ) from error
-    except LookupError as error:
-        raise InvalidInputError(f"{path}: {error}") from error
-    except (ValueError, EOFError, csv.Error) as error:
+        byte = error.object[error.start]
+        text = f"{path} is not {error.encoding.upper()} text (it contains the byte 0x{byte:02x})"
+        raise TableError(text, "encoding") from error
+    except (ValueError, EOFError, csv.Error, OSError) as error:
+        # pyarrow reports damaged files as an OSError without a number; the others come from the system
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         if "field limit" in str(error):
-            raise InvalidInputError(
-                f"{path} has a field of more than {csv.field_size_limit()} characters; is a quote not closed?"
-            ) from error
+            limit = csv.field_size_limit()
+            text = f"{path} has a field of more than {limit} characters; is a closing quote missing?"
+            raise TableError(text) from error
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidInputError(f"{path} cannot be read: {first_line}") from error
-
-
-def _of_arrow(error: OSError) -> bool:
-    """Whether an error of the system is pyarrow's word for a broken file."""
-    return error.errno is None
+        raise TableError(f"{path} cannot be read: {first_line}") from error
 
 
 def check_names(names: Sequence[str], what: str) -> None:
-    """Refuse columns without a name, and two of one name."""
+    """Refuse columns without a name, and columns with the same name."""
     for i, name in enumerate(names):
         if not name.strip():
-            raise InvalidInputError(f"{what} {i + 1} has no name; name it in the file")
+            raise TableError(f"{what} {i + 1} has no name; name it in the file")
     if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InvalidInputError(f"{names.count(twice)} columns are called {twice!r}; rename them in the file")
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise TableError(f"{names.count(repeated)} columns are named {repeated!r}; rename them in the file")
 
 
-def plain(value: Any) -> str | None:
-    """Return a value of JSON or Arrow as text; true and false are 1 and 0."""
+def to_text(value: Any) -> str | None:
+    """Return a value of JSON, Arrow or numpy as text; true and false become 1 and 0."""
     if value is None or isinstance(value, str):
         return value
     return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def is_missing(text: str | None) -> bool:
+    """Whether a field stands for a missing value."""
+    return text is None or text.strip().lower() in MISSING

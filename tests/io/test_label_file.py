@@ -1,4 +1,4 @@
-"""Labels in files: every row has its own, however many blocks there are."""
+"""Label files: every row gets its own label, whatever the number of blocks."""
 
 import json
 
@@ -6,34 +6,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ravine.cli.label_file import write_labels
+from ravine.io.label_file import write_labels
 from ravine.io.table import Table
 
 N = 9000  # rows: more than two blocks of 4096
 
 
 def table(with_ids):
-    """A table of rows that says only how they are called; ids come in blocks of uneven size."""
+    """A table without values, with or without ids; the ids come in blocks of uneven size."""
     names = [f"row {i}" for i in range(N)]
     blocks = [names[:5000], names[5000:5001], names[5001:]] if with_ids else []
     return Table(
         names=("x",),
         values=np.zeros((N, 1)),
-        fill=None,
         id_name="name" if with_ids else None,
         id_blocks=[json.dumps(block).encode() for block in blocks],
-        classes=(),
-        class_of=None,
-        notes=(),
     )
 
 
 @pytest.mark.parametrize("with_ids", [False, True])
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
-def test_labels_come_back_as_they_were(tmp_path, suffix, with_ids):
+def test_labels_are_read_back_unchanged(tmp_path, suffix, with_ids):
     labels = np.random.default_rng(0).integers(0, 50, N)
     path = tmp_path / f"labels{suffix}"
-    write_labels(str(path), table(with_ids), labels)
+    write_labels(path, table(with_ids), labels)
     if suffix == ".parquet":
         found = pd.read_parquet(path)
     else:

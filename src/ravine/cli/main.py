@@ -1,0 +1,134 @@
+"""Run a command: standard streams, signals, and errors as one sentence with an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import io
+import json
+import os
+import shlex
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ravine.cli.arguments import ParserError, build_parser
+from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
+from ravine.exceptions import RavineError
+
+REPEAT_SECONDS = 3.0  # a signal whose exception was lost is raised again after this time
+ASCII_LINES = str.maketrans("├└│─", "|`|-")  # the lines of a tree, for streams that cannot encode them
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    closed = prepare_streams()
+    try:
+        arguments = build_parser().parse_args(given)
+    except ParserError as error:
+        if "--json" in given:
+            return _fail(str(error), USAGE_ERROR, as_json=True)
+        error.parser.print_usage(sys.stderr)
+        error.parser.exit(USAGE_ERROR, f"{error.parser.prog}: error: {error}\n")
+    arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
+    end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
+    try:
+        _run(arguments)
+        sys.stdout.flush()
+        return 0
+    except BrokenPipeError:  # the reader of our output, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (Exception, KeyboardInterrupt, Ended) as error:
+        if arguments.debug:
+            traceback.print_exc()
+        return _fail(*_sentence(error), as_json=getattr(arguments, "json", False))
+    finally:
+        _set_alarm(0.0)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    if arguments.command == "completion":
+        from ravine.cli.completion import script
+
+        print(script(build_parser(), arguments.shell))
+        return
+    from ravine.cli import commands  # imports numpy, which --help and completion can do without
+
+    commands.COMMANDS[arguments.command](arguments)
+
+
+def prepare_streams() -> frozenset[str]:
+    """Make the standard streams safe to use; return the names of those that were closed.
+
+    Closed streams are opened on the null device; otherwise the next file to be opened would get their
+    descriptor. Characters that a stream cannot encode are replaced by ASCII.
+    """
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:  # in this order, because each open takes the lowest free descriptor
+        setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    codecs.register_error("ravine", _to_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="ravine")
+    return frozenset(closed)
+
+
+def _to_ascii(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(ASCII_LINES)
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+def end_on_signals(*, keep_interrupts: bool = False) -> None:
+    """Let Ctrl-C and SIGTERM end the program by an exception, so that partial files are deleted.
+
+    With `keep_interrupts`, Ctrl-C acts as in Python, where an interrupted fit keeps the tree found so far.
+    """
+    signal.signal(signal.SIGTERM, _end)
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a background job of a script
+    if not keep_interrupts and not is_ignored:
+        signal.signal(signal.SIGINT, _end)
+
+
+def _end(number: int, _: Any) -> NoReturn:
+    if hasattr(signal, "SIGALRM"):  # not on Windows
+        # An exception raised inside a callback of compiled code is printed and dropped, so it is raised again
+        # until the program ends.
+        signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
+        _set_alarm(REPEAT_SECONDS)
+    if number == signal.SIGINT:
+        raise Ended("interrupted", INTERRUPTED)
+    raise Ended("terminated by SIGTERM", TERMINATED)
+
+
+def _set_alarm(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _sentence(error: BaseException) -> tuple[str, int]:
+    """Return an error as one sentence, and its exit code."""
+    if isinstance(error, Ended):
+        return error.sentence, error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", INTERRUPTED
+    if isinstance(error, UsageError | RavineError):
+        return str(error), USAGE_ERROR if isinstance(error, UsageError) else DATA_ERROR
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.lower()}", DATA_ERROR
+    if isinstance(error, MemoryError):
+        return "there is not enough memory", DATA_ERROR
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"an unexpected error occurred ({what}); --debug shows where", DATA_ERROR
+
+
+def _fail(sentence: str, code: int, *, as_json: bool) -> int:
+    """Print an error as the last line on standard error, and return its exit code."""
+    line = json.dumps({"error": sentence, "exit_code": code}) if as_json else f"ravine: error: {sentence}"
+    print(line, file=sys.stderr)
+    return code

@@ -1,0 +1,161 @@
+"""Checks of the options before any data is read: output files, the method and its parameters, the kernel."""
+
+from __future__ import annotations
+
+import ast
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ravine
+from ravine.cli.arguments import METHODS
+from ravine.cli.errors import UsageError
+from ravine.exceptions import InvalidInputError
+from ravine.io.atomic import file_to_replace
+from ravine.io.label_file import check_label_path
+
+OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
+    "n_clusters": "; use --clusters",
+    "random_state": "; use --seed",
+    "n_jobs": "; use --jobs",
+    "kernel": "; use --kernel",
+    "callback": "",
+    "verbose": "",
+}
+KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
+YES, NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
+
+
+def check_files(arguments: Namespace, *outputs: str) -> None:
+    """Refuse outputs that cannot or should not be written, and a standard input that is closed."""
+    if getattr(arguments, "data", None) == "-" and "stdin" in arguments.closed:
+        raise UsageError("standard input is closed, so there are no rows to read; name a file")
+    given = {option: Path(getattr(arguments, option)) for option in outputs if getattr(arguments, option)}
+    if arguments.command in ("fit", "predict") and "out" in given:
+        if arguments.out == "-":
+            del given["out"]
+            if "stdout" in arguments.closed:
+                raise UsageError("--out: standard output is closed; name a file")
+        else:
+            _check_path("out", given["out"], check_label_path)
+    options: dict[Path, str] = {}
+    for option, path in given.items():
+        target = _check_target(option, path)
+        if path.exists() and not arguments.force:
+            raise UsageError(f"--{option}: {path} exists; --force overwrites it")
+        if target == Path(getattr(arguments, "data", "")).resolve():
+            raise UsageError(f"--{option}: {path} is the input file")
+        if target in options:
+            raise UsageError(f"--{option} and --{options[target]} are the same file, {path}")
+        options[target] = option
+
+
+def _check_path(option: str, path: Path, check: Any, advice: str = "") -> Any:
+    try:
+        return check(path)
+    except InvalidInputError as error:
+        raise UsageError(f"--{option}: {error}{advice}") from error
+
+
+def _check_target(option: str, path: Path) -> Path:
+    """Return the file that would be replaced, with links followed."""
+    target: Path = _check_path(option, path, file_to_replace, "; name a file")
+    folder = target.parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise UsageError(f"--{option}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"--{option}: the folder {folder} is not writable")
+    return target
+
+
+def make_clusterer(arguments: Namespace, method: str) -> Any:
+    """Return the estimator that the options describe, after a check of all parameters."""
+    make = getattr(ravine, METHODS[method])
+    settings = _settings(make, arguments)
+    model = make(
+        n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
+    )
+    # The number of columns is not known before the data is read; only the shape of `init` depends on it.
+    model._check_parameters(_n_columns(settings.get("init")))
+    return model
+
+
+def _n_columns(init: Any) -> int:
+    """Return the number of columns that start directions have, 1 if there are none."""
+    if init is None:
+        return 1
+    try:
+        return int(np.atleast_2d(np.asarray(init, dtype=np.float64)).shape[-1])
+    except (ValueError, TypeError, OverflowError):
+        text = f"init has to be an array of numbers of shape (n_starts, n_features), got {init!r}"
+        raise InvalidInputError(text) from None
+
+
+def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
+    """Return the parameters given by --set and by the options of the kernel."""
+    defaults = make().get_params(deep=False)
+    known = sorted(set(defaults) - set(OWN_OPTIONS))
+    settings: dict[str, Any] = {}
+    for name, text in getattr(arguments, "set", ()):
+        if name in OWN_OPTIONS:
+            raise UsageError(f"--set: {name} cannot be set here{OWN_OPTIONS[name]}")
+        if name not in known:
+            raise UsageError(f"--set: {make.__name__} has no {name}; it has {', '.join(known)}")
+        settings[name] = _switch(name, text) if isinstance(defaults[name], bool) else _literal(text)
+    if getattr(arguments, "sql", None):
+        if arguments.one_hot:
+            raise UsageError("--sql cannot be used with --one-hot: a table has no columns for the indicators")
+        if settings.get("projection") == "orthogonal":
+            raise UsageError(
+                "--sql cannot be used with --set projection=orthogonal: boundaries are not linear"
+            )
+    if arguments.command == "fit":
+        settings |= _kernel_settings(arguments, settings, defaults)
+    return settings
+
+
+def _switch(name: str, text: str) -> bool:
+    """Read the value of a parameter that is on or off."""
+    word = text.strip().lower()
+    if word not in (*YES, *NO):
+        raise UsageError(f"--set {name}: expected yes or no, got {text!r}")
+    return word in YES
+
+
+def _literal(text: str) -> Any:
+    """Read a number, a list or another value in Python's syntax; anything else is a string."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # the last two: deep nesting
+        return text
+
+
+def _kernel_settings(
+    arguments: Namespace, settings: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the kernel and its parameters, from their own options and from --set kernel_params=..."""
+    given = {name: getattr(arguments, name) for name in KERNEL_OPTIONS if hasattr(arguments, name)}
+    kernel = arguments.kernel
+    if kernel is None:
+        if given:
+            raise UsageError(f"--{next(iter(given))} needs a kernel: add --kernel rbf, for example")
+        return {}
+    for option in ("report", "sql"):
+        if getattr(arguments, option):
+            reason = "the boundaries are not linear in the columns"
+            raise UsageError(f"--{option} is not available with --kernel: {reason}")
+    if kernel in ("chi2", "additive_chi2") and settings.get("standardize", defaults["standardize"]):
+        reason = "standardized columns have negative ones: add --set standardize=no"
+        raise InvalidInputError(f"--kernel {kernel} needs values of at least 0, and {reason}")
+    others = settings.get("kernel_params") or {}
+    if not isinstance(others, Mapping):
+        raise UsageError(f"--set kernel_params: expected a dict such as {{'degree': 2}}, got {others!r}")
+    for name in given:
+        if KERNEL_OPTIONS[name] in others:
+            raise UsageError(f"--{name} and --set kernel_params both set {KERNEL_OPTIONS[name]}")
+    parameters = {**others, **{KERNEL_OPTIONS[name]: value for name, value in given.items()}}
+    return {"kernel": kernel, "kernel_params": parameters or None}
