@@ -137,7 +137,8 @@ def connectivity(data: str | None) -> None:
     from scipy.linalg import eigh
 
     from ravine import MinimumDensity, SpectralConnectivity, metrics
-    from ravine.data.blocks import ArrayBlocks, run
+    from ravine.data.memory import MemoryRows
+    from ravine.data.query import run
     from ravine.data.standardization import standardization_of
     from ravine.index.connectivity import ConnectivityIndex
     from ravine.index.density import MinimumDensityIndex
@@ -145,7 +146,7 @@ def connectivity(data: str | None) -> None:
 
     n, d = 1_000_000, 50
     X, y = four_gaussians(n, d)
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, True))
     view, direction = View(standardization, 2.0), np.eye(d)[0]
     indices = {

@@ -12,14 +12,16 @@ from sklearn.utils import check_array
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, IntArray, check_real, check_weights
-from ravine.data.blocks import ArrayBlocks, RowBlocks, one_blas_thread, run
-from ravine.data.standardization import measure
+from ravine.data.memory import MemoryRows
+from ravine.data.threads import one_blas_thread
+from ravine.data.query import run
+from ravine.data.node import measure
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex
-from ravine.split.minimax import minimax
+from ravine.optimize.minimax import minimax
 from ravine.split.separation import MAX_FEATURES
-from ravine.split.sides import Side, SideSums, varying
+from ravine.optimize.sides import Side, SideSums, varying
 
 
 def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
@@ -210,7 +212,7 @@ def separation_probability(
             f"the covariances of {X.shape[1]} features are too large, {MAX_FEATURES} at most; "
             "project the rows first, with sklearn.decomposition.TruncatedSVD for instance"
         )
-    rows = ArrayBlocks(X, check_weights(sample_weight, X.shape[0]))
+    rows = MemoryRows(X, check_weights(sample_weight, X.shape[0]))
     members = _members(labels, rows)
     with one_blas_thread():
         own = run(rows, measure(rows))
@@ -243,7 +245,7 @@ def generalized_separation_probability(
     table = check_array(distances, dtype=np.float64)
     if table.shape[0] != table.shape[1]:
         raise InvalidInputError(f"distances have to be a square matrix, got shape {table.shape}")
-    rows = ArrayBlocks(table, check_weights(sample_weight, len(table)))
+    rows = MemoryRows(table, check_weights(sample_weight, len(table)))
     members = _members(labels, rows)
     weights = np.ones(len(table)) if rows.weights is None else rows.weights
     within = []
@@ -259,7 +261,7 @@ def generalized_separation_probability(
     return found if pairwise else float(found.min())
 
 
-def _members(labels: Any, rows: RowBlocks) -> list[IntArray]:
+def _members(labels: Any, rows: MemoryRows) -> list[IntArray]:
     """Return the rows of each cluster that has any weight, two clusters at least."""
     given = np.asarray(labels)
     if given.shape != (rows.shape[0],):

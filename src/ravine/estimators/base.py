@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, make_rng
-from ravine.data.blocks import ArrayBlocks, one_blas_thread
+from ravine.data.memory import MemoryRows
+from ravine.data.threads import one_blas_thread
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.estimators.docstring import inherit
 from ravine.exceptions import InvalidInputError
@@ -152,15 +153,15 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
                     X, weights, self.kernel, given, standardize=standardize, rng=rng
                 )
 
-    def _blocks(self, X: Any, weights: FloatArray | None) -> ArrayBlocks:
+    def _blocks(self, X: Any, weights: FloatArray | None) -> MemoryRows:
         """Return checked rows as blocks, mapped if there is a kernel."""
         n_jobs = effective_n_jobs(check_jobs(self.n_jobs))
         if self.feature_map_ is None:
-            return ArrayBlocks(X, weights, n_jobs)
+            return MemoryRows(X, weights, n_jobs)
         with one_blas_thread():
             return mapped_blocks(X, weights, self.feature_map_, n_jobs)
 
-    def _rows(self, X: Any, sample_weight: Any = None) -> ArrayBlocks:
+    def _rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
         """Return new rows as blocks, for a fitted estimator."""
         return self._blocks(*self._checked(X, sample_weight, reset=False))
 

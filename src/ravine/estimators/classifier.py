@@ -1,13 +1,12 @@
-"""Semi-supervised classification: hyperplanes of low density that keep the labeled rows on their sides."""
+"""Semi-supervised classification: minimum density hyperplanes with labeled rows on the correct sides."""
 
 from __future__ import annotations
 
 import itertools
 import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,111 +14,102 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
-from ravine.data.blocks import ArrayBlocks, one_blas_thread, run
+from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real, not_finite
+from ravine.data.memory import MemoryRows
+from ravine.data.threads import one_blas_thread
+from ravine.data.query import run
 from ravine.data.feature_map import length
 from ravine.data.standardization import LARGEST, Standardization, standardization_of
 from ravine.estimators.base import RowsEstimator
-from ravine.estimators.partial_labels import UNLABELED, check_classes, check_labels, classes_from
+from ravine.tree.parts import Parts, splits_from, splits_to_parts
+from ravine.estimators.partial_labels import (
+    UNLABELED,
+    check_classes,
+    check_labels,
+    classes_from,
+    warn_constant,
+)
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
-from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.boundary import Hyperplane
+from ravine.split.split import Split
 from ravine.split.labeled import LabeledSplitter, group, labeled_density
-from ravine.split.labels import Known, Labels, support_machine
-from ravine.tree.arrays import NOT_FINITE
-from ravine.tree.parts import Parts, splits_from, splits_to_parts
+from ravine.split.labels import Known
+from ravine.data.node import Labels
+from ravine.split.support import support_machine
 
 SCHEMES = ("tree", "one-vs-one")
-SIDES = (
-    "-1 and 1 for both classes of every pair in order, or for two groups at a time until each class is alone"
-)
-ALL_THE_SAME = "all rows of X are the same: nothing tells the classes apart"
+SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
+ALL_THE_SAME = "all rows of X are the same, so no hyperplane separates the classes"
 
 
 @dataclass(frozen=True)
-class Between:
-    """A hyperplane between two sets of classes, told by their ranks; `right` lie on its right side."""
+class ClassBoundary:
+    """A hyperplane between two sets of classes, which are given as positions in `classes_`."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
     split: Split
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[misc]
     r"""Semi-supervised classification with minimum density hyperplanes (MDP2).
 
-    The boundary between two classes is the hyperplane on which the density of all rows, labeled or not, is
-    lowest, among those near their middle, with a penalty for labeled rows on the wrong side:
+    The boundary between two classes is the hyperplane with the lowest density of all rows, labeled or not,
+    among those near their mean, with a penalty for labeled rows on the wrong side:
 
     .. math:: \min_{v, b} \hat I(v, b) + \frac{L}{\eta}\max\{0, |b - \mu_v| - \alpha\sigma_v\}^2
               + \gamma \sum_{i \le l} \max\{0, -y_i (v \cdot x_i - b)\}^2
 
-    found by projection pursuit from two principal directions and from a linear support vector machine on
-    the labeled rows. First gamma is small while the interval of width alpha grows, so that the density says
-    where to look; then gamma grows. Where classes overlap, so that the machine itself has more than four of
-    its own labeled rows on the wrong side, labels count less, by as much as there are more.
+    It is found by projection pursuit from two principal directions and from a linear support vector machine
+    (SVM) on the labeled rows. First gamma is small while the interval of width alpha grows, so that the
+    density decides; then gamma grows. If the SVM misclassifies m > 4 of its own training rows, the label
+    weights are divided by m / 4.
 
     Parameters
     ----------
     multi_class : {"one-vs-one", "tree"}, default "one-vs-one"
-        How more than two classes are told apart. "one-vs-one": by a hyperplane for each pair of classes (with
-        the density of the rows that a linear support vector machine takes for one of the two), which then
-        vote. "tree": one hyperplane parts the classes into two groups, those that the density allows to be
-        parted best, and so on in each group; fewer hyperplanes, and mostly a larger error.
+        How to separate more than two classes. "one-vs-one": one hyperplane per pair of classes, and a vote;
+        the density is that of the rows which a linear support vector machine assigns to one of the two.
+        "tree": one hyperplane separates the classes into the two groups with the deepest valley between them,
+        and so on within each group; this needs fewer hyperplanes and mostly has a larger error.
     gammas : sequence of float, default (0.3, 1)
-        The weights of the labels, in the order of their use, for columns of unit variance; the interval grows
-        with the first. (The paper has 0.1, 1, 10. A larger last one follows many labels of classes that
-        overlap too closely, into directions in which the rows hardly vary.)
+        Weights of the labels, in the order of their use, for columns of unit variance; the interval grows
+        with the first. (The paper has 0.1, 1, 10. If classes overlap and many rows are labeled, a larger last
+        weight overfits the labels, in directions in which the rows hardly vary.)
     bandwidth_factor : float, default 0.5
-        Multiplies the bandwidth 0.9 sd n^(-1/5), sd being the standard deviation of the rows' first principal
-        component. (Half of what is right without labels: these tell chance valleys from true ones, and a
-        smaller bandwidth is closer to the widest margin.)
+        Multiplies the bandwidth 0.9 sd n^(-1/5), where sd is the standard deviation of the first principal
+        component of the rows. (Half of the default without labels: labels rule out valleys that are due to
+        chance, and a smaller bandwidth is closer to the maximum margin.)
     alpha_max : float, default 0.9
-        Cuts lie within this many standard deviations of the mean, unless the labels pull them out.
+        The threshold lies within this many standard deviations of the mean, unless the labels demand
+        otherwise.
     n_init : int, default 2
-        How many principal directions to start from, beside the support vector machine.
-    standardize : bool, default True
-        Scale every column to unit variance (implicitly: nothing is copied).
-    kernel : str, callable or None
-        Search in the feature space of a kernel: "rbf", "polynomial", "cosine", "laplacian" or another of
-        scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See docs/kernels.md.
-    kernel_params : dict, optional
-        What the kernel takes, such as gamma, and `n_components` and `landmarks` of its map.
+        Number of principal directions to start from, in addition to the support vector machine.
     max_iter : int, default 15
-        Evaluations for each step of alpha and gamma.
+        Maximum number of evaluations for each step of alpha and gamma.
     tol : float, default 0.02
-        A pursuit ends when the gradient, relative to the density, is at most this.
-    random_state : int, Generator or None
-        Draws samples (above 32 000 rows). None is a fixed seed: the same data give the same boundary.
-    n_jobs : int, optional
-        Threads; the result has the same bits for any number.
+        A search has converged when the norm of the gradient, relative to the density, is at most this.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes of the labeled rows, sorted.
     transduction_ : ndarray of shape (n_rows,)
-        The class of every training row: the given one, or the one that was found.
-    boundaries_ : list of Between
-        The hyperplanes, and which classes each of them parts.
+        Class of every training row: the given one, or the predicted one.
+    boundaries_ : list of ClassBoundary
+        The hyperplanes, and which classes each of them separates.
     coef_, intercept_ : ndarrays of shape (n_boundaries, n_features) and (n_boundaries,)
-        The same in the units of the data; with a kernel, of the components of its map.
+        The hyperplanes in the units of the data; with a kernel, of the components of its map.
     spread_ : float
-        The root mean square of the columns' standard deviations, which memberships are measured in: 1 where
-        columns are standardized.
-    feature_map_ : FeatureMap or None
-        With a kernel: how rows are mapped. It keeps the landmarks that it needs.
-    n_iter_ : int
-        The steps of the pursuits that won.
-    n_passes_ : float
-        How often the data were read: rows read, over the rows that there are.
-    n_features_in_, feature_names_in_
-        The columns seen in `fit`.
+        Root mean square of the columns' standard deviations, the unit of memberships: 1 if columns are
+        standardized.
 
     Notes
     -----
-    Cost: for each boundary that of a split of `MinimumDensity`; a pass over the rows for each evaluation up
-    to 32 000 rows, a few passes above. The labeled rows are held in memory, the others are not copied.
+    Cost: a boundary costs as much as a split of `MinimumDensity`: one pass over the rows per evaluation up to
+    32 000 rows, a few passes above that. Only the labeled rows are copied to memory.
 
     References
     ----------
@@ -131,45 +121,20 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     >>> from ravine import MinimumDensityClassifier
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> known = np.full(len(y), -1)
-    >>> known[::60] = y[::60]
-    >>> model = MinimumDensityClassifier().fit(X, known)
-    >>> int((known >= 0).sum()), bool((model.transduction_ == y).mean() > 0.9)
+    >>> partial = np.full(len(y), -1)
+    >>> partial[::60] = y[::60]
+    >>> model = MinimumDensityClassifier().fit(X, partial)
+    >>> int((partial >= 0).sum()), bool((model.transduction_ == y).mean() > 0.9)
     (10, True)
     """
 
-    classes_: npt.NDArray[Any]
-    transduction_: npt.NDArray[Any]
-    boundaries_: list[Between]
-
-    def __init__(
-        self,
-        *,
-        multi_class: str = "one-vs-one",
-        gammas: Sequence[float] = (0.3, 1.0),
-        bandwidth_factor: float = 0.5,
-        alpha_max: float = 0.9,
-        n_init: int = 2,
-        standardize: bool = True,
-        kernel: Any = None,
-        kernel_params: Mapping[str, Any] | None = None,
-        max_iter: int = 15,
-        tol: float = 0.02,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.multi_class = multi_class
-        self.gammas = gammas
-        self.bandwidth_factor = bandwidth_factor
-        self.alpha_max = alpha_max
-        self.n_init = n_init
-        self.standardize = standardize
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    multi_class: Literal["one-vs-one", "tree"] = "one-vs-one"
+    gammas: Sequence[float] = (0.3, 1.0)
+    bandwidth_factor: float = 0.5
+    alpha_max: float = 0.9
+    n_init: int = 2
+    max_iter: int = 15
+    tol: float = 0.02
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the boundaries.
@@ -177,11 +142,11 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         Parameters
         ----------
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows, labeled and not; never written to, only the labeled ones are copied.
+            The rows, labeled or not. They are never modified; only the labeled ones are copied.
         y : array of shape (n_rows,)
-            Their classes, whole numbers or strings; -1 (among strings also "-1") for a row that has no label.
+            Their classes, whole numbers or strings; -1 (among strings also "-1") for a row without a label.
         sample_weight : array of shape (n_rows,), optional
-            A weight of k counts as k copies of the row; of a row of weight 0 not even the label counts.
+            A weight of k counts as k copies of the row; the label of a row of weight 0 is ignored.
         """
         with self._unchanged_on_error():
             return self._fit(X, y, sample_weight)
@@ -206,22 +171,17 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
         self.transduction_[counted] = self.classes_[ranks[counted]]
         constant = fitting.root.constant if self.feature_map_ is None else self.feature_map_.constant
-        if constant.any():
-            warnings.warn(
-                f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_constant(constant, stacklevel=4)
         return self
 
     def _set_planes(self) -> None:
-        """Tell the boundaries in the units of the data."""
-        planes = [_plane(between.split) for between in self.boundaries_]
+        """Set the coefficients of the boundaries, in the units of the data."""
+        planes = [between.split.boundary for between in self.boundaries_]
         self.coef_ = np.array([plane.weights for plane in planes])
-        self.intercept_ = np.array([plane.intercept for plane in planes])
+        self.intercept_ = np.array([plane.intercept for plane in planes if isinstance(plane, Hyperplane)])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class of every row; one pass a boundary."""
+        """Return the class of every row; one pass per boundary."""
         check_is_fitted(self)
         return np.asarray(self.classes_[np.argmax(self._scores(self._rows(X)), axis=1)])
 
@@ -229,18 +189,18 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         """Return how far every row lies inside each class.
 
         For two classes, the signed distance to the boundary, positive for the second. For more, an array
-        (n_rows, n_classes) that is largest at `predict(X)`: for one against one the votes, with the distances
-        as fractions that part ties; for a tree the least signed distance on the way to each class.
+        (n_rows, n_classes) that is largest at `predict(X)`: for "one-vs-one" the votes, plus fractions from
+        the distances that break ties; for "tree" the minimum signed distance along the path to each class.
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X))
         return scores[:, 1] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return a membership of every row in every class, the largest at `predict(X)`.
+        """Return the membership of every row in every class, largest at `predict(X)`.
 
-        The softmax of `decision_function`, whose distances are taken in units of `spread_` here: even on a
-        boundary, and close to 1 a few standard deviations off. It tells near from far, and is not calibrated.
+        The softmax of `decision_function`, with distances in units of `spread_`: 1/2 each on a boundary
+        between two classes, and close to 1 a few standard deviations away from it. It is not calibrated.
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X))
@@ -248,19 +208,19 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     @property
     def _is_tree(self) -> bool:
-        """Whether scores are distances on the way through a tree (two classes are one, too), not votes."""
+        """Whether scores are distances along the paths of a tree, as also for two classes, and not votes."""
         return len(self.boundaries_) == len(self.classes_) - 1
 
-    def _scores(self, rows: ArrayBlocks) -> FloatArray:
-        """Return one score a row and class, as `decision_function` tells."""
+    def _scores(self, rows: MemoryRows) -> FloatArray:
+        """Return the scores of `decision_function`, of shape (n_rows, n_classes)."""
         distances = np.array([between.split.boundary.signed_distance(rows) for between in self.boundaries_])
         if not np.isfinite(distances).all():
-            raise InvalidInputError(NOT_FINITE)
+            raise not_finite()
         if self._is_tree:
-            return self._least_on_the_way(distances)
+            return self._path_minima(distances)
         return self._votes(distances)
 
-    def _least_on_the_way(self, distances: FloatArray) -> FloatArray:
+    def _path_minima(self, distances: FloatArray) -> FloatArray:
         scores = np.full((distances.shape[1], len(self.classes_)), np.inf)
         for between, distance in zip(self.boundaries_, distances, strict=True):
             for sides, inside in ((between.left, -distance), (between.right, distance)):
@@ -270,7 +230,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _votes(self, distances: FloatArray) -> FloatArray:
         votes = np.zeros((distances.shape[1], len(self.classes_)))
-        distances = np.clip(distances, -LARGEST, LARGEST)  # so that three times a sum is finite
+        distances = np.clip(distances, -LARGEST, LARGEST)  # three times their sum is finite
         sums = np.zeros_like(votes)
         for between, distance in zip(self.boundaries_, distances, strict=True):
             (a,), (b,) = between.left, between.right
@@ -282,7 +242,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
     def _to_parts(self) -> Parts:
-        """Return what a model file holds of the boundaries: not the classes of the training rows."""
+        """Return what a model file stores: the boundaries, but not the classes of the training rows."""
         facts, arrays = splits_to_parts([between.split for between in self.boundaries_])
         sides = np.zeros((len(self.boundaries_), len(self.classes_)), dtype=np.int64)
         for row, between in zip(sides, self.boundaries_, strict=True):
@@ -290,7 +250,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         return {**facts, "spread": self.spread_}, {**arrays, "classes": self.classes_, "class_sides": sides}
 
     def _from_parts(self, stored: Stored, n_columns: int) -> None:
-        """Take the boundaries out of a model file, as if fitted to rows or a map of so many columns."""
+        """Restore the boundaries from a model file; the rows or mapped rows have `n_columns`."""
         self.classes_ = classes_from(stored)
         self.spread_ = stored.number("spread", low=sys.float_info.min)
         splits = splits_from(stored, n_columns)
@@ -298,7 +258,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         require(planes, "several_split", "absent from a classifier", "boundaries that are not hyperplanes")
         sides = stored.integers("class_sides", len(splits), len(self.classes_), low=-1, high=1)
         self.boundaries_ = [
-            Between(tuple(np.flatnonzero(row < 0).tolist()), tuple(np.flatnonzero(row > 0).tolist()), split)
+            ClassBoundary(
+                tuple(np.flatnonzero(row < 0).tolist()), tuple(np.flatnonzero(row > 0).tolist()), split
+            )
             for row, split in zip(sides, splits, strict=True)
         ]
         _check_scheme(self.boundaries_, len(self.classes_))
@@ -311,7 +273,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self._search_parameters()
 
     def _splitter(self, labels: Labels, right: tuple[int, ...] | None) -> LabeledSplitter:
-        """Check the parameters and return the search for one boundary, with these classes on the right."""
+        """Return the search for one boundary, with these classes on the right."""
         return labeled_density(labels, right, standardize=self._standardize, **self._search_parameters())
 
     def _search_parameters(self) -> dict[str, Any]:
@@ -331,12 +293,12 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
 
 class _Fitting:
-    """One fit: all rows, the ranks of their classes (-1 where unknown), and the frame of all."""
+    """State of one fit: all rows, the ranks of their classes (-1 if unknown) and their standardization."""
 
     def __init__(
         self,
         model: MinimumDensityClassifier,
-        rows: ArrayBlocks,
+        rows: MemoryRows,
         ranks: IntArray,
         rng: np.random.Generator,
     ) -> None:
@@ -345,8 +307,8 @@ class _Fitting:
         self.known = Known.of(rows, known, ranks[known])
         self.root: Standardization | None = None
 
-    def boundaries(self) -> Iterator[Between]:
-        """Yield the boundaries of the scheme that was asked for."""
+    def boundaries(self) -> Iterator[ClassBoundary]:
+        """Yield the boundaries between all classes."""
         classes = range(len(self.model.classes_))
         scheme = check_choice("multi_class", self.model.multi_class, SCHEMES)
         if len(classes) == 2:
@@ -364,14 +326,14 @@ class _Fitting:
         for a, b in itertools.combinations(classes, 2):
             yield self._between((a,), (b,), np.flatnonzero((guesses == a) | (guesses == b)))
 
-    def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[Between]:
-        """Part the classes of these rows (None: all) into two groups, and so on in each group."""
+    def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[ClassBoundary]:
+        """Separate the classes of these rows (None: all) into two groups, and so on in each group."""
         if len(classes) == 1:
             return
         left, right = (classes[:1], classes[1:]) if len(classes) == 2 else self._groups(members, classes)
         between = self._between(left, right, members)
         yield between
-        if len(classes) == 2:  # no rows below have to be told apart
+        if len(classes) == 2:  # both sides have a single class
             return
         on_right = between.split.boundary.signed_distance(self._select(members)) > 0
         numbers = np.arange(self.rows.shape[0]) if members is None else members
@@ -380,7 +342,7 @@ class _Fitting:
             keep = (inside & (ranks == UNLABELED)) | np.isin(ranks, side)
             yield from self._tree(numbers[keep], side)
 
-    def _select(self, members: IntArray | None) -> ArrayBlocks:
+    def _select(self, members: IntArray | None) -> MemoryRows:
         return self.rows if members is None else self.rows.select(members)
 
     def _labels(self, classes: tuple[int, ...]) -> Labels:
@@ -390,7 +352,7 @@ class _Fitting:
     def _groups(
         self, members: IntArray | None, classes: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Choose which classes to part from which."""
+        """Choose two groups of classes to separate."""
         rows = self._select(members)
         splitter = self.model._splitter(self._labels(classes), None)
         standardization = run(rows, standardization_of(rows, self.root, self.model._standardize))
@@ -398,8 +360,10 @@ class _Fitting:
         right = run(rows, group(rows, splitter.family, standardization, none, self.rng))
         return tuple(c for c in classes if c not in right), right
 
-    def _between(self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None) -> Between:
-        """Find the boundary between two sets of classes, seen by these rows (None: all)."""
+    def _between(
+        self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
+    ) -> ClassBoundary:
+        """Find the boundary between two sets of classes in these rows (None: all)."""
         rows = self._select(members)
         splitter = self.model._splitter(self._labels(left + right), right)
         standardization, split = run(rows, splitter.search(rows, self.root, 0.0, self.rng))
@@ -408,13 +372,13 @@ class _Fitting:
             raise InvalidInputError(
                 ALL_THE_SAME
                 if members is None
-                else f"the rows of the classes {names} are all the same: nothing tells these classes apart"
+                else f"all rows of the classes {names} are the same, so no hyperplane separates them"
             )
         self.root = self.root or standardization
-        return Between(left, right, split)
+        return ClassBoundary(left, right, split)
 
     def _guesses(self, standardization: Standardization) -> IntArray:
-        """Return the class that a linear support vector machine gives to each row, or the known one."""
+        """Return the label of each row, or the class that a linear support vector machine assigns to it."""
         labels = self.known.labels
         standardized = (labels.rows - standardization.mean) * standardization.inverse_scale
         normals, intercepts = support_machine(standardized, labels.classes, labels.weights)
@@ -428,19 +392,14 @@ class _Fitting:
         return np.asarray(guesses)
 
 
-def _plane(split: Split) -> Hyperplane:
-    assert isinstance(split.boundary, Hyperplane)
-    return split.boundary
-
-
-def _check_scheme(boundaries: Sequence[Between], n_classes: int) -> None:
-    """Check that stored boundaries are between all pairs of classes, or make a tree of all classes."""
+def _check_scheme(boundaries: Sequence[ClassBoundary], n_classes: int) -> None:
+    """Check that stored boundaries separate all pairs of classes, or form a tree of all classes."""
     sides = [(between.left, between.right) for between in boundaries]
     if sides == [((a,), (b,)) for a, b in itertools.combinations(range(n_classes), 2)]:
         return
-    gather = {tuple(range(n_classes))}  # sets of classes that a boundary has yet to part
+    unseparated = {tuple(range(n_classes))}  # sets of classes that still need a boundary
     for left, right in sides:
-        parted = tuple(sorted(left + right))
-        require(left and right and parted in gather, "class_sides", SIDES, f"{left} and {right}")
-        gather = gather - {parted} | {side for side in (left, right) if len(side) > 1}
-    require(not gather, "class_sides", SIDES, f"no boundary for {sorted(gather)}")
+        both = tuple(sorted(left + right))
+        require(left and right and both in unseparated, "class_sides", SIDES, f"{left} and {right}")
+        unseparated = unseparated - {both} | {side for side in (left, right) if len(side) > 1}
+    require(not unseparated, "class_sides", SIDES, f"no boundary for {sorted(unseparated)}")

@@ -1,4 +1,4 @@
-"""What all clusterers share: check the input, grow a tree with the method's splitter, expose it."""
+"""The base of all clusterers: check the input, grow a tree with the method's splitter, expose it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -16,55 +16,71 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
-from ravine.data.blocks import ArrayBlocks, one_blas_thread
+from ravine.data.memory import MemoryRows
+from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator
-from ravine.estimators.partial_labels import steering_labels
+from ravine.tree.parts import Parts, tree_from, tree_to_parts
+from ravine.estimators.partial_labels import partial_labels, warn_constant
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.hyperplane import Splitter
 from ravine.split.labels import Known
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
-from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.score import depth_of_splits
-from ravine.tree.tree import ClusterTree
 
-EVERYTHING = 2**31 - 1  # no bound
-STRAYS = 1.5  # times the square root of the rows: fewer are no cluster to "auto"
+UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
+AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto", in square roots of the number of rows
+
+SplitOrder = Literal["depth", "size", "value", "neighbors"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RowsEstimator):  # type: ignore[misc]
-    """What all clusterers share: everything but the splitter.
+    """The base of all clusterers: everything except the search for one split.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default 2
+        Number of clusters. Fewer are found, with a warning, if no leaf has another split with enough rows on
+        both sides. "auto" stops when no leaf has a split that is significantly better than the splits which
+        the same search finds in unimodal rows of the same covariance; this costs at most eight more searches
+        per leaf, of at most 8192 rows each.
+    min_cluster_size : int, optional
+        Minimum weight (number of rows, without weights) on each side of a split. The default is 1; for "auto"
+        it is 1.5 times the square root of the number of rows, as smaller groups are taken for outliers.
+    max_leaves, max_depth : int, optional
+        Limits of the tree, also for "auto".
+    level : float, default 0.01
+        For "auto": significance level of the whole tree, the probability of splitting unimodal rows anywhere.
+        A leaf with a given share of the rows is tested at that share of the level.
+    split_order : {"depth", "size", "value", "neighbors"}, default "depth"
+        Which leaf is split next: the one with the largest product of its size and the bounded relative depth
+        of its split ("depth"), the largest ("size"), the one whose split has the lowest `value` ("value"), or
+        the one with the largest product of its size and 1 minus the normalized cut of its split in a graph of
+        ten nearest neighbors among at most 2000 rows ("neighbors").
+    verbose : int, default 0
+        1 prints one line per split.
+    callback : callable, optional
+        Called after each split with a `ravine.Progress`, for example to show a progress bar.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,)
-        The cluster of every training row, numbered from left to right in the tree.
+        Cluster of every training row, numbered from left to right in the tree.
     tree_ : ClusterTree
-        The splits, and the evidence for each.
+        The splits, with the evidence for each.
     n_clusters_ : int
-        How many clusters were found: as many as asked for, or fewer where there are no more valleys.
-    n_iter_ : int
-        The steps of the pursuits that won, over all splits.
-    n_passes_ : float
-        How often the data were read: rows read, over the rows that there are.
-    feature_map_ : FeatureMap or None
-        With a kernel: how rows are mapped to the space of the tree. It keeps the landmarks that it needs, and
-        says how much memory that is (`nbytes`).
-    n_features_in_, feature_names_in_
-        The columns seen in `fit`.
+        Number of clusters found.
     """
 
-    labels_: IntArray
-    tree_: ClusterTree
-
-    n_clusters: int | str
-    min_cluster_size: int | None
-    max_leaves: int | None
-    max_depth: int | None
-    level: float
-    split_order: str
-    verbose: int
-    callback: Callable[[Progress], None] | None
+    n_clusters: int | Literal["auto"] = field(default=2, kw_only=False)
+    min_cluster_size: int | None = None
+    max_leaves: int | None = None
+    max_depth: int | None = None
+    level: float = 0.01
+    split_order: SplitOrder = "depth"
+    verbose: int = 0
+    callback: Callable[[Progress], None] | None = None
 
     @abstractmethod
     def _splitter(self, n_features: int) -> Splitter:
@@ -76,13 +92,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Parameters
         ----------
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows; never written to, and not copied unless they have to be made an array first.
+            The rows. They are never modified, and copied only if they are not an array or CSR matrix.
         y : array of shape (n_rows,), optional
-            Labels of some rows, -1 (among strings also "-1") for all others: they steer the splits, so that
-            labeled rows of different classes are kept apart where the method finds a split that does (see
+            Partial labels: the classes of some rows, and -1 (among strings also "-1") for all others. Labeled
+            rows of different classes are separated where the method finds a split that does so (see
             docs/semi-supervised.md). A y without any -1 is ignored, as in scikit-learn's clusterers.
         sample_weight : array of shape (n_rows,), optional
-            A weight of k counts as k copies of the row; a row of weight 0 is only labeled.
+            A weight of k counts as k copies of the row. A row of weight 0 has no influence but gets a label.
         """
         with self._unchanged_on_error():
             return self._fit(X, y, sample_weight)
@@ -93,13 +109,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self._fit_map(X, weights, self.n_clusters)
         rows = self._blocks(X, weights)
         splitter = self._splitter(rows.shape[1])
-        known = self._steering(y, rows, splitter)
+        known = self._partial_labels(y, rows, splitter)
         auto = self.n_clusters == "auto"
         limits = self._limits(rows.shape[0], rows.total)
         if rows.total < 2 * limits.min_weight and rows.shape[0] >= 2 * limits.min_weight:
             warnings.warn(
                 f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
-                "copies of a row, so scale the weights to a mean of 1",
+                "copies of a row; scale the weights to a mean of 1",
                 UserWarning,
                 stacklevel=3,
             )
@@ -131,7 +147,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
-        """Find the clusters, as `fit` does, and return that of every row."""
+        """Find the clusters and return the cluster of every row."""
         return self.fit(X, y, sample_weight).labels_
 
     def predict(self, X: Any) -> IntArray:
@@ -143,8 +159,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Return how far every row lies inside each cluster.
 
         For two clusters, the signed distance to the boundary, positive for cluster 1. For more, an array
-        (n_rows, n_clusters) with the least signed distance on the way to each leaf: positive for the row's
-        own cluster and no other, so that its largest entry is at `predict(X)`.
+        (n_rows, n_clusters) with the minimum signed distance along the path to each leaf, which is positive
+        only for the row's own cluster, so that the largest entry is at `predict(X)`.
         """
         check_is_fitted(self)
         scores = self.tree_.scores(self.tree_.distances(self._rows(X)))
@@ -153,17 +169,17 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return scores
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return a membership of every row in every cluster, the largest at `predict(X)`; two passes.
+        """Return the membership of every row in every cluster, largest at `predict(X)`; two passes.
 
-        The softmax of the least signed distances of `decision_function`: even on a hyperplane between two
-        clusters, and close to 1 a few standard deviations inside one.
+        The softmax of the distances of `decision_function`: 1/2 each on a hyperplane between two clusters,
+        and close to 1 a few standard deviations inside one.
         """
         check_is_fitted(self)
         return self.tree_.memberships(self._rows(X))
 
     @property
     def n_clusters_(self) -> int:
-        """How many clusters the tree has."""
+        """Number of clusters of the tree."""
         check_is_fitted(self)
         return self.tree_.n_clusters
 
@@ -177,22 +193,22 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self.tree_.distances(self._rows(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return how deep the valleys are that the splits run through in these rows, in [0, 1].
+        """Return the mean bounded relative depth of the splits in the density of these rows, in [0, 1].
 
-        For every split, the bounded relative depth 1 - I / M of the cut in the projected density of the rows
-        that reach it (I at the cut, M at the lower adjacent mode), averaged by their weight. It needs no
-        labels and may be asked of held-out rows: a split that only fits noise has no valley there.
+        For every split this is 1 - I / M, with I the projected density of the rows that reach it at the
+        threshold and M at the lower adjacent mode; the mean is weighted by these rows. It needs no labels. On
+        held-out rows, a split that only fits noise scores low.
         """
         check_is_fitted(self)
         rows = self._rows(X, sample_weight)
         return depth_of_splits(self.tree_, rows)
 
     def _to_parts(self) -> Parts:
-        """Return what a model file holds of the clusters: the tree, not the labels of the training rows."""
+        """Return what a model file stores: the tree, but not the labels of the training rows."""
         return tree_to_parts(self.tree_)
 
     def _from_parts(self, stored: Stored, n_columns: int) -> None:
-        """Take the tree out of a model file, as if fitted to rows or a map of so many columns."""
+        """Restore the tree from a model file; the rows or mapped rows have `n_columns`."""
         self.tree_ = tree_from(ClusterTree, stored, n_columns)
         mapped = self.feature_map_ is not None
         require(self.tree_.mapped == mapped, "mapped", "true with a kernel, and false without", not mapped)
@@ -201,21 +217,21 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Check every parameter as `fit` does, without rows."""
         super()._check_parameters(n_columns)
         self._splitter(n_columns)
-        self._limits(EVERYTHING, EVERYTHING)
+        self._limits(UNLIMITED, UNLIMITED)
         check_choice("split_order", self.split_order, tuple(PRIORITIES))
         check_real("level", self.level, 0, 0.5)
         check_int("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         if self.callback is not None and not callable(self.callback):
             raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
 
-    def _steering(self, y: Any, rows: ArrayBlocks, splitter: Splitter) -> Known | None:
-        """Return the labels in y that steer the splits, or None; say so where the method takes none."""
-        known = steering_labels(y, rows)
+    def _partial_labels(self, y: Any, rows: MemoryRows, splitter: Splitter) -> Known | None:
+        """Return the partial labels in y, or None, with a warning if the method does not support them."""
+        known = partial_labels(y, rows)
         if known is None or splitter.steered(known.labels) is not None:
             return known
         warnings.warn(
-            f"{type(self).__name__} with these parameters takes no labels, and those in y are ignored: "
-            "MinimumDensity takes some",
+            f"{type(self).__name__} with these parameters ignores the partial labels in y; "
+            "MinimumDensity supports them",
             UserWarning,
             stacklevel=4,
         )
@@ -233,29 +249,23 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             self.callback(progress)
 
     def _limits(self, n_rows: int, total: float) -> Limits:
-        """Check and gather what bounds the growth over rows of this total weight."""
-        wanted, min_weight = EVERYTHING, STRAYS * math.sqrt(total)
+        """Check the limits of the tree and return them, for rows of this total weight."""
+        wanted, min_weight = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total)
         if self.n_clusters != "auto":
             wanted, min_weight = check_int("n_clusters", self.n_clusters, 1, or_else='"auto"'), 1.0
             if wanted > n_rows:
                 raise InvalidInputError(
-                    f"n_clusters={wanted} is more than n_samples={n_rows}: "
-                    "ask for fewer clusters or bring more rows"
+                    f"n_clusters={wanted} is more than n_samples={n_rows}; use fewer clusters or more rows"
                 )
         if self.max_leaves is not None:
             wanted = min(wanted, check_int("max_leaves", self.max_leaves, 1))
         if self.min_cluster_size is not None:
             min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
-        depth = EVERYTHING if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
+        depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
         return Limits(wanted, depth, min_weight)
 
     def _warn(self, constant: Any, interrupted: bool) -> None:
-        if constant.any():
-            warnings.warn(
-                f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
-                UserWarning,
-                stacklevel=4,
-            )
+        warn_constant(constant, stacklevel=5)
         if isinstance(self.n_clusters, str) or interrupted:
             return
         finer = " or ".join(
@@ -264,13 +274,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
             warnings.warn(
                 f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
-                f"enough rows on both sides; a smaller {finer} may show one",
+                f"enough rows on both sides; a smaller {finer} may give one",
                 ConvergenceWarning,
                 stacklevel=4,
             )
 
     def _repr_html_inner(self) -> str:
-        """Show the tree below scikit-learn's own view of the estimator, once there is one."""
+        """Show the tree of a fitted estimator below scikit-learn's view of it."""
         shown: str = super()._repr_html_inner()
         return shown + self.tree_._repr_html_() if hasattr(self, "tree_") else shown
 
@@ -282,6 +292,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn's check of sparse input reads these where there is a predict_proba, also of a clusterer
+        # scikit-learn's check of sparse input reads these tags of every estimator with predict_proba
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags

@@ -11,7 +11,7 @@ from ravine._validate import check_choice, check_int, check_real
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.split.hyperplane import Splitter
-from ravine.split.separation import SOLVERS, SeparationSplitter
+from ravine.split.separation import SOLVERS, SeparationMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -81,7 +81,7 @@ class MaximinSeparation(TreeClusterer):
     max_iter: int = 50
 
     def _splitter(self, n_features: int) -> Splitter:
-        return SeparationSplitter(
+        return SeparationMethod(
             check_choice("solver", self.solver, SOLVERS),
             check_real("regularization", self.regularization, 0, open_low=False),
             check_real("min_share", self.min_share, 0, 0.5, open_low=False),

@@ -9,7 +9,7 @@ from ravine._validate import check_int, check_real
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.split.hyperplane import Splitter
-from ravine.split.margin import MarginSplitter
+from ravine.split.margin import MarginMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -75,7 +75,7 @@ class MaximumMargin(TreeClusterer):
     max_iter: int = 50
 
     def _splitter(self, n_features: int) -> Splitter:
-        return MarginSplitter(
+        return MarginMethod(
             C=None if self.C == "auto" else check_real("C", self.C, 0, or_else='"auto"'),
             balance=None if self.balance == "auto" else _check_balance(self.balance),
             epsilon=check_real("epsilon", self.epsilon, 0, 1),

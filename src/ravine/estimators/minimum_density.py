@@ -8,7 +8,7 @@ from typing import Any
 from ravine._validate import check_directions, check_int, check_real
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.split.hyperplane import Splitter
-from ravine.split.projection import MinimumDensityFamily, ProjectionSplitter
+from ravine.split.projection import MinimumDensityFamily, ProjectionMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -66,7 +66,7 @@ class MinimumDensity(TreeClusterer):
     tol: float = 0.02
 
     def _splitter(self, n_features: int) -> Splitter:
-        return ProjectionSplitter(
+        return ProjectionMethod(
             MinimumDensityFamily(
                 check_real("bandwidth_factor", self.bandwidth_factor, 0),
                 check_real("alpha_max", self.alpha_max, 0),
@@ -76,5 +76,5 @@ class MinimumDensity(TreeClusterer):
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
-            follow_neighbors=self._follow_neighbors,
+            neighbor_starts=self._follow_neighbors,
         )

@@ -1,105 +1,28 @@
-"""Keeping trees and models: JSON, and a file of JSON and arrays that never runs code.
+"""Model files: JSON and arrays, never code.
 
-docs/format.md describes both. What is read is checked once, here: a model that loads is whole.
+docs/format.md describes them. What is read is checked once, here: a model that loads is whole.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import textwrap
+import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ravine.data.feature_map import map_from
-from ravine.estimators.model_parts import jsonable, number, tree_from, tree_to_parts
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
-from ravine.io.archive import Stored, read_archive, require, shown, write_archive
 from ravine.io.atomic import write_atomically
+from ravine.io.archive import Stored, read_archive, require, shown, write_archive
+from ravine.tree.json_text import FORMAT, VERSION, check_version, refusing, version_of
 
-if TYPE_CHECKING:
-    from ravine.tree.tree import ClusterTree
-
-FORMAT = "ravine model"
-VERSION = 2
 ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
-REASON = 300  # letters of a reason at most; an error may repeat what is in the file
 NOT_A_MODEL = "is not a whole ravine model"
-# the arrays of a tree that hold whole numbers; all others hold float64
-INTEGERS = (
-    *("parent", "left", "right", "order", "label", "split_node", "split_made", "split_iterations"),
-    *("split_method", "split_status", "several_split", "center_split", "center_right"),
-)
-
-
-def to_json(tree: ClusterTree) -> str:
-    """Return the whole tree as JSON; numbers that are not finite become strings."""
-    facts, arrays = tree_to_parts(tree)
-    lists = {name: jsonable(array) for name, array in arrays.items()}
-    shape = list(np.shape(arrays["split_weights"]))
-    return json.dumps({"format": FORMAT, "version": VERSION, **facts, "shape": shape, "arrays": lists})
-
-
-def from_json(text: str) -> ClusterTree:
-    """Read a tree from JSON."""
-    what, advice = "the text is not a whole ravine tree", "write it again with to_json"
-    with _refusing(what, advice):
-        facts = json.loads(text)
-        require(isinstance(facts, dict), "a tree", "an object of JSON", shown(facts))
-        stored = Stored(facts, {})
-        version = _version(stored)
-    _check_version("the text", version)
-    with _refusing(what, advice):
-        stored.arrays = _arrays_from(stored)
-        tree = tree_from(stored)
-        stored.finish()
-    return tree
-
-
-def _arrays_from(stored: Stored) -> dict[str, Any]:
-    """Take the arrays out of JSON, where they are flat lists."""
-    shape = stored.fact("shape")
-    whole = isinstance(shape, list) and len(shape) == 2 and all(type(x) is int and x >= 0 for x in shape)
-    require(whole, "shape", "the numbers of splits and features", shown(shape))
-    lists = stored.inner("arrays").facts
-    arrays = {name: _array(name, values) for name, values in lists.items()}
-    two_dimensional = {"split_weights": shape, "split_direction": shape, "several_directions": (-1, shape[1])}
-    return {name: array.reshape(two_dimensional.get(name, -1)) for name, array in arrays.items()}
-
-
-def _array(name: str, values: Any) -> Any:
-    require(isinstance(values, list), name, "a list of numbers", shown(values))
-    if name not in INTEGERS:
-        return np.array([number(name, x) for x in values], dtype=np.float64)
-    require(all(type(x) is int for x in values), name, "a list of whole numbers", shown(values))
-    return np.array(values, dtype=np.int64)
-
-
-@contextmanager
-def _refusing(what: str, advice: str = "save the model again") -> Iterator[None]:
-    """Make one sentence of whatever goes wrong with a file or a text."""
-    try:
-        yield
-    except Exception as error:
-        reason = textwrap.shorten(str(error) or type(error).__name__, REASON)
-        raise InvalidModelError(f"{what}: {reason}; {advice}") from error
-
-
-def _version(stored: Stored) -> int:
-    stored.text("format", [FORMAT])
-    return stored.integer("version", low=1)
-
-
-def _check_version(what: str, version: int) -> None:
-    if version != VERSION:
-        advice = "upgrade ravine" if version > VERSION else "fit and save the model again"
-        raise InvalidModelError(
-            f"{what} has version {version} of the format, and this ravine reads version {VERSION}: {advice}"
-        )
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -133,7 +56,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     try:
         content = write_archive(meta, {**arrays, **map_arrays, **filled})
         stored = read_archive(content)
-        _version(stored)
+        version_of(stored)
         _rebuild(stored)
     except (RavineError, ValueError) as error:
         raise InvalidInputError(f"the model could not be loaded again: {error}; it is not saved") from error
@@ -161,11 +84,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     name = os.fspath(path)
     content = _content(name)
-    with _refusing(f"{name} {NOT_A_MODEL}"):
+    with refusing(f"{name} {NOT_A_MODEL}"):
         stored = read_archive(content)
-        version = _version(stored)
-    _check_version(name, version)
-    with _refusing(f"{name} {NOT_A_MODEL}"):
+        version = version_of(stored)
+    check_version(name, version)
+    with refusing(f"{name} {NOT_A_MODEL}"):
         return _rebuild(stored)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from ravine.data.blocks import ArrayBlocks
+from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.labels import Known
@@ -69,7 +69,7 @@ def classes_from(stored: Stored) -> npt.NDArray[Any]:
     return classes
 
 
-def partial_labels(y: Any, rows: ArrayBlocks) -> Known | None:
+def partial_labels(y: Any, rows: MemoryRows) -> Known | None:
     """Return the partial labels in the y of a clusterer, or None if y has none.
 
     scikit-learn passes any y on to clusterers, also the classes of all rows or the target of a regression. So

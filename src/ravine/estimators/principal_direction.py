@@ -8,7 +8,7 @@ from typing import Literal
 from ravine._validate import check_choice, check_real
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
 from ravine.split.hyperplane import Splitter
-from ravine.split.principal import PrincipalSplitter
+from ravine.split.principal import PrincipalMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -48,7 +48,7 @@ class PrincipalDirection(TreeClusterer):
     bandwidth_factor: float = 1.0
 
     def _splitter(self, n_features: int) -> Splitter:
-        return PrincipalSplitter(
+        return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),
             check_real("bandwidth_factor", self.bandwidth_factor, 0),
             self._standardize,

@@ -10,9 +10,9 @@ from ravine.estimators.clusterer import SplitOrder, TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.index.connectivity import BETAS, ConnectivitySchedule
 from ravine.index.graph import SIMILARITIES
-from ravine.split.connectivity import LargeMarginSplitter, SeveralSplitter
+from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
 from ravine.split.hyperplane import Splitter
-from ravine.split.projection import ProjectionSplitter
+from ravine.split.projection import ProjectionMethod
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
 MICROCLUSTERS = 200
@@ -135,15 +135,15 @@ class SpectralConnectivity(TreeClusterer):
             n_clusters = check_int("n_clusters", n_clusters, 1, or_else='"auto"')
         share = 0.25 if isinstance(n_clusters, str) else 0.5 / n_clusters
         factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
-        univariate = ProjectionSplitter(
+        univariate = ProjectionMethod(
             ConnectivitySchedule(normalized, factor, betas, share),
             standardize=self._standardize,
             n_init=check_int("n_init", self.n_init, 1),
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
-            follow_neighbors=self._follow_neighbors,
-            spare_neighbors=self.kernel is None,
+            neighbor_starts=self._follow_neighbors,
+            neighbor_cut=self.kernel is None,
         )
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_centers = MICROCLUSTERS
@@ -152,8 +152,8 @@ class SpectralConnectivity(TreeClusterer):
         usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
         n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)
         if projection == "univariate" and similarity in ("auto", "laplace"):
-            return LargeMarginSplitter(univariate, share) if large_margin else univariate
-        return SeveralSplitter(
+            return LargeMarginMethod(univariate, share) if large_margin else univariate
+        return SeveralMethod(
             univariate,
             normalized,
             "near-laplace" if similarity == "auto" else similarity,

@@ -15,20 +15,18 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, check_weights, checked_csr
-from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
+from ravine.data.memory import MemoryRows
+from ravine.data.blocks import DenseBlock, Block
 from ravine.exceptions import InvalidInputError
 from ravine.io.on_disk import FileMatrix
-from ravine.split.hyperplane import Boundary, Hyperplane, Split
+from ravine.split.boundary import Boundary, Hyperplane
+from ravine.split.split import Split
 
 Tree = TypeVar("Tree", bound="TreeArrays")
 Visit = tuple[
     int, IntArray, FloatArray
 ]  # a node, the numbers of the rows that reach it, their signed distances
 
-NOT_FINITE = (
-    "Input X contains NaN or infinity; remove those rows or fill them in, "
-    "with sklearn.impute.SimpleImputer for instance"
-)
 MAPPED = (
     "this tree splits the feature space of a kernel, where the columns are components of a map: "
     "call predict of the model itself; explain, report, simplify and resplit need a model without a kernel"
@@ -123,9 +121,9 @@ class TreeArrays:
 
     # --- checking rows ---
 
-    def rows(self, X: Any, sample_weight: Any = None) -> ArrayBlocks:
+    def rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
         """Return X as blocks of rows, after checking that its columns are those of the tree."""
-        if isinstance(X, ArrayBlocks):
+        if isinstance(X, MemoryRows):
             return X
         if self.mapped:
             raise InvalidInputError(MAPPED)
@@ -159,7 +157,7 @@ class TreeArrays:
             members_of[int(self.left[node])] = members[~(distance > 0)]
             members_of[int(self.right[node])] = members[distance > 0]
 
-    def visit(self, rows: RowBlocks) -> Iterator[Visit]:
+    def visit(self, rows: MemoryRows) -> Iterator[Visit]:
         """Walk all rows down the tree, see `walk`; one pass per level of the tree."""
 
         def distances(node: int, members: IntArray) -> FloatArray:
@@ -167,22 +165,22 @@ class TreeArrays:
 
         return self.walk(rows.shape[0], distances)
 
-    def visit_block(self, block: Rows) -> Iterator[Visit]:
+    def visit_block(self, block: Block) -> Iterator[Visit]:
         """Walk the rows of one block down the tree, see `walk`."""
         return self.walk(len(block), lambda node, members: self.boundary(node).distances(block.take(members)))
 
-    def find(self, block: Rows) -> IntArray:
+    def find(self, block: Block) -> IntArray:
         """Return the leaf of every row of a block."""
         leaf = np.zeros(len(block), dtype=np.int64)
         if self.n_nodes == 1:
             _finite(block.dense())
-        elif isinstance(block, DenseRows) and self._stacked is not None:
+        elif isinstance(block, DenseBlock) and self._stacked is not None:
             from ravine.data import kernels
 
             # The compiled loop takes the same sides as `walk`: its sums have the same bits.
             kernels.route(block.values, *self._stacked, self.left, self.right, leaf)
             if (leaf < 0).any():
-                raise InvalidInputError(NOT_FINITE)
+                raise not_finite()
         else:
             for node, members, distance in self.visit_block(block):
                 leaf[members] = np.where(distance > 0, self.right[node], self.left[node])
@@ -200,11 +198,11 @@ class TreeArrays:
             normals[node], thresholds[node] = boundary.weights, boundary.threshold
         return pivot, normals, thresholds
 
-    def leaf_of(self, rows: RowBlocks) -> IntArray:
+    def leaf_of(self, rows: MemoryRows) -> IntArray:
         """Return the leaf of every row; one pass."""
         return rows.map(self.find)
 
-    def route(self, rows: RowBlocks) -> IntArray:
+    def route(self, rows: MemoryRows) -> IntArray:
         """Return the label of every row; one pass."""
         return self.label[self.leaf_of(rows)]
 
@@ -229,7 +227,7 @@ class TreeArrays:
 
     # --- distances to all splits ---
 
-    def distances(self, rows: RowBlocks) -> FloatArray:
+    def distances(self, rows: MemoryRows) -> FloatArray:
         """Return the signed distance of every row to every split, in the order of the splits; one pass."""
         if self.n_nodes == 1:
             return np.zeros((rows.shape[0], 0))
@@ -266,7 +264,7 @@ class TreeArrays:
         """
         return self.memberships(self.rows(X))
 
-    def memberships(self, rows: RowBlocks) -> FloatArray:
+    def memberships(self, rows: MemoryRows) -> FloatArray:
         """Return the memberships of `predict_proba` for rows in blocks."""
         own = self.route(rows)
         scores = self.scores(self.distances(rows)) / self.spread
@@ -281,7 +279,7 @@ class TreeArrays:
         return share
 
 
-def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
+def as_rows(X: Any, sample_weight: Any = None) -> MemoryRows:
     """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
     if sparse.issparse(X):
         array = sparse.csr_array(checked_csr(X))
@@ -291,12 +289,12 @@ def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
         raise InvalidInputError(
             f"X has to be a table of numbers with at least one row, got shape {array.shape} of {array.dtype}"
         )
-    return ArrayBlocks(array, check_weights(sample_weight, array.shape[0]))
+    return MemoryRows(array, check_weights(sample_weight, array.shape[0]))
 
 
 def _finite(values: FloatArray) -> FloatArray:
     if not np.isfinite(values).all():
-        raise InvalidInputError(NOT_FINITE)
+        raise not_finite()
     return values
 
 

@@ -13,10 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
-from ravine.data.blocks import RowBlocks, run
-from ravine.data.standardization import Standardization, measure
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
+from ravine.data.standardization import Standardization
+from ravine.data.node import measure
 from ravine.exceptions import InvalidInputError
-from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.boundary import Hyperplane
+from ravine.split.split import Split
 from ravine.tree.arrays import Tree, TreeArrays
 from ravine.tree.features import ranked
 from ravine.tree.score import depth_at_boundary
@@ -231,7 +234,7 @@ def simplify(
 
 
 def _simpler(
-    split: Split, rows: RowBlocks, standardization: Standardization, max_features: int, agreement: float
+    split: Split, rows: MemoryRows, standardization: Standardization, max_features: int, agreement: float
 ) -> Split:
     """Return the split with fewer features, or itself if too many rows would change sides."""
     right = split.boundary.signed_distance(rows) > 0

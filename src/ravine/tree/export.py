@@ -10,7 +10,8 @@ import numpy as np
 
 from ravine._validate import FloatArray, check_choice
 from ravine.exceptions import InvalidInputError, RavineError
-from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.boundary import Hyperplane
+from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import names_in_splits, strongest
 

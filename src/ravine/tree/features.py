@@ -8,7 +8,7 @@ import numpy as np
 
 from ravine._validate import IntArray
 from ravine.exceptions import InvalidInputError
-from ravine.split.hyperplane import Split
+from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
 
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.io.archive import Stored, require, shown
-from ravine.split.hyperplane import Boundary, Evidence, Hyperplane, NearestCenter, Split
+from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
+from ravine.split.split import Evidence, Split
 from ravine.tree.arrays import Tree, TreeArrays
 
 BoolArray = npt.NDArray[np.bool_]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import RowBlocks
+from ravine.data.memory import MemoryRows
 from ravine.data.standardization import safe_scale
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.tree.arrays import TreeArrays
 
 
-def depth_of_splits(tree: TreeArrays, rows: RowBlocks) -> float:
+def depth_of_splits(tree: TreeArrays, rows: MemoryRows) -> float:
     """Return the bounded relative depth of the splits in these rows, weighted by the rows that reach each.
 
     The density along each normal has the bandwidth 0.9 sd n^(-1/5) of the rows that reach the split. Costs

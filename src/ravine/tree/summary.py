@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray, check_int
-from ravine.data.blocks import Additive, Answer, RowBlocks, Rows, run
-from ravine.data.standardization import Standardization, measure
+from ravine.data.query import Additive, Answer, run
+from ravine.data.memory import MemoryRows
+from ravine.data.blocks import Block
+from ravine.data.standardization import Standardization
+from ravine.data.node import measure
 from ravine.tree.arrays import TreeArrays
 
 
@@ -26,7 +29,7 @@ class LeafSums(Additive):
         return np.zeros(self.tree.n_nodes), np.zeros((self.tree.n_nodes, n_features))
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[LeafSums], answers: Sequence[Answer]) -> None:
+    def add(rows: Block, requests: Sequence[LeafSums], answers: Sequence[Answer]) -> None:
         """Add the rows of one block to their leaves."""
         for request, (weight, sums) in zip(requests, answers, strict=True):
             leaf = request.tree.find(rows)
@@ -45,7 +48,7 @@ class Means:
     cluster_mean: FloatArray
 
 
-def means_of(tree: TreeArrays, rows: RowBlocks) -> Means:
+def means_of(tree: TreeArrays, rows: MemoryRows) -> Means:
     """Return weight and mean of every node and every cluster; two passes."""
     standardization = run(rows, measure(rows))
     ((weight, sums),) = rows.pass_over([LeafSums(tree, standardization.mean)])
@@ -66,11 +69,11 @@ def means_of(tree: TreeArrays, rows: RowBlocks) -> Means:
 
 
 def nearest_to_means(
-    tree: TreeArrays, rows: RowBlocks, means: Means, n: int
+    tree: TreeArrays, rows: MemoryRows, means: Means, n: int
 ) -> tuple[list[IntArray], IntArray]:
     """Return the n rows nearest to each cluster's mean in standardized columns, and all labels; one pass."""
 
-    def measured(block: Rows) -> FloatArray:
+    def measured(block: Block) -> FloatArray:
         label = tree.label[tree.find(block)]
         centered = (block.dense() - means.cluster_mean[label]) * means.standardization.inverse_scale
         return np.stack([label, (centered**2).sum(axis=1)], axis=1)

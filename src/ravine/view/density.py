@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.blocks import Additive, Answer, RowBlocks, Rows
+from ravine.data.query import Additive, Answer
+from ravine.data.memory import MemoryRows
+from ravine.data.blocks import Block
 from ravine.index.density import bandwidth
-from ravine.split.hyperplane import Split
+from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
 
 N_BINS = 160  # of a curve: about three pixels each in the report
@@ -37,7 +39,7 @@ class DistanceMoments:
         return np.zeros((3, n)), np.full(n, np.inf), np.full(n, -np.inf)
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[DistanceMoments], answers: Sequence[Answer]) -> None:
+    def add(rows: Block, requests: Sequence[DistanceMoments], answers: Sequence[Answer]) -> None:
         """Add one block."""
         for request, (moments, low, high) in zip(requests, answers, strict=True):
             for node, here, distance in request.tree.visit_block(rows):
@@ -65,7 +67,7 @@ class DistanceBins(Additive):
         return (np.zeros((self.tree.n_nodes, N_BINS)),)
 
     @staticmethod
-    def add(rows: Rows, requests: Sequence[DistanceBins], answers: Sequence[Answer]) -> None:
+    def add(rows: Block, requests: Sequence[DistanceBins], answers: Sequence[Answer]) -> None:
         """Add one block."""
         for request, (mass,) in zip(requests, answers, strict=True):
             for node, here, distance in request.tree.visit_block(rows):
@@ -84,7 +86,7 @@ class NodeDensity:
     weight: float
 
 
-def densities(tree: TreeArrays, rows: RowBlocks) -> dict[int, NodeDensity]:
+def densities(tree: TreeArrays, rows: MemoryRows) -> dict[int, NodeDensity]:
     """Return the density along the normal of every split that rows reach; two passes."""
     ((moments, low, high),) = rows.pass_over([DistanceMoments(tree)])
     start, width, bandwidths = np.zeros(tree.n_nodes), np.ones(tree.n_nodes), {}

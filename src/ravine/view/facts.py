@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import RowBlocks
+from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.tree.features import names_of
 from ravine.tree.summary import means_of, nearest_to_means
@@ -76,7 +76,7 @@ def gather(
 
 
 def _exemplars(
-    rows: RowBlocks, by_cluster: list[IntArray], row_ids: RowIds | None
+    rows: MemoryRows, by_cluster: list[IntArray], row_ids: RowIds | None
 ) -> list[list[tuple[str, FloatArray]]]:
     """Return the id and the values of some rows of each cluster."""
     numbers = np.unique(np.concatenate(by_cluster)).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ravine.data.blocks import ArrayBlocks
+from ravine.data.memory import MemoryRows
 from ravine.tree.tree import ClusterTree
 
 
@@ -14,10 +14,10 @@ def tree_of(model: Any) -> ClusterTree:
     return tree
 
 
-def rows_of(model: Any, X: Any, sample_weight: Any = None) -> ArrayBlocks:
+def rows_of(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
     """Return the rows of X in the space of the tree: mapped, where the model has a kernel."""
     tree = tree_of(model)
     if tree.mapped and tree is not model:
-        mapped: ArrayBlocks = model._rows(X, sample_weight)
+        mapped: MemoryRows = model._rows(X, sample_weight)
         return mapped
     return tree.rows(X, sample_weight)

@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray, check_int, make_rng
-from ravine.data.blocks import ArrayBlocks, run
-from ravine.data.standardization import (
-    Covariance,
-    Standardization,
-    in_user_units,
-    principal,
-    standardization_of,
-)
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
+from ravine.data.principal import Covariance, principal
+from ravine.data.standardization import Standardization, in_user_units, standardization_of
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import View, evaluate, pursue
 from ravine.optimize.sphere import Curvature
-from ravine.split.hyperplane import Split
-from ravine.split.projection import PROGRESS, ProjectionSplitter
+from ravine.split.split import Split
+from ravine.split.projection import PROGRESS, ProjectionMethod
 from ravine.tree.arrays import as_rows
 from ravine.view.density import bandwidth_of
 from ravine.view.fitted import rows_of, tree_of
@@ -41,7 +37,7 @@ class NodeRows:
 
     split: Split
     members: IntArray
-    rows: ArrayBlocks
+    rows: MemoryRows
     standardization: Standardization
     distance: FloatArray
 
@@ -146,7 +142,7 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
 def _pursuit(model: Any, node: NodeRows, start: int) -> Iterator[tuple[View, Any, FloatArray, int]]:
     """Pursue from one start as the fit does; yield view, index, direction and iterations at every stage."""
     splitter = model._splitter(node.rows.shape[1]) if hasattr(model, "_splitter") else None
-    if not isinstance(splitter, ProjectionSplitter):
+    if not isinstance(splitter, ProjectionMethod):
         raise InvalidInputError("only methods that pursue a direction, such as MinimumDensity, have a path")
     view, starts = run(node.rows, splitter._look(node.rows, node.standardization, make_rng(0)))
     if not 0 <= start < len(starts):

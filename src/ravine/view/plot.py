@@ -15,7 +15,7 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.index.density import MinimumDensityIndex
-from ravine.split.hyperplane import Hyperplane
+from ravine.split.boundary import Hyperplane
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import names_of, strongest
 from ravine.view.density import NodeDensity, densities

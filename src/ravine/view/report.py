@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ravine.split.hyperplane import Split
+from ravine.split.split import Split
 from ravine.tree.tree import ClusterTree
 from ravine.view import draw
 from ravine.view.density import NodeDensity
