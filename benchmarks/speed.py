@@ -138,17 +138,17 @@ def connectivity(data: str | None) -> None:
 
     from ravine import MinimumDensity, SpectralConnectivity, metrics
     from ravine.data.memory import MemoryRows
+    from ravine.data.node import Node, measure
     from ravine.data.query import run
-    from ravine.data.standardization import standardization_of
     from ravine.index.connectivity import ConnectivityIndex
     from ravine.index.density import MinimumDensityIndex
-    from ravine.optimize.pursuit import View, evaluate
+    from ravine.optimize.pursuit import evaluate
 
     n, d = 1_000_000, 50
     X, y = four_gaussians(n, d)
     rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, True))
-    view, direction = View(standardization, 2.0), np.eye(d)[0]
+    node = replace(run(measure(Node(rows))), deviation=2.0)
+    direction = np.eye(d)[0]
     indices = {
         "minimum density": MinimumDensityIndex(0.9 * 2.0 * n**-0.2, 0.9),
         "connectivity, normalized": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5),
@@ -158,7 +158,7 @@ def connectivity(data: str | None) -> None:
     times: dict[str, float] = {}
     for _ in range(4):  # turn by turn, so that all see the same machine
         for name, index in indices.items():
-            seconds, _found = best_of(1, lambda i=index: run(rows, evaluate(view, i, direction)))  # type: ignore[misc]
+            seconds, _found = best_of(1, lambda i=index: run(evaluate(node, i, direction)))  # type: ignore[misc]
             times[name] = min(seconds, times.get(name, np.inf))
     for name, seconds in times.items():
         print(f"| {name} | {seconds:.3f} | {seconds / times['minimum density']:.2f} |")

@@ -13,14 +13,13 @@ from sklearn.utils import check_array
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, IntArray, check_real, check_weights
 from ravine.data.memory import MemoryRows
-from ravine.data.threads import one_blas_thread
+from ravine.data.node import Node, measure
 from ravine.data.query import run
-from ravine.data.node import measure
+from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
-from ravine.index.density import MinimumDensityIndex
-from ravine.optimize.minimax import minimax
-from ravine.split.separation import MAX_FEATURES
+from ravine.index.density import relative_depth as bounded_depth
+from ravine.optimize.minimax import MAX_FEATURES, minimax
 from ravine.optimize.sides import Side, SideSums, varying
 
 
@@ -162,7 +161,7 @@ def relative_depth(
     points, mass = points[mass > 0], mass[mass > 0]
     order = np.argsort(points, kind="stable")
     profile = Profile(points[order], mass[order], float(mass.sum()), 1.0)
-    quality = MinimumDensityIndex(bandwidth, alpha=np.inf).quality(profile, threshold)
+    quality = bounded_depth(profile, threshold, bandwidth)
     return quality / (1.0 - quality) if quality < 1.0 else np.inf
 
 
@@ -215,7 +214,7 @@ def separation_probability(
     rows = MemoryRows(X, check_weights(sample_weight, X.shape[0]))
     members = _members(labels, rows)
     with one_blas_thread():
-        own = run(rows, measure(rows))
+        own = run(measure(Node(rows))).standardization
         varies = varying(own)
         sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
         spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]

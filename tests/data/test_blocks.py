@@ -10,9 +10,13 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 from ravine import MinimumDensity
 from ravine.data import blocks
-from ravine.data.blocks import ArrayBlocks, DenseRows, SparseRows, fold, gather, one_blas_thread, run
+from ravine.data.memory import MemoryRows, fold
+from ravine.data.blocks import DenseBlock, SparseBlock
+from ravine.data.query import gather, run
+from ravine.data.threads import one_blas_thread
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
-from ravine.data.standardization import CovarianceTimes, Moments, Standardization
+from ravine.data.principal import CovarianceTimes
+from ravine.data.standardization import Moments, Standardization
 
 RNG = np.random.default_rng(0)
 ROWS = np.ascontiguousarray(RNG.normal(size=(700, 7)).round(3) * RNG.integers(0, 2, (700, 7)))
@@ -55,7 +59,7 @@ KINDS = {
 @pytest.mark.parametrize("weighted", [False, True])
 def test_profile_and_slope_sums_are_the_plain_sums(small_blocks, kind, weighted):
     weights = RNG.uniform(0, 2, 700) if weighted else None
-    rows = ArrayBlocks(KINDS[kind](ROWS), weights)
+    rows = MemoryRows(KINDS[kind](ROWS), weights)
     mass, moment, sums = dense_profile(ROWS, np.ones(700) if weights is None else weights)
     slope = RNG.standard_normal(GRID.n_bins)
     profile, gradient = rows.pass_over(
@@ -74,7 +78,7 @@ def test_moments_are_the_plain_moments(small_blocks, kind):
     X = ROWS.copy()
     X[0] = 1e6  # of weight 0: outside the range that counts
     pivot, scale = RNG.standard_normal(7), np.full(7, 0.5)
-    ((totals, low, high),) = ArrayBlocks(KINDS[kind](X), weights).pass_over([Moments(pivot, scale)])
+    ((totals, low, high),) = MemoryRows(KINDS[kind](X), weights).pass_over([Moments(pivot, scale)])
     Z = (X - pivot) * scale
     np.testing.assert_allclose(totals, [weights @ Z, weights @ Z**2], atol=1e-9)
     np.testing.assert_array_equal(low, X[weights > 0].min(axis=0))
@@ -86,7 +90,7 @@ def test_moments_are_the_plain_moments(small_blocks, kind):
 def test_covariance_times_directions(small_blocks, kind, weighted):
     directions = RNG.standard_normal((3, 7))
     weights = RNG.uniform(0, 2, 700) if weighted else np.ones(700)
-    rows = ArrayBlocks(KINDS[kind](ROWS), weights if weighted else None)
+    rows = MemoryRows(KINDS[kind](ROWS), weights if weighted else None)
     ((product,),) = rows.pass_over([CovarianceTimes(FRAME, directions)])
     Z = (ROWS - FRAME.mean) * FRAME.inverse_scale
     np.testing.assert_allclose(product * FRAME.inverse_scale, directions @ (Z.T * weights) @ Z, atol=1e-8)
@@ -94,7 +98,7 @@ def test_covariance_times_directions(small_blocks, kind, weighted):
 
 @pytest.mark.parametrize("n_others", [0, 1, 2, 7, 9])
 def test_a_direction_has_the_same_bits_in_any_company(small_blocks, n_others):
-    rows = ArrayBlocks(ROWS)
+    rows = MemoryRows(ROWS)
     others = RNG.standard_normal((n_others, 7))
     alone = rows.pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
     asked = [ProfileSum(FRAME, v, GRID, True) for v in [*others, DIRECTION]]
@@ -109,30 +113,30 @@ def same_bits(rows, expected):
 
 
 def test_the_same_bits_for_any_threads_and_any_dense_array(small_blocks, tmp_path):
-    expected = ArrayBlocks(ROWS).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
+    expected = MemoryRows(ROWS).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
     for n_jobs in (2, 4):
-        same_bits(ArrayBlocks(ROWS, n_jobs=n_jobs), expected)
-    same_bits(ArrayBlocks(np.asfortranarray(ROWS)), expected)
+        same_bits(MemoryRows(ROWS, n_jobs=n_jobs), expected)
+    same_bits(MemoryRows(np.asfortranarray(ROWS)), expected)
     file = np.memmap(tmp_path / "rows", dtype=np.float64, mode="w+", shape=ROWS.shape)
     file[:] = ROWS
     same_bits(
-        ArrayBlocks(np.memmap(tmp_path / "rows", dtype=np.float64, mode="r", shape=ROWS.shape)), expected
+        MemoryRows(np.memmap(tmp_path / "rows", dtype=np.float64, mode="r", shape=ROWS.shape)), expected
     )
     frozen = ROWS.copy()
     frozen.flags.writeable = False
-    same_bits(ArrayBlocks(frozen), expected)
+    same_bits(MemoryRows(frozen), expected)
 
 
 def test_integers_and_float32_are_read_as_they_are():
     whole = RNG.integers(0, 255, (300, 7)).astype(np.uint8)
     same_bits(
-        ArrayBlocks(whole),
-        ArrayBlocks(whole.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
+        MemoryRows(whole),
+        MemoryRows(whole.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
     )
     single = ROWS.astype(np.float32)
     same_bits(
-        ArrayBlocks(single),
-        ArrayBlocks(single.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
+        MemoryRows(single),
+        MemoryRows(single.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
     )
 
 
@@ -140,11 +144,11 @@ def test_integers_and_float32_are_read_as_they_are():
 def test_a_selection_is_its_rows(small_blocks, kind):
     picked = np.flatnonzero(RNG.random(700) < 0.4)
     weights = RNG.uniform(0, 2, 700)
-    part = ArrayBlocks(KINDS[kind](ROWS), weights).select(picked)
+    part = MemoryRows(KINDS[kind](ROWS), weights).select(picked)
     assert part.shape == (len(picked), 7)
     assert part.total == pytest.approx(weights[picked].sum())
     np.testing.assert_array_equal(part.map(lambda block: block.dense()), ROWS[picked])
-    whole = ArrayBlocks(ROWS)
+    whole = MemoryRows(ROWS)
     whole.select(picked).map(lambda block: block.weights)
     assert whole.reads.rows == len(picked)  # what a selection reads is read
     within = np.arange(0, len(picked), 3)
@@ -159,7 +163,7 @@ def test_a_selection_is_its_rows(small_blocks, kind):
 def test_a_sample_is_spread_over_the_rows(monkeypatch, limit):
     monkeypatch.setattr(blocks, "COPY_BYTES", limit)
     numbered = np.arange(1000.0)[:, None]
-    sample = ArrayBlocks(numbered, 1 + np.arange(1000.0)).sample(100, np.random.default_rng(3))
+    sample = MemoryRows(numbered, 1 + np.arange(1000.0)).sample(100, np.random.default_rng(3))
     values = sample.map(lambda block: block.dense())[:, 0]
     assert len(values) == 100
     assert (np.diff(values) > 0).all()
@@ -168,7 +172,7 @@ def test_a_sample_is_spread_over_the_rows(monkeypatch, limit):
 
 
 def test_a_sample_is_drawn_by_the_generator_and_reaches_every_place_of_a_stretch():
-    rows = ArrayBlocks(np.arange(1000.0)[:, None])
+    rows = MemoryRows(np.arange(1000.0)[:, None])
     first, again, other = (
         rows.sample(100, np.random.default_rng(seed)).map(lambda block: block.dense())[:, 0]
         for seed in (0, 0, 1)
@@ -181,7 +185,7 @@ def test_a_sample_is_drawn_by_the_generator_and_reaches_every_place_of_a_stretch
 def test_a_sample_has_only_rows_that_count():
     weights = np.zeros(1000)
     weights[[3, 700, 701]] = 1.0
-    rows = ArrayBlocks(np.arange(1000.0)[:, None], weights)
+    rows = MemoryRows(np.arange(1000.0)[:, None], weights)
     assert rows.counted().tolist() == [3, 700, 701]
     assert rows.sample(2, np.random.default_rng(0)).total == 2.0
     assert rows.sample(50, np.random.default_rng(0)).shape == (3, 1)
@@ -193,7 +197,7 @@ def test_the_two_matrix_products_keep_their_digits_far_from_the_origin(kind):
     near = rng.standard_normal((40, 3))
     pivot = np.full(3, 1e6 if kind == "dense" else 2.0)
     values, ones = near + pivot, np.ones(40)
-    block = DenseRows(values, ones) if kind == "dense" else SparseRows(sparse.csr_array(values), ones)
+    block = DenseBlock(values, ones) if kind == "dense" else SparseBlock(sparse.csr_array(values), ones)
     directions, weights = rng.standard_normal((5, 3)), rng.standard_normal((2, 40))
     np.testing.assert_allclose(block.product(pivot, directions), directions @ near.T, atol=1e-8)
     np.testing.assert_allclose(block.weighted_sums(pivot, weights), weights @ near, atol=1e-8)
@@ -207,7 +211,7 @@ def test_the_fold_is_a_tree_over_neighbors():
 
 
 def test_together_asks_in_one_pass_and_returns_in_order():
-    rows = ArrayBlocks(ROWS)
+    rows = MemoryRows(ROWS)
 
     def asker(rounds):
         total = 0.0
@@ -221,7 +225,7 @@ def test_together_asks_in_one_pass_and_returns_in_order():
 
 
 def test_map_keeps_the_order_of_rows_over_threads(small_blocks):
-    numbers = ArrayBlocks(ROWS, n_jobs=4).map(lambda block: block.dense()[:, 0])
+    numbers = MemoryRows(ROWS, n_jobs=4).map(lambda block: block.dense()[:, 0])
     np.testing.assert_array_equal(numbers, ROWS[:, 0])
 
 

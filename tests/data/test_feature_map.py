@@ -8,7 +8,7 @@ from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from ravine.data import feature_map as maps
-from ravine.data.blocks import ArrayBlocks
+from ravine.data.memory import MemoryRows
 from ravine.data.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
 from ravine.data.feature_map import fit_kernel_map, mapped_blocks, rbf_width
 
@@ -107,7 +107,7 @@ def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
     np.testing.assert_allclose(total(lazy), total(held), atol=1e-9)
     some = np.array([3, 50, 177])
     np.testing.assert_allclose(total(lazy.select(some)), total(held)[some], atol=1e-9)
-    assert isinstance(lazy, ArrayBlocks)
+    assert isinstance(lazy, MemoryRows)
 
 
 def test_a_sample_of_mapped_rows_is_held_with_its_weights(monkeypatch):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.data.microclusters import around_threshold, microclusters, nearest, of_points
 from ravine.data.standardization import standardization_of
 
@@ -13,7 +14,7 @@ def blocks(n=3000, d=3, weighted=True, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) * [1.0, 5.0, 0.1] + 7.0
     weights = rng.integers(0, 3, n).astype(float) if weighted else None
-    rows = ArrayBlocks(X, weights)
+    rows = MemoryRows(X, weights)
     return (
         rows,
         run(rows, standardization_of(rows, None, True)),
@@ -52,7 +53,7 @@ def test_few_rows_are_their_own():
 
 def test_sparse_rows_give_the_same():
     rows, standardization, X, weights = blocks()
-    other = ArrayBlocks(sparse.csr_array(X), weights)
+    other = MemoryRows(sparse.csr_array(X), weights)
     dense, thin = (
         run(each, microclusters(each, standardization, 20, np.random.default_rng(0)))
         for each in (rows, other)
@@ -108,7 +109,7 @@ def test_rows_around_a_cut_are_mirrored_where_the_rows_are():
     direction = np.array([0.8, 0.6])
     found = []
     for sign in (1.0, -1.0):
-        rows = ArrayBlocks(sign * X)
+        rows = MemoryRows(sign * X)
         standardization = run(rows, standardization_of(rows, None, True))
         near = around_threshold(rows, standardization, direction, sign * 0.313, 60)
         order = np.lexsort((sign * near.rows.centers).round(9).T)

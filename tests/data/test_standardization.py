@@ -4,14 +4,17 @@ from scipy import sparse
 
 from ravine import InvalidInputError, PrincipalDirection
 from ravine.data import standardization as frames
-from ravine.data.blocks import ArrayBlocks, run
-from ravine.data.standardization import fix_sign, measure, principal, standardization_of
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
+from ravine.data.principal import fix_sign, principal
+from ravine.data.node import measure
+from ravine.data.standardization import standardization_of
 
 RNG = np.random.default_rng(0)
 
 
 def standardization(X, weights=None, standardize=True):
-    rows = ArrayBlocks(X, weights)
+    rows = MemoryRows(X, weights)
     return run(rows, standardization_of(rows, None, standardize))
 
 
@@ -45,7 +48,7 @@ def test_a_peek_that_misled_is_put_right_by_a_second_pass():
     X = np.zeros((5000, 2))
     X[:, 1] = RNG.standard_normal(5000)
     X[[17, 4001], 0] = 1e300  # no row that the peek sees
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     found = run(rows, measure(rows))
     share = 2 / 5000
     assert 1 / found.inverse_scale[0] == pytest.approx(1e300 * np.sqrt(share * (1 - share)), rel=1e-9)
@@ -99,7 +102,7 @@ def test_principal_directions_are_those_of_the_covariance(store, d):
     scales = np.concatenate([[20.0, 10.0, 5.0], np.ones(d - 3)])
     rotation = np.linalg.qr(RNG.standard_normal((d, d)))[0]
     X = RNG.standard_normal((900, d)) * scales @ rotation
-    rows = ArrayBlocks(store(X))
+    rows = MemoryRows(store(X))
     found = run(rows, principal(rows, standardization(X, standardize=False), 3, np.random.default_rng(0)))
     scale = standardization(X, standardize=False).inverse_scale[0]
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True) * scale**2)
@@ -127,7 +130,7 @@ def test_a_peek_looks_at_rows_that_count():
 def test_rows_beside_a_row_very_far_away_are_constant_in_its_scale():
     X = np.concatenate([RNG.standard_normal((50, 3)), np.full((1, 3), 1e200)])
     root = standardization(X)
-    rows = ArrayBlocks(X[:50])
+    rows = MemoryRows(X[:50])
     below = run(rows, standardization_of(rows, root, True))
     assert (below.inverse_scale == 0).all()
     with pytest.warns(UserWarning, match="found 2 of 3"):

@@ -21,8 +21,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ravine
 from ravine import InvalidInputError, MinimumDensityClassifier
-from ravine.data.blocks import ArrayBlocks, run
-from ravine.data.standardization import principal, standardization_of
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
+from ravine.data.principal import principal
+from ravine.data.standardization import standardization_of
 from ravine.estimators import classifier as classify
 from ravine.index.density import MinimumDensityIndex
 from ravine.index.labels import LabeledIndex
@@ -69,7 +71,7 @@ def ridge_and_noise(n=300, seed=0):
 
 def test_the_gradient_in_the_space_of_the_rows_is_the_derivative():
     X, _ = two_blobs(60, d=4, gap=3.0, seed=2)
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, True))
     widest = float(run(rows, principal(rows, standardization, 1, np.random.default_rng(0))).deviations[0])
     few = np.arange(0, 60, 4)
@@ -155,7 +157,7 @@ def test_distances_never_outvote_votes():
     everywhere = np.random.default_rng(1).normal(0, 200, (2000, 2))
     votes = np.zeros((2000, 3), dtype=int)
     for between in model.boundaries_:
-        right = between.split.boundary.signed_distance(ArrayBlocks(everywhere)) > 0
+        right = between.split.boundary.signed_distance(MemoryRows(everywhere)) > 0
         votes[right, between.right[0]] += 1
         votes[~right, between.left[0]] += 1
     scores = model.decision_function(everywhere)
@@ -180,7 +182,7 @@ def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
     model = MinimumDensityClassifier(multi_class="tree").fit(X, known)
     first, second = model.boundaries_
     classes = second.left + second.right
-    on_right = first.split.boundary.signed_distance(ArrayBlocks(X)) > 0
+    on_right = first.split.boundary.signed_distance(MemoryRows(X)) > 0
     across = np.isin(known, classes) & (on_right != (classes[0] in first.right))
     assert across.any()
     assert set(np.flatnonzero(np.isin(known, classes))) <= set(members[1])
@@ -209,7 +211,7 @@ def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_boundary_is_found_in_the_scale_of_all_rows(scheme):
     X, y = load_iris(return_X_y=True)
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     scale = run(rows, standardization_of(rows, None, True)).inverse_scale
     for between in MinimumDensityClassifier(multi_class=scheme).fit(X, few_labels(y, 15)).boundaries_:
         split = between.split

@@ -23,7 +23,7 @@ from ravine import (
     Progress,
 )
 from ravine.estimators.clusterer import AUTO_MIN_SIZE
-from ravine.split.hyperplane import Hyperplane
+from ravine.split.boundary import Hyperplane
 from tests.every_estimator import ESTIMATORS
 from tests.oracles import two_blobs
 

@@ -18,7 +18,7 @@ from ravine import (
     PrincipalDirection,
     SpectralConnectivity,
 )
-from ravine.split.labels import Labels
+from ravine.data.node import Labels
 from tests.every_estimator import ESTIMATORS
 
 STEERED = {

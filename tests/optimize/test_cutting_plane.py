@@ -11,8 +11,11 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ravine.data.blocks import ArrayBlocks, one_blas_thread, run
-from ravine.data.standardization import Standardization, measure
+from ravine.data.memory import MemoryRows
+from ravine.data.threads import one_blas_thread
+from ravine.data.query import run
+from ravine.data.standardization import Standardization
+from ravine.data.node import measure
 from ravine.optimize.cutting_plane import STEADY, Planes, best_offset, cutting_planes, look, solve, two_means
 from tests.oracles import two_blobs
 
@@ -38,7 +41,7 @@ def solved(X, direction, *, C=3.0, balance=0.05, epsilon=0.01, max_iter=200, wei
         max_iter=max_iter,
     )
     with one_blas_thread():
-        return standardization, run(ArrayBlocks(X, weights), asker)
+        return standardization, run(MemoryRows(X, weights), asker)
 
 
 def svm(Z, sides, C, balance):
@@ -70,7 +73,7 @@ def test_what_cuts_say_is_the_plain_sum_over_rows(kind):
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 4, 50) / 2
     cuts, plane = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal(4)
-    rows = ArrayBlocks(kind(X), weights)
+    rows = MemoryRows(kind(X), weights)
     standardization = run(rows, measure(rows))
     projected = run(rows, look(standardization, cuts, Planes.one(plane, 0.2)))
     Z = (X - standardization.mean) * standardization.inverse_scale
@@ -211,7 +214,7 @@ def test_two_means_is_a_fixed_point_of_lloyds_rounds():
     X = load_wine().data[:, :5] / load_wine().data[:, :5].std(axis=0)
     standardization = plain_frame(X)
     first = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
-    plane = run(ArrayBlocks(X), two_means(standardization, first))
+    plane = run(MemoryRows(X), two_means(standardization, first))
     right = (X - standardization.mean) @ plane.w[0] + plane.b[0] > 0
     start = np.array(
         [
@@ -225,5 +228,5 @@ def test_two_means_is_a_fixed_point_of_lloyds_rounds():
 
 def test_two_means_of_equal_rows_ends():
     X = np.ones((5, 2))
-    plane = run(ArrayBlocks(X), two_means(plain_frame(X), np.array([1.0, 0.0])))
+    plane = run(MemoryRows(X), two_means(plain_frame(X), np.array([1.0, 0.0])))
     np.testing.assert_array_equal(plane.w[0], [1.0, 0.0])

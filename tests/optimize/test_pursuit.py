@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.data.standardization import standardization_of
 from ravine.index.base import IndexValue
 from ravine.index.density import MinimumDensityIndex, relative_depth
@@ -19,7 +20,7 @@ H, ALPHA = 0.35, 0.6
 
 
 def look(X, weights=None):
-    rows = ArrayBlocks(X, weights)
+    rows = MemoryRows(X, weights)
     standardization = run(rows, standardization_of(rows, None, True))
     dense = X.toarray() if sparse.issparse(X) else X
     Z = (dense - standardization.mean) * standardization.inverse_scale
@@ -83,7 +84,7 @@ def test_rotation_of_the_rows_rotates_the_gradient():
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((5, 5)))[0]
     found = []
     for data, v in ((X, unit(0, 5)), (X @ rotation, unit(0, 5) @ rotation)):
-        rows = ArrayBlocks(data)
+        rows = MemoryRows(data)
         view = View(run(rows, standardization_of(rows, None, False)), 3.0)
         found.append(run(rows, evaluate(view, MinimumDensityIndex(H, ALPHA), v)))
     assert found[1].value == pytest.approx(found[0].value, abs=1e-9)

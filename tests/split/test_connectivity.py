@@ -14,7 +14,7 @@ from ravine import RavineError, SpectralConnectivity
 from ravine.index.connectivity import BETAS, BINS_PER_SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
 from ravine.split import samples
-from ravine.split.hyperplane import Hyperplane, NearestCenter
+from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.projection import EXACT
 from tests.index.test_connectivity import dense
 from tests.oracles import two_blobs

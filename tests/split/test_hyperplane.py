@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ravine.data.blocks import ArrayBlocks
-from ravine.split.hyperplane import Hyperplane, NearestCenter
+from ravine.data.memory import MemoryRows
+from ravine.split.boundary import Hyperplane, NearestCenter
 
 RNG = np.random.default_rng(0)
 PIVOT = RNG.standard_normal(4)
@@ -18,7 +18,7 @@ BOUNDARIES = {
 
 @pytest.mark.parametrize("boundary", BOUNDARIES.values(), ids=BOUNDARIES)
 def test_a_boundary_is_the_same_from_another_pivot(boundary):
-    rows = ArrayBlocks(RNG.standard_normal((50, 4)))
+    rows = MemoryRows(RNG.standard_normal((50, 4)))
     distance = boundary.signed_distance(rows)
     assert 0 < (distance > 0).sum() < 50
     far = np.array([30.0, -20.0, 10.0, 5.0])

@@ -3,12 +3,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.data.standardization import standardization_of
 from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import View
 from ravine.split.labeled import MISTAKES, LabeledFamily, LabeledSplitter, group
-from ravine.split.labels import Labels, support_machine
+from ravine.data.node import Labels
+from ravine.split.support import support_machine
 
 
 def family(rows, classes, weights=None):
@@ -49,7 +51,7 @@ def test_a_family_without_an_early_end_follows_all_gammas_and_the_last_index():
 def test_classes_are_grouped_by_the_weighted_means_of_their_rows():
     """Most weight of class 1 lies in a heap of its own; most of its rows lie among the other classes."""
     rng = np.random.default_rng(0)
-    rows = ArrayBlocks(np.concatenate([rng.standard_normal(200), 8 + rng.standard_normal(100)])[:, None])
+    rows = MemoryRows(np.concatenate([rng.standard_normal(200), 8 + rng.standard_normal(100)])[:, None])
     standardization = run(rows, standardization_of(rows, None, True))
     places = np.array([-1.5, 1.0, -1.0, 2.0, 8.0, *[-0.5] * 8])[:, None]
     classes, counts = np.array([0, 0, 2, 2, *[1] * 9]), np.array([100] * 5 + [1] * 8)
@@ -67,7 +69,7 @@ def test_classes_are_grouped_by_the_weighted_means_of_their_rows():
 @pytest.mark.parametrize(("values", "best"), [((0.3, 0.0005, 0.0), 1), ((0.0009, 0.0, 0.5), 0)])
 def test_of_ends_that_tie_the_first_is_kept_whatever_the_rounding(monkeypatch, values, best):
     rng = np.random.default_rng(0)
-    rows = ArrayBlocks(rng.standard_normal((60, 3)))
+    rows = MemoryRows(rng.standard_normal((60, 3)))
     standardization = run(rows, standardization_of(rows, None, True))
     few = rng.standard_normal((4, 3))
     ends = iter([SimpleNamespace(point=SimpleNamespace(value=value)) for value in values])

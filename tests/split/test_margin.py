@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from ravine import InvalidInputError, MaximumMargin, metrics
-from ravine.data.blocks import SparseRows
+from ravine.data.blocks import SparseBlock
 from tests.oracles import two_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -78,13 +78,13 @@ def test_sparse_rows_are_never_written_out_and_give_the_same_sides(monkeypatch):
     )
     dense = MaximumMargin(2, standardize=False).fit(X)
 
-    written_out = SparseRows.dense
+    written_out = SparseBlock.dense
 
     def refuse(self):
         assert len(self) <= 8, "written out"  # a few rows may be, to start from
         return written_out(self)
 
-    monkeypatch.setattr(SparseRows, "dense", refuse)
+    monkeypatch.setattr(SparseBlock, "dense", refuse)
     for kind in (sparse.csr_array, sparse.csr_matrix):
         thin = MaximumMargin(2, standardize=False).fit(kind(X))
         np.testing.assert_array_equal(thin.labels_, dense.labels_)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from ravine.split.minimax import minimax
+from ravine.optimize.minimax import minimax
 from tests.oracles import central_difference
 
 

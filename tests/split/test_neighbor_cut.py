@@ -8,16 +8,17 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from ravine import SpectralConnectivity
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.data.microclusters import microclusters, nearest
 from ravine.data.standardization import standardization_of
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.optimize.pursuit import View
 from ravine.split import neighbor_cut as neighbor_cut
-from ravine.split.hyperplane import Hyperplane
-from ravine.split.labels import Labels
+from ravine.split.boundary import Hyperplane
+from ravine.data.node import Labels
 from ravine.split.neighbor_cut import NeighborGraph
-from ravine.split.projection import ProjectionSplitter
+from ravine.split.projection import ProjectionMethod
 from ravine.tree.grow import kept_together
 
 
@@ -45,7 +46,7 @@ def slow_cut(points, right):
 def test_the_cut_is_that_of_plain_loops():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((70, 3)) * [1.0, 5.0, 0.2]
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, True))
     graph = NeighborGraph.of(rows, standardization)
     for direction in rng.standard_normal((5, 3)):
@@ -53,7 +54,7 @@ def test_the_cut_is_that_of_plain_loops():
         expected = slow_cut(standardized, standardized @ direction > 0.3)
         assert graph.cut(graph.project(direction[None, :])[:, 0] > 0.3) == pytest.approx(expected, rel=1e-12)
         plane = Hyperplane(standardization.weights(direction), standardization.mean, 0.3)
-        assert graph.parted_by(plane) == pytest.approx(expected, rel=1e-12)
+        assert graph.cut_by(plane) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_weight_is_as_many_copies():
@@ -62,10 +63,10 @@ def test_a_weight_is_as_many_copies():
     counts = rng.integers(0, 5, 60)
     counts[:4] = 14  # more than there are neighbors
     copies = rng.permutation(np.repeat(X, counts, axis=0))
-    rows = ArrayBlocks(copies)
+    rows = MemoryRows(copies)
     standardization = run(rows, standardization_of(rows, None, True))
     graphs = [
-        NeighborGraph.of(some, standardization) for some in (ArrayBlocks(X, counts.astype(float)), rows)
+        NeighborGraph.of(some, standardization) for some in (MemoryRows(X, counts.astype(float)), rows)
     ]
     for direction in rng.standard_normal((3, 2)):
         expected = slow_cut(
@@ -79,7 +80,7 @@ def test_the_cut_is_nought_between_groups_one_for_random_sides_and_two_for_an_em
     rng = np.random.default_rng(2)
     X = rng.standard_normal((400, 3))
     X[:200, 0] += 20.0
-    graph = graph_of(ArrayBlocks(X))
+    graph = graph_of(MemoryRows(X))
     assert graph.cut(graph.rows.array[:, 0] > 10.0) == 0.0
     assert graph.cut(rng.random(400) < 0.5) == pytest.approx(1.0, abs=0.1)
     assert graph.cut(np.zeros(400, dtype=bool)) == 2.0
@@ -87,16 +88,16 @@ def test_the_cut_is_nought_between_groups_one_for_random_sides_and_two_for_an_em
 
 def test_many_or_wide_rows_are_sampled(monkeypatch):
     X = np.random.default_rng(3).standard_normal((6000, 4))
-    assert graph_of(ArrayBlocks(X)).rows.shape[0] == 2000
+    assert graph_of(MemoryRows(X)).rows.shape[0] == 2000
     monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 1000)
-    assert graph_of(ArrayBlocks(X)).rows.shape[0] == 250
+    assert graph_of(MemoryRows(X)).rows.shape[0] == 250
     monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 10)
-    assert graph_of(ArrayBlocks(X)).rows.shape[0] == 100
+    assert graph_of(MemoryRows(X)).rows.shape[0] == 100
 
 
 @pytest.fixture(scope="module")
 def digits():
-    rows = ArrayBlocks(load_digits().data)
+    rows = MemoryRows(load_digits().data)
     return rows, run(rows, standardization_of(rows, None, True))
 
 
@@ -104,7 +105,7 @@ def searched(digits, starts, share):
     """The best split of the digits from some starts, where sides need a share to be accepted."""
     rows, standardization = digits
     family = ConnectivitySchedule(betas=(1.5,), least_share=share)
-    splitter = ProjectionSplitter(family, init=standardization.weights(starts), spare_neighbors=True)
+    splitter = ProjectionMethod(family, init=standardization.weights(starts), neighbor_cut=True)
     return run(rows, splitter.search(rows, None, 1.0, np.random.default_rng(0)))[1]
 
 
@@ -118,10 +119,10 @@ def test_the_end_is_kept_that_parts_the_fewest_neighbors(digits):
     graph = NeighborGraph.of(rows, standardization)
     starts = np.random.default_rng(6).standard_normal((6, 64)) * (standardization.inverse_scale > 0)
     ends = [searched(digits, start[None, :], 0.0) for start in starts]
-    cuts = [graph.parted_by(end.boundary) for end in ends]
+    cuts = [graph.cut_by(end.boundary) for end in ends]
     assert np.argmin(cuts) != np.argmin([end.value for end in ends])  # lambda_2 would choose another
     chosen = searched(digits, starts, 0.0)
-    assert graph.parted_by(chosen.boundary) == min(cuts)
+    assert graph.cut_by(chosen.boundary) == min(cuts)
 
 
 def test_an_end_with_two_large_sides_comes_before_one_that_parts_fewer(digits):
@@ -129,13 +130,13 @@ def test_an_end_with_two_large_sides_comes_before_one_that_parts_fewer(digits):
     graph = NeighborGraph.of(rows, standardization)
     starts = np.random.default_rng(6).standard_normal((6, 64)) * (standardization.inverse_scale > 0)
     ends = [searched(digits, start[None, :], 0.0) for start in starts]
-    cuts = np.array([graph.parted_by(end.boundary) for end in ends])
+    cuts = np.array([graph.cut_by(end.boundary) for end in ends])
     shares = np.array([smaller_share(rows, end.boundary) for end in ends])
     enough = shares[cuts.argmin()] + 1e-3
     assert (shares > enough).any()
     chosen = searched(digits, starts, enough)
-    assert graph.parted_by(chosen.boundary) == cuts[shares >= enough].min() > cuts.min()
-    assert graph.parted_by(searched(digits, starts, 0.5).boundary) == cuts.min()  # none is accepted
+    assert graph.cut_by(chosen.boundary) == cuts[shares >= enough].min() > cuts.min()
+    assert graph.cut_by(searched(digits, starts, 0.5).boundary) == cuts.min()  # none is accepted
 
 
 def test_of_several_directions_too(digits):
@@ -192,7 +193,7 @@ def test_a_kernel_tells_what_is_near_itself():
     for kernel, spares in ((None, True), ("rbf", False), ("diffusion", False)):
         for projection in ("univariate", "orthogonal"):
             splitter = SpectralConnectivity(2, kernel=kernel, projection=projection)._splitter(4)
-            assert getattr(splitter, "univariate", splitter).spare_neighbors is spares
+            assert getattr(splitter, "univariate", splitter).neighbor_cut is spares
 
 
 def test_with_labels_fewer_mistakes_come_first(digits):
@@ -203,7 +204,7 @@ def test_with_labels_fewer_mistakes_come_first(digits):
     graph = NeighborGraph.of(rows, standardization)
     starts = np.random.default_rng(9).standard_normal((12, 64)) * (standardization.inverse_scale > 0)
 
-    plain = ProjectionSplitter(ConnectivitySchedule(betas=(1.5,)), spare_neighbors=True)
+    plain = ProjectionMethod(ConnectivitySchedule(betas=(1.5,)), neighbor_cut=True)
     splitter, view = plain.steered(labels), View(standardization, 3.0, labels.rows)
 
     def judged(some):
@@ -222,8 +223,8 @@ def test_the_graph_of_sparse_rows_is_that_of_dense_ones():
     rng = np.random.default_rng(4)
     X = rng.standard_normal((300, 6)) * (rng.random((300, 6)) < 0.4)
     X[:150, 0] += 5.0
-    standardization = run(ArrayBlocks(X), standardization_of(ArrayBlocks(X), None, True))
-    dense, thin = (NeighborGraph.of(ArrayBlocks(rows), standardization) for rows in (X, sparse.csr_array(X)))
+    standardization = run(MemoryRows(X), standardization_of(MemoryRows(X), None, True))
+    dense, thin = (NeighborGraph.of(MemoryRows(rows), standardization) for rows in (X, sparse.csr_array(X)))
     for direction in rng.standard_normal((4, 6)):
         cuts = [graph.cut(graph.project(direction[None, :])[:, 0] > 0.1) for graph in (dense, thin)]
         assert cuts[0] == pytest.approx(cuts[1], rel=1e-9)

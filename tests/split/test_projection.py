@@ -8,17 +8,18 @@ from scipy.stats import norm
 from sklearn.svm import SVC
 
 from ravine import MinimumDensity, metrics
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import evaluate
 from ravine.split import projection, samples
-from ravine.split.projection import ProjectionSplitter
+from ravine.split.projection import ProjectionMethod
 from tests import oracles
 
 
 def search(X, weights=None, min_weight=1.0, n_jobs=1, **options):
-    rows = ArrayBlocks(X, weights, n_jobs)
-    splitter = ProjectionSplitter(MinimumDensitySchedule(), **options)
+    rows = MemoryRows(X, weights, n_jobs)
+    splitter = ProjectionMethod(MinimumDensitySchedule(), **options)
     standardization, split = run(rows, splitter.search(rows, None, min_weight, np.random.default_rng(0)))
     return rows, standardization, split
 
@@ -76,8 +77,8 @@ def small_samples(monkeypatch):
 
 
 def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, monkeypatch):
-    sizes, draw = [], ArrayBlocks.sample
-    monkeypatch.setattr(ArrayBlocks, "sample", lambda rows, n, rng: sizes.append(n) or draw(rows, n, rng))
+    sizes, draw = [], MemoryRows.sample
+    monkeypatch.setattr(MemoryRows, "sample", lambda rows, n, rng: sizes.append(n) or draw(rows, n, rng))
     X, labels = oracles.two_blobs(20_000, 8, gap=6.0)
     model = MinimumDensity(2, random_state=0).fit(X)
     assert metrics.success_ratio(labels, model.labels_) > 0.99

@@ -8,13 +8,14 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
 
 from ravine import InvalidInputError, MaximinSeparation, metrics
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.data.profile import Grid
 from ravine.data.standardization import standardization_of
-from ravine.split.hyperplane import Hyperplane
-from ravine.split.minimax import minimax
+from ravine.split.boundary import Hyperplane
+from ravine.optimize.minimax import minimax
 from ravine.split.separation import best_threshold, two_means
-from ravine.split.sides import Side, SideSums
+from ravine.optimize.sides import Side, SideSums
 from tests.index.test_separation import best_by_hand
 from tests.oracles import two_blobs
 
@@ -134,7 +135,7 @@ def test_eig_with_more_columns_than_rows():
 @pytest.mark.parametrize("waiting", [256, 7])
 def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch):
     monkeypatch.setattr("ravine.split.sides.WAITING", waiting)
-    rows = ArrayBlocks(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
+    rows = MemoryRows(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
     standardization = run(rows, standardization_of(rows, None, True))
     rng = np.random.default_rng(1)
     columns = np.arange(13)
@@ -162,7 +163,7 @@ def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch)
 @pytest.mark.parametrize("X", [WINE, CANCER, load_iris().data], ids=["wine", "cancer", "iris"])
 def test_the_start_is_within_a_thousandth_of_ten_starts_of_k_means(X):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, False))
     starts = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :4].T
     plane = run(rows, two_means(standardization, starts))
@@ -270,7 +271,7 @@ def test_the_far_row_alone_has_the_higher_separation_probability():
 def test_sums_of_rows_that_switch_sides_are_those_of_all_rows_also_over_chunks(monkeypatch):
     monkeypatch.setattr("ravine.data.blocks.CHUNK_ROWS", 100)
     X = np.random.default_rng(0).standard_normal((1000, 3))
-    rows = ArrayBlocks(X, np.random.default_rng(1).uniform(0.5, 2, 1000))
+    rows = MemoryRows(X, np.random.default_rng(1).uniform(0.5, 2, 1000))
     standardization = run(rows, standardization_of(rows, None, True))
     pivot = standardization.mean
     old, new = (Hyperplane(np.array(w), pivot, 0.1) for w in ([1.0, 0.2, 0.0], [1.0, 0.0, 0.3]))

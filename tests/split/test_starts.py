@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.data.standardization import standardization_of
 from ravine.split.starts import neighbor_starts, similarities
 
@@ -42,8 +43,8 @@ def test_a_weight_is_as_many_copies():
     member = (copies[:, None] == np.flatnonzero(counts)).astype(float)
     joint = similarities(points[counts > 0], counts[counts > 0].astype(float))
     np.testing.assert_allclose(joint, member.T @ of_copies @ member, atol=1e-9)
-    weighted = starts_of(ArrayBlocks(points, counts.astype(float)))
-    copied = starts_of(ArrayBlocks(points[copies]))
+    weighted = starts_of(MemoryRows(points, counts.astype(float)))
+    copied = starts_of(MemoryRows(points[copies]))
     np.testing.assert_allclose(np.abs((weighted * copied).sum(axis=1)), 1.0, atol=1e-9)
 
 
@@ -52,7 +53,7 @@ def test_the_first_start_tells_groups_apart_that_spread_less_than_the_rows():
     group = rng.random(500) < 0.5
     X = rng.standard_normal((500, 4)) * [20.0, 1.0, 10.0, 0.3]
     X[:, 1] = X[:, 1] * 0.1 + 40.0 * group
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, False))
     scores = (
         (X - X.mean(axis=0))
@@ -69,7 +70,7 @@ def test_the_directions_are_ridge_fits_of_the_eigenvectors():
     W = slow_similarities(X)
     D = W.sum(axis=1)
     _, vectors = eigh(W, np.diag(D))  # the last is the constant one
-    for found, g in zip(starts_of(ArrayBlocks(X)), vectors[:, [-2, -3]].T, strict=True):
+    for found, g in zip(starts_of(MemoryRows(X)), vectors[:, [-2, -3]].T, strict=True):
         centered = Z - D @ Z / D.sum()
         normal = (centered.T * D) @ centered
         v = np.linalg.solve(normal + 1e-3 * np.trace(normal) * np.eye(3), (centered.T * D) @ g)
@@ -78,6 +79,6 @@ def test_the_directions_are_ridge_fits_of_the_eigenvectors():
 
 def test_copies_of_a_few_rows_and_rows_far_away_do_no_harm():
     few = np.repeat(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 30, axis=0)
-    assert np.isfinite(starts_of(ArrayBlocks(few))).all()
+    assert np.isfinite(starts_of(MemoryRows(few))).all()
     far = np.concatenate([np.random.default_rng(0).standard_normal((80, 2)), [[1e6, 0.0], [0.0, -1e6]]])
-    assert np.isfinite(starts_of(ArrayBlocks(far))).all()
+    assert np.isfinite(starts_of(MemoryRows(far))).all()

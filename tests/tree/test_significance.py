@@ -7,9 +7,10 @@ import pytest
 from scipy.stats import t as student
 
 from ravine import ClusterTree, MinimumDensity, PrincipalDirection
-from ravine.data.blocks import ArrayBlocks, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import run
 from ravine.data.standardization import standardization_of
-from ravine.split.hyperplane import Hyperplane
+from ravine.split.boundary import Hyperplane
 from ravine.tree import significance as evidence
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import Shape, compare, shrink, spectrum
@@ -37,7 +38,7 @@ def test_the_reference_has_the_covariance_asked_for_and_is_uniform():
 @pytest.mark.parametrize("d", [5, 300])
 def test_the_spectrum_is_that_of_the_rows(d):
     X = np.random.default_rng(0).standard_normal((2000, d)) * np.geomspace(1, 20, d)
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, False))
     shape = spectrum(rows, standardization, np.random.default_rng(0))
     total = np.trace(np.cov(X.T, bias=True)) * standardization.inverse_scale[0] ** 2
@@ -46,7 +47,7 @@ def test_the_spectrum_is_that_of_the_rows(d):
 
 def test_a_reference_with_the_rows_own_tails_has_their_radii():
     X = np.random.default_rng(0).standard_t(3, (500, 4))
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, True))
     shape = spectrum(rows, standardization, np.random.default_rng(0))
     found = shape.radii(rows, standardization)
@@ -150,7 +151,7 @@ def test_an_empty_gap_needs_no_reference():
 
 def test_references_with_empty_gaps_leave_a_valley_to_chance():
     X = np.random.default_rng(5).standard_normal((100, 2))
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     splitter = MinimumDensity(2, bandwidth_factor=0.02)._splitter(2)
     standardization, split = run(rows, splitter.search(rows, None, 20.0, np.random.default_rng(0)))
     finite = replace(split, quality=0.9)
@@ -166,7 +167,7 @@ def test_weights_count_in_the_reference():
     heavy = np.where(np.linalg.norm(X, axis=1) > 2, 50.0, 1.0)
     copies = np.repeat(X, heavy.astype(int), axis=0)
     means = []
-    for rows in (ArrayBlocks(X, heavy), ArrayBlocks(copies)):
+    for rows in (MemoryRows(X, heavy), MemoryRows(copies)):
         standardization = run(rows, standardization_of(rows, None, True))
         shape = spectrum(rows, standardization, np.random.default_rng(0))
         drawn = shape.draw(20_000, shape.radii(rows, standardization), np.random.default_rng(1))
@@ -178,7 +179,7 @@ def test_weights_are_copies_in_the_reference_of_wide_rows():
     wide = np.random.default_rng(0).standard_normal((400, 300))
     wide[:150] *= 5
     counts = np.repeat([3, 0, 1], [150, 50, 200])
-    weighted, copied = ArrayBlocks(wide, counts.astype(float)), ArrayBlocks(np.repeat(wide, counts, axis=0))
+    weighted, copied = MemoryRows(wide, counts.astype(float)), MemoryRows(np.repeat(wide, counts, axis=0))
     standardization = run(copied, standardization_of(copied, None, True))
     found, expected = (
         spectrum(rows, standardization, np.random.default_rng(0)) for rows in (weighted, copied)
@@ -204,7 +205,7 @@ class Recording:
 def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_tails, part, weight):
     """Half as large with the rows' own tails; of fewer rows, where the rows are many."""
     X = np.random.default_rng(0).standard_normal((300, 2))
-    rows = ArrayBlocks(X, np.full(300, weight))
+    rows = MemoryRows(X, np.full(300, weight))
     standardization = run(rows, standardization_of(rows, None, True))
     usual = MinimumDensity(2)._splitter(2)
     _, split = run(rows, usual.search(rows, None, 1.0, np.random.default_rng(0)))
@@ -236,7 +237,7 @@ def test_parts_of_one_cluster_are_put_together_again():
         (None,) * 5,
     )
     X[600:, 0] = np.abs(X[600:, 0]) + 0.1
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     standardization = run(rows, standardization_of(rows, None, True))
     asked = []
 
@@ -268,7 +269,7 @@ def test_the_nearest_leaves_are_found_in_standard_deviations():
         (None,) * 9,
     )
     leaf_of = np.repeat([8, 6, 2, 4, 7], 20)
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     np.testing.assert_array_equal(tree.leaf_of(rows), leaf_of)
     asked = []
     standardization = run(rows, standardization_of(rows, None, True))

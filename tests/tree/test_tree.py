@@ -9,7 +9,8 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_wine
 
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
-from ravine.split.hyperplane import Hyperplane, Split
+from ravine.split.boundary import Hyperplane
+from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
 from ravine.tree.edit import _best_threshold
 from ravine.tree.score import depth_at_boundary

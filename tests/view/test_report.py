@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 
 import ravine
 from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, explain, report
-from ravine.data.blocks import ArrayBlocks
+from ravine.data.memory import MemoryRows
 from ravine.view.facts import agreement, gather
 
 WINE = load_wine(as_frame=True)
@@ -189,7 +189,7 @@ def test_notebooks_show_estimators_and_trees():
 def test_a_report_reads_the_rows_five_times():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.standard_normal((20_000, 3)), rng.standard_normal((20_000, 3)) + 8.0])
-    rows = ArrayBlocks(X)
+    rows = MemoryRows(X)
     gather(PrincipalDirection(4).fit(X).tree_, rows, None, None, None, np.arange(len(X)) % 2)
     assert rows.reads.rows / len(X) == pytest.approx(
         5, abs=0.05

@@ -15,7 +15,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block, DenseBlock, SparseBlock
 from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame
-from ravine.data.sample import Sample, _smallest, hashes
+from ravine.data.sample import Sample, hashes, smallest
 
 BLOCK_BYTES = 1 << 21  # bytes that a thread works on at a time: they fit a processor's cache
 CHUNK_ROWS = 8192  # rows: fewer are not worth a thread of their own
@@ -147,13 +147,18 @@ class MemoryRows:
         here = np.arange(self.shape[0]) if self.counted is None else self.counted
         numbers = here if self.picked is None else self.picked[here]
         keys = hashes(numbers, request.seed)
-        few = _smallest(keys, numbers, request.n)
+        few = smallest(keys, numbers, request.n)
         chosen = self.select(here[few])
         self.reads.rows += len(few)
         own = np.ones(len(few)) if chosen.own_weights is None else chosen.own_weights
         if sparse.issparse(self.array):
             part = sparse.csr_array(self.array[chosen.picked])
-            stored = part.data.astype(np.float64), part.indices, part.indptr, np.array(part.shape)
+            stored: tuple[AnyArray, ...] = (
+                part.data.astype(np.float64),
+                part.indices,
+                part.indptr,
+                np.array(part.shape),
+            )
         else:
             stored = (np.concatenate([block.dense() for block in chosen._blocks(0, len(few))]),)
         return keys[few], numbers[few], own, *stored
@@ -174,6 +179,11 @@ class MemoryRows:
         """Return the rows of negative or zero distance, and those of positive distance; one pass."""
         right = self.map(distances) > 0
         return self.select(np.flatnonzero(~right)), self.select(np.flatnonzero(right))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows of an array, with a weight each, so that a copy gains nothing."""
+        return self.picked is None and self.counted is None
 
     @property
     def first(self) -> int:

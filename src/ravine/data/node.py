@@ -55,6 +55,13 @@ class Labels:
         return pairs
 
 
+def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
+    """Return the labels of these rows (in increasing order), which are read and held."""
+    few = rows.select(numbers)
+    values, weights = few.map(lambda block: block.dense()), few.map(lambda block: block.weights)
+    return Labels(values, classes, weights)
+
+
 @dataclass(frozen=True)
 class Node:
     """Some rows as a search sees them: their number, weight, standardization, labels and random numbers.
@@ -181,7 +188,7 @@ def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]
 
 def collect(node: Node) -> Query[Node]:
     """Copy the rows of a node of at most 2^20 values: it is searched in memory then, in every engine."""
-    if node.n_rows * node.n_features > LOCAL_CELLS:
+    if node.n_rows * node.n_features > LOCAL_CELLS or node.rows.is_whole:
         return node
     (answer,) = yield node.ask(Sample(node.n_rows))
     values, weights, _ = sampled(answer)

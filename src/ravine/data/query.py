@@ -62,6 +62,10 @@ class RowSet(Protocol):
         """How many rows have a positive weight."""
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the rows are all those of an array in memory, so that a copy gains nothing."""
+
+    @property
     def first(self) -> int:
         """The number of the first row of positive weight."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import IntArray
-from ravine.data.blocks import Block, DenseBlock, SparseBlock
+from ravine.data.blocks import Block, SparseBlock
 from ravine.data.query import Answer, AnyArray
 
 UnsignedArray = npt.NDArray[np.uint64]
@@ -51,9 +52,9 @@ class Sample:
         for request, so_far in zip(requests, answers, strict=True):
             counted = np.flatnonzero(block.weights > 0)
             keys = hashes(block.numbers[counted], request.seed)
-            few = counted[_smallest(keys, block.numbers[counted], request.n)]
+            few = counted[smallest(keys, block.numbers[counted], request.n)]
             keys = hashes(block.numbers[few], request.seed)
-            here = keys, block.numbers[few], block.weights[few], *_stored(block.take(few))
+            here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
             so_far[:] = request.merge(so_far, here) if len(so_far[0]) else here  # type: ignore[index]
 
     def merge(self, left: Answer, right: Answer) -> Answer:
@@ -61,36 +62,36 @@ class Sample:
         if len(left[0]) == 0 or len(right[0]) == 0:
             return left if len(right[0]) == 0 else right
         keys, numbers, weights = (np.concatenate([left[i], right[i]]) for i in range(3))
-        few = _smallest(keys, numbers, self.n)
+        few = smallest(keys, numbers, self.n)
         both = [_matrix(left), _matrix(right)]
-        values = sparse.vstack(both, format="csr") if len(left) > 4 else np.concatenate(both)
-        chosen = values[few]
-        stored = (chosen.data, chosen.indices, chosen.indptr) if len(left) > 4 else (chosen,)
-        shape = () if len(left) == 4 else (np.array(chosen.shape),)
-        return [keys[few], numbers[few], weights[few], *stored, *shape]  # type: ignore[return-value]
+        values: Any = sparse.vstack(both, format="csr") if len(left) > 4 else np.concatenate(both)
+        return [keys[few], numbers[few], weights[few], *stored(values[few])]  # type: ignore[return-value]
 
 
-def sampled(answer: Answer) -> tuple[AnyArray | sparse.csr_array, AnyArray, IntArray]:
+def sampled(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
     """Return the rows of a sample in the order of their numbers, their weights and numbers."""
     order = np.argsort(answer[1], kind="stable")
     return _matrix(answer)[order], answer[2][order], answer[1][order]
 
 
-def _matrix(answer: Answer) -> AnyArray | sparse.csr_array:
+def _matrix(answer: Answer) -> Any:
     if len(answer) == 4:
         return answer[3]
     return sparse.csr_array((answer[3], answer[4], answer[5]), shape=tuple(answer[6]))
 
 
-def _stored(block: Block) -> tuple[AnyArray, ...]:
-    if isinstance(block, SparseBlock):
-        matrix = block.matrix
-        return matrix.data, matrix.indices, matrix.indptr, np.array(matrix.shape)
-    assert isinstance(block, DenseBlock)
-    return (block.values,)
+def stored(matrix: Any) -> tuple[AnyArray, ...]:
+    """Return the arrays that a matrix, dense or CSR, is made of."""
+    if sparse.issparse(matrix):
+        return matrix.data.astype(np.float64), matrix.indices, matrix.indptr, np.array(matrix.shape)
+    return (matrix,)
 
 
-def _smallest(keys: UnsignedArray, numbers: IntArray, n: int) -> IntArray:
+def _values(block: Block) -> Any:
+    return block.matrix if isinstance(block, SparseBlock) else block.dense()
+
+
+def smallest(keys: UnsignedArray, numbers: IntArray, n: int) -> IntArray:
     """Return the places of the n smallest keys, in the order of the numbers."""
     if len(keys) <= n:
         return np.argsort(numbers, kind="stable")

@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, make_rng
-from ravine.data.memory import MemoryRows
-from ravine.data.threads import one_blas_thread
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node
+from ravine.data.threads import one_blas_thread
 from ravine.estimators.docstring import inherit
 from ravine.exceptions import InvalidInputError
 
@@ -67,7 +68,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _standardize(self) -> bool:
-        """Whether the splitter scales columns: with a kernel, rows are scaled before they are mapped."""
+        """Whether the search scales columns: with a kernel, rows are scaled before they are mapped."""
         return check_bool("standardize", self.standardize) and self.kernel is None
 
     @property
@@ -94,6 +95,10 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _fitted(self) -> dict[str, Any]:
         """Return the attributes set by a fit: all names that end with an underscore."""
         return {name: value for name, value in vars(self).items() if name.endswith("_")}
+
+    def _root(self, rows: MemoryRows, min_weight: float) -> Node:
+        """Return the node of all rows, with the seed of this fit."""
+        return Node(rows, (int(self._rng().integers(2**63)),), min_weight, self._standardize)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator for samples and random starts, with a fixed seed by default."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,13 +15,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real, not_finite
-from ravine.data.memory import MemoryRows
-from ravine.data.threads import one_blas_thread
-from ravine.data.query import run
 from ravine.data.feature_map import length
-from ravine.data.standardization import LARGEST, Standardization, standardization_of
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Labels, Node, collect, labels_of, measure
+from ravine.data.query import run
+from ravine.data.standardization import LARGEST, Standardization
+from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator
-from ravine.tree.parts import Parts, splits_from, splits_to_parts
 from ravine.estimators.partial_labels import (
     UNLABELED,
     check_classes,
@@ -30,14 +30,17 @@ from ravine.estimators.partial_labels import (
     warn_constant,
 )
 from ravine.exceptions import InvalidInputError
+from ravine.index.density import MinimumDensitySchedule
 from ravine.io.archive import Stored, require
 from ravine.split.boundary import Hyperplane
+from ravine.split.labeled import group_classes
+from ravine.split.projection import ProjectionMethod
+from ravine.split.search import search
 from ravine.split.split import Split
-from ravine.split.labeled import LabeledSplitter, group, labeled_density
-from ravine.split.labels import Known
-from ravine.data.node import Labels
 from ravine.split.support import support_machine
+from ravine.tree.parts import Parts, splits_from, splits_to_parts
 
+ALPHAS = 5  # half-widths of the interval, on the way to the largest
 SCHEMES = ("tree", "one-vs-one")
 SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
 ALL_THE_SAME = "all rows of X are the same, so no hyperplane separates the classes"
@@ -160,7 +163,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
         self._fit_map(X, weights, len(self.classes_))
         rows = self._blocks(X, weights)
-        fitting = _Fitting(self, rows, ranks, self._rng())
+        fitting = _Fitting(self, rows, ranks)
         with one_blas_thread():
             self.boundaries_ = list(fitting.boundaries())
         assert fitting.root is not None
@@ -177,7 +180,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     def _set_planes(self) -> None:
         """Set the coefficients of the boundaries, in the units of the data."""
         planes = [between.split.boundary for between in self.boundaries_]
-        self.coef_ = np.array([plane.weights for plane in planes])
+        self.coef_ = np.array([plane.normal for plane in planes])
         self.intercept_ = np.array([plane.intercept for plane in planes if isinstance(plane, Hyperplane)])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -272,9 +275,12 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         check_choice("multi_class", self.multi_class, SCHEMES)
         self._search_parameters()
 
-    def _splitter(self, labels: Labels, right: tuple[int, ...] | None) -> LabeledSplitter:
+    def _method(self, right: tuple[int, ...] | None) -> ProjectionMethod:
         """Return the search for one boundary, with these classes on the right."""
-        return labeled_density(labels, right, standardize=self._standardize, **self._search_parameters())
+        given = self._search_parameters()
+        factor, alpha_max = given.pop("bandwidth_factor"), given.pop("alpha_max")
+        schedule = MinimumDensitySchedule(factor, alpha_max, n_alphas=ALPHAS)
+        return ProjectionMethod(schedule, right=right, named_sides=True, **given)
 
     def _search_parameters(self) -> dict[str, Any]:
         """Check the parameters of the search for one boundary and return them."""
@@ -295,16 +301,11 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 class _Fitting:
     """State of one fit: all rows, the ranks of their classes (-1 if unknown) and their standardization."""
 
-    def __init__(
-        self,
-        model: MinimumDensityClassifier,
-        rows: MemoryRows,
-        ranks: IntArray,
-        rng: np.random.Generator,
-    ) -> None:
-        self.model, self.rows, self.ranks, self.rng = model, rows, ranks, rng
-        known = np.flatnonzero(ranks != UNLABELED)
-        self.known = Known.of(rows, known, ranks[known])
+    def __init__(self, model: MinimumDensityClassifier, rows: MemoryRows, ranks: IntArray) -> None:
+        self.model, self.rows, self.ranks = model, rows, ranks
+        self.labeled = np.flatnonzero(ranks != UNLABELED)
+        self.labels = labels_of(rows, self.labeled, ranks[self.labeled])
+        self.node = model._root(rows, 0.0)
         self.root: Standardization | None = None
 
     def boundaries(self) -> Iterator[ClassBoundary]:
@@ -314,10 +315,8 @@ class _Fitting:
         if len(classes) == 2:
             yield self._between((0,), (1,), None)
             return
-        self.root = standardization = run(
-            self.rows, standardization_of(self.rows, None, self.model._standardize)
-        )
-        if not (standardization.inverse_scale > 0).any():
+        self.root = standardization = run(measure(self.node)).standardization
+        if not standardization.varies.any():
             raise InvalidInputError(ALL_THE_SAME)
         if scheme == "tree":
             yield from self._tree(None, tuple(classes))
@@ -345,28 +344,30 @@ class _Fitting:
     def _select(self, members: IntArray | None) -> MemoryRows:
         return self.rows if members is None else self.rows.select(members)
 
+    def _node(self, members: IntArray | None, classes: tuple[int, ...]) -> Node:
+        """Return the node of these rows (None: all) with the labels of some classes."""
+        stream = (*self.node.stream, *classes)
+        rows, labels = self._select(members), self._labels(classes)
+        return run(collect(replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels)))
+
     def _labels(self, classes: tuple[int, ...]) -> Labels:
         """Return the labeled rows of some classes."""
-        return self.known.labels.pick(np.isin(self.known.labels.classes, classes))
+        return self.labels.pick(np.isin(self.labels.classes, classes))
 
     def _groups(
         self, members: IntArray | None, classes: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Choose two groups of classes to separate."""
-        rows = self._select(members)
-        splitter = self.model._splitter(self._labels(classes), None)
-        standardization = run(rows, standardization_of(rows, self.root, self.model._standardize))
-        none = np.empty((0, len(standardization.mean)))
-        right = run(rows, group(rows, splitter.family, standardization, none, self.rng))
+        node = run(measure(self._node(members, classes)))
+        none = np.empty((0, node.n_features))
+        right = run(group_classes(node, self.model._method(None), none))
         return tuple(c for c in classes if c not in right), right
 
     def _between(
         self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
     ) -> ClassBoundary:
         """Find the boundary between two sets of classes in these rows (None: all)."""
-        rows = self._select(members)
-        splitter = self.model._splitter(self._labels(left + right), right)
-        standardization, split = run(rows, splitter.search(rows, self.root, 0.0, self.rng))
+        node, split = run(search(self._node(members, left + right), self.model._method(right)))
         if split is None:
             names = ", ".join(str(self.model.classes_[c]) for c in left + right)
             raise InvalidInputError(
@@ -374,21 +375,20 @@ class _Fitting:
                 if members is None
                 else f"all rows of the classes {names} are the same, so no hyperplane separates them"
             )
-        self.root = self.root or standardization
+        self.root = self.root or node.standardization
         return ClassBoundary(left, right, split)
 
     def _guesses(self, standardization: Standardization) -> IntArray:
         """Return the label of each row, or the class that a linear support vector machine assigns to it."""
-        labels = self.known.labels
-        standardized = (labels.rows - standardization.mean) * standardization.inverse_scale
-        normals, intercepts = support_machine(standardized, labels.classes, labels.weights)
-        weights = standardization.weights(normals)
+        labels, standardized = self.labels, standardization.apply(self.labels.rows)
+        directions, intercepts = support_machine(standardized, labels.classes, labels.weights)
+        normals = standardization.normals(directions)
         guesses = self.rows.map(
             lambda block: np.argmax(
-                block.project(standardization.mean, weights) + intercepts[:, None], axis=0
+                block.project(standardization.mean, normals) + intercepts[:, None], axis=0
             )
         )
-        guesses[self.known.numbers] = labels.classes
+        guesses[self.labeled] = labels.classes
         return np.asarray(guesses)
 
 

@@ -1,4 +1,4 @@
-"""The base of all clusterers: check the input, grow a tree with the method's splitter, expose it."""
+"""The base of all clusterers: check the input, grow a tree with the method, expose it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
+from ravine.data.node import Labels
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator
-from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.estimators.partial_labels import partial_labels, warn_constant
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
-from ravine.split.hyperplane import Splitter
-from ravine.split.labels import Known
+from ravine.split.search import Method
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
+from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.score import depth_of_splits
+from ravine.tree.tree import ClusterTree
 
 UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto", in square roots of the number of rows
@@ -83,8 +84,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     callback: Callable[[Progress], None] | None = None
 
     @abstractmethod
-    def _splitter(self, n_features: int) -> Splitter:
-        """Check the parameters of the method and return its splitter."""
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+        """Check the parameters of the method and return it."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters.
@@ -108,8 +109,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         X, weights = self._checked(X, sample_weight, reset=True)
         self._fit_map(X, weights, self.n_clusters)
         rows = self._blocks(X, weights)
-        splitter = self._splitter(rows.shape[1])
-        known = self._partial_labels(y, rows, splitter)
+        method = self._method(rows.shape[1], rows)
+        labels = self._partial_labels(y, rows, method)
         auto = self.n_clusters == "auto"
         limits = self._limits(rows.shape[0], rows.total)
         if rows.total < 2 * limits.min_weight and rows.shape[0] >= 2 * limits.min_weight:
@@ -121,14 +122,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             )
         with one_blas_thread():
             grown = grow(
-                rows,
-                splitter,
+                self._root(rows, limits.min_weight),
+                method,
                 limits,
                 priority=priority,
                 level=check_real("level", self.level, 0, 0.5) if auto else None,
-                rng=self._rng(),
                 watch=self._watch,
-                known=known,
+                passes=lambda: rows.reads.rows / rows.shape[0],
+                labels=labels,
             )
         names = getattr(self, "feature_names_in_", None)
         if self.feature_map_ is not None:
@@ -216,7 +217,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _check_parameters(self, n_columns: int) -> None:
         """Check every parameter as `fit` does, without rows."""
         super()._check_parameters(n_columns)
-        self._splitter(n_columns)
+        self._method(n_columns)
         self._limits(UNLIMITED, UNLIMITED)
         check_choice("split_order", self.split_order, tuple(PRIORITIES))
         check_real("level", self.level, 0, 0.5)
@@ -224,11 +225,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.callback is not None and not callable(self.callback):
             raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
 
-    def _partial_labels(self, y: Any, rows: MemoryRows, splitter: Splitter) -> Known | None:
+    def _partial_labels(self, y: Any, rows: MemoryRows, method: Method) -> Labels | None:
         """Return the partial labels in y, or None, with a warning if the method does not support them."""
-        known = partial_labels(y, rows)
-        if known is None or splitter.steered(known.labels) is not None:
-            return known
+        labels = partial_labels(y, rows)
+        if labels is None or method.takes_labels:
+            return labels
         warnings.warn(
             f"{type(self).__name__} with these parameters ignores the partial labels in y; "
             "MinimumDensity supports them",

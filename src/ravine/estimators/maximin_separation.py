@@ -8,10 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from ravine._validate import check_choice, check_int, check_real
+from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
-from ravine.split.hyperplane import Splitter
-from ravine.split.separation import SOLVERS, SeparationMethod
+from ravine.index.separation import SeparationSchedule
+from ravine.split.search import Method
+from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -80,21 +82,29 @@ class MaximinSeparation(TreeClusterer):
     init: Any = None
     max_iter: int = 50
 
-    def _splitter(self, n_features: int) -> Splitter:
-        return SeparationMethod(
-            check_choice("solver", self.solver, SOLVERS),
-            check_real("regularization", self.regularization, 0, open_low=False),
-            check_real("min_share", self.min_share, 0, 0.5, open_low=False),
-            standardize=self._standardize,
-            n_init=check_int("n_init", self.n_init, 1),
-            init=None if self.init is None else _two_labels(self.init),
-            max_iter=check_int("max_iter", self.max_iter, 1),
-        )
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+        solver = check_choice("solver", self.solver, SOLVERS)
+        regularization = check_real("regularization", self.regularization, 0, open_low=False)
+        min_share = check_real("min_share", self.min_share, 0, 0.5, open_low=False)
+        n_init = check_int("n_init", self.n_init, 1)
+        max_iter = check_int("max_iter", self.max_iter, 1)
+        given = None if self.init is None or rows is None else _second_label(self.init, rows)
+        if solver == "pursuit":
+            schedule = SeparationSchedule(regularization, min_share)
+            return SeparationPursuit(schedule, n_init, max_iter=max_iter, given=given)
+        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter)
 
 
-def _two_labels(init: Any) -> Any:
-    """Return labels as an array; their number is checked when the rows are read."""
+def _second_label(init: Any, rows: MemoryRows) -> MemoryRows:
+    """Return the rows that have the second of the two given labels."""
     try:
-        return np.asarray(init).ravel()
+        labels = np.asarray(init).ravel()
     except ValueError:  # lists of different lengths
         raise InvalidInputError(f"init has to hold one of two labels for each row, got {init!r}") from None
+    values = np.unique(labels)
+    if len(labels) != rows.shape[0] or len(values) != 2:
+        raise InvalidInputError(
+            f"init has to hold one of two labels for each of the {rows.shape[0]} rows, "
+            f"got {len(labels)} labels with {len(values)} different values"
+        )
+    return rows.select(np.flatnonzero(labels == values[1]))

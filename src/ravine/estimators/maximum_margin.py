@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ravine._validate import check_int, check_real
+from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
-from ravine.split.hyperplane import Splitter
 from ravine.split.margin import MarginMethod
+from ravine.split.search import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,14 +75,13 @@ class MaximumMargin(TreeClusterer):
     n_init: int = 4
     max_iter: int = 50
 
-    def _splitter(self, n_features: int) -> Splitter:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         return MarginMethod(
             C=None if self.C == "auto" else check_real("C", self.C, 0, or_else='"auto"'),
             balance=None if self.balance == "auto" else _check_balance(self.balance),
             epsilon=check_real("epsilon", self.epsilon, 0, 1),
             n_init=check_int("n_init", self.n_init, 1),
             max_iter=check_int("max_iter", self.max_iter, 1),
-            standardize=self._standardize,
         )
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ravine._validate import check_directions, check_int, check_real
+from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
-from ravine.split.hyperplane import Splitter
-from ravine.split.projection import MinimumDensityFamily, ProjectionMethod
+from ravine.index.density import MinimumDensitySchedule
+from ravine.split.projection import ProjectionMethod
+from ravine.split.search import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -65,13 +67,12 @@ class MinimumDensity(TreeClusterer):
     max_iter: int = 15
     tol: float = 0.02
 
-    def _splitter(self, n_features: int) -> Splitter:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         return ProjectionMethod(
-            MinimumDensityFamily(
+            MinimumDensitySchedule(
                 check_real("bandwidth_factor", self.bandwidth_factor, 0),
                 check_real("alpha_max", self.alpha_max, 0),
             ),
-            standardize=self._standardize,
             n_init=check_int("n_init", self.n_init, 1),
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),

@@ -6,19 +6,16 @@ docs/format.md describes them. What is read is checked once, here: a model that 
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from ravine.data.feature_map import map_from
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
-from ravine.io.atomic import write_atomically
 from ravine.io.archive import Stored, read_archive, require, shown, write_archive
+from ravine.io.atomic import write_atomically
 from ravine.tree.json_text import FORMAT, VERSION, check_version, refusing, version_of
 
 ZIP = b"PK\x03\x04"  # the first bytes of a zip archive

@@ -11,9 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from ravine.data.memory import MemoryRows
+from ravine.data.node import Labels, labels_of
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
-from ravine.split.labels import Known
 
 UNLABELED = -1  # label of a row whose class is unknown
 
@@ -69,7 +69,7 @@ def classes_from(stored: Stored) -> npt.NDArray[Any]:
     return classes
 
 
-def partial_labels(y: Any, rows: MemoryRows) -> Known | None:
+def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
     """Return the partial labels in the y of a clusterer, or None if y has none.
 
     scikit-learn passes any y on to clusterers, also the classes of all rows or the target of a regression. So
@@ -88,7 +88,7 @@ def partial_labels(y: Any, rows: MemoryRows) -> Known | None:
                 stacklevel=5,
             )
         return None
-    return Known.of(rows, np.flatnonzero(counted), np.searchsorted(classes, given[counted]))
+    return labels_of(rows, np.flatnonzero(counted), np.searchsorted(classes, given[counted]))
 
 
 def _is_partial(y: Any) -> bool:

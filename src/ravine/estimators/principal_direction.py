@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ravine._validate import check_choice, check_real
+from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
-from ravine.split.hyperplane import Splitter
 from ravine.split.principal import PrincipalMethod
+from ravine.split.search import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,9 +48,8 @@ class PrincipalDirection(TreeClusterer):
     split_order: SplitOrder = "value"
     bandwidth_factor: float = 1.0
 
-    def _splitter(self, n_features: int) -> Splitter:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),
             check_real("bandwidth_factor", self.bandwidth_factor, 0),
-            self._standardize,
         )

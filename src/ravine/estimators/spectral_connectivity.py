@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ravine._validate import check_bool, check_choice, check_directions, check_int, check_real
+from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.index.connectivity import BETAS, ConnectivitySchedule
 from ravine.index.graph import SIMILARITIES
 from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
-from ravine.split.hyperplane import Splitter
 from ravine.split.projection import ProjectionMethod
+from ravine.split.search import Method
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
 MICROCLUSTERS = 200
@@ -118,7 +120,7 @@ class SpectralConnectivity(TreeClusterer):
         check_bool("large_margin", self.large_margin)
         super()._check_parameters(n_columns)
 
-    def _splitter(self, n_features: int) -> Splitter:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         large_margin = check_bool("large_margin", self.large_margin)
         normalized = laplacian == "normalized" and not large_margin
@@ -137,7 +139,6 @@ class SpectralConnectivity(TreeClusterer):
         factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
         univariate = ProjectionMethod(
             ConnectivitySchedule(normalized, factor, betas, share),
-            standardize=self._standardize,
             n_init=check_int("n_init", self.n_init, 1),
             init=None if self.init is None else check_directions("init", self.init, n_features),
             tol=check_real("tol", self.tol, 0, open_low=False),
@@ -152,7 +153,7 @@ class SpectralConnectivity(TreeClusterer):
         usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
         n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)
         if projection == "univariate" and similarity in ("auto", "laplace"):
-            return LargeMarginMethod(univariate, share) if large_margin else univariate
+            return _with_large_margin(univariate, share) if large_margin else univariate
         return SeveralMethod(
             univariate,
             normalized,
@@ -165,3 +166,9 @@ class SpectralConnectivity(TreeClusterer):
             n_centers,
             large_margin,
         )
+
+
+def _with_large_margin(univariate: ProjectionMethod, least_share: float) -> LargeMarginMethod:
+    """Return the univariate method that goes on to the hyperplane of large margin."""
+    fields = {field.name: getattr(univariate, field.name) for field in dataclasses.fields(univariate)}
+    return LargeMarginMethod(**fields, least_share=least_share)

@@ -13,7 +13,7 @@ from ravine.data.blocks import Block
 from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
 from ravine.data.profile import Grid, ProfileSum
-from ravine.data.query import Additive, Answer, Query
+from ravine.data.query import Additive, Answer, AnyArray, Query
 from ravine.data.standardization import Standardization
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.optimize.pursuit import REACH, Evaluated, project_exactly, slope_per_row, tangent
@@ -183,9 +183,9 @@ def _edges(grid: Grid, mass: FloatArray, low: float, high: float, n: int) -> Flo
     return np.unique(np.concatenate([np.nextafter([low, *left], -np.inf), [high, *right]]))
 
 
-def _even(ends: FloatArray, mass: FloatArray, n: int) -> FloatArray:
+def _even(ends: AnyArray, mass: FloatArray, n: int) -> FloatArray:
     """Return the places where the cumulative mass passes each of n equal shares."""
     if mass.sum() == 0.0:
         return np.empty(0)
     reached = np.cumsum(mass) / mass.sum()
-    return ends[np.unique(np.searchsorted(reached, np.arange(1, n) / n))]
+    return np.asarray(ends[np.unique(np.searchsorted(reached, np.arange(1, n) / n))])

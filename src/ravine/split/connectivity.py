@@ -17,9 +17,8 @@ from ravine.data.microclusters import MicroClusters, NearestSum, fine_microclust
 from ravine.data.node import Node
 from ravine.data.principal import fix_sign, principal
 from ravine.data.query import Query
-from ravine.index.connectivity import SIGMA, ConnectivityIndex
+from ravine.index.connectivity import SIGMA, ConnectivityIndex, draw_in
 from ravine.index.graph import GraphConnectivity
-from ravine.index.connectivity import draw_in
 from ravine.optimize import several
 from ravine.optimize.large_margin import around_threshold, widen
 from ravine.split.boundary import Hyperplane, NearestCenter

@@ -176,7 +176,8 @@ def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]
     elif profile is None:
         projected = yield from project(node, h / FINE, outcome.direction)
         profile = projected.profile
-    if profile.smaller_side(threshold) < max(node.min_weight, np.finfo(float).tiny):
+    smaller = profile.smaller_side(threshold)
+    if not outcome.named_sides and smaller < max(node.min_weight, np.finfo(float).tiny):
         return None
     direction = outcome.direction if outcome.named_sides else fix_sign(outcome.direction)
     boundary: Boundary

@@ -14,11 +14,14 @@ from ravine._validate import FloatArray
 from ravine.data.node import Node
 from ravine.data.principal import principal
 from ravine.data.query import Query, RowSet
-from ravine.data.standardization import Standardization
+from ravine.data.standardization import Moments, Standardization
 from ravine.exceptions import InvalidInputError
+from ravine.index.separation import SeparationSchedule
 from ravine.optimize.alternation import BoundStep, Found, MinimaxStep, Step, alternate, two_means
 from ravine.optimize.minimax import MAX_FEATURES
+from ravine.optimize.pursuit import Pursued
 from ravine.optimize.sides import LineMoments, Plane, Side, SideSums, kappa
+from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs
 from ravine.split.support import support_planes
 
@@ -129,15 +132,53 @@ class SeparationMethod(Verbs):
         if not length > 0.0:
             return None
         direction, threshold = direction / length, end.threshold / length
-        ((sides,),) = yield node.ask(LineMoments(Plane.across(own, direction, threshold)))
-        if sides[:, 0].min() < max(self._min_weight(node), np.finfo(float).tiny):
+        value, lighter = yield from _error_bound(node, direction, threshold, self.regularization)
+        if lighter < max(self._min_weight(node), np.finfo(float).tiny):
             return None
-        ridge = self.regularization * float(np.sum((direction * own.deviation * own.inverse_scale) ** 2))
-        value = 1.0 / (1.0 + kappa(sides, ridge) ** 2)
         return Outcome(direction, threshold, value, end.status, end.n_iter)
 
     def _min_weight(self, node: Node) -> float:
         return max(node.min_weight, self.min_share * node.total)
+
+
+@dataclass(frozen=True)
+class SeparationPursuit(ProjectionMethod):
+    """Maximize the separation probability directly, at the root from the rows `given` on the right."""
+
+    given: RowSet | None = None
+
+    def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
+        """Start at the root from the direction of the given rows, where there are such."""
+        method: ProjectionMethod = self
+        if self.given is not None and node.root is None:
+            own = unit_variances(node)
+            ((totals, _, _),) = yield replace(node, rows=self.given).ask(Moments(own.mean, own.inverse_scale))
+            method = replace(self, init=own.normals(totals[0])[None, :])
+        return (yield from ProjectionMethod.prepare(method, node))
+
+    def finish(self, node: Node, end: Pursued) -> Query[Outcome | None]:
+        """Report the separation probability of the exact sides, with the regularizer of the definition."""
+        outcome = yield from ProjectionMethod.finish(self, node, end)
+        if outcome is None:
+            return None
+        assert isinstance(self.schedule, SeparationSchedule)
+        found = yield from _error_bound(
+            node, outcome.direction, outcome.threshold, self.schedule.regularization
+        )
+        return replace(outcome, value=found[0])
+
+
+def _error_bound(
+    node: Node, direction: FloatArray, threshold: float, regularization: float
+) -> Query[tuple[float, float]]:
+    """Return 1 - MSP of the exact sides of a hyperplane, and the weight of the lighter one; one pass."""
+    own = node.standardization
+    ((sides,),) = yield node.ask(LineMoments(Plane.across(own, direction, threshold)))
+    lighter = float(sides[:, 0].min())
+    if lighter <= 0.0:
+        return 1.0, lighter
+    ridge = regularization * float(np.sum((direction * own.deviation * own.inverse_scale) ** 2))
+    return 1.0 / (1.0 + kappa(sides, ridge) ** 2), lighter
 
 
 def unit_variances(node: Node) -> Standardization:

@@ -14,11 +14,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, check_weights, checked_csr
+from ravine._rows import check_rows
+from ravine._validate import FloatArray, IntArray, check_weights, not_finite
+from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
-from ravine.data.blocks import DenseBlock, Block
 from ravine.exceptions import InvalidInputError
-from ravine.io.on_disk import FileMatrix
 from ravine.split.boundary import Boundary, Hyperplane
 from ravine.split.split import Split
 
@@ -195,7 +195,7 @@ class TreeArrays:
         pivot = boundaries[0].pivot
         normals, thresholds = np.zeros((self.n_nodes, len(pivot))), np.zeros(self.n_nodes)
         for node, boundary in boundaries.items():
-            normals[node], thresholds[node] = boundary.weights, boundary.threshold
+            normals[node], thresholds[node] = boundary.normal, boundary.threshold
         return pivot, normals, thresholds
 
     def leaf_of(self, rows: MemoryRows) -> IntArray:
@@ -281,14 +281,7 @@ class TreeArrays:
 
 def as_rows(X: Any, sample_weight: Any = None) -> MemoryRows:
     """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
-    if sparse.issparse(X):
-        array = sparse.csr_array(checked_csr(X))
-    else:
-        array = X if isinstance(X, np.ndarray | FileMatrix) else np.asarray(X)
-    if array.ndim != 2 or array.dtype.kind not in "biuf" or 0 in array.shape:
-        raise InvalidInputError(
-            f"X has to be a table of numbers with at least one row, got shape {array.shape} of {array.dtype}"
-        )
+    array = check_rows(X, min_rows=1)
     return MemoryRows(array, check_weights(sample_weight, array.shape[0]))
 
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
 from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, measure
 from ravine.data.query import run
 from ravine.data.standardization import Standardization
-from ravine.data.node import measure
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
@@ -216,7 +216,7 @@ def simplify(
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
     rows = tree.rows(X, sample_weight)
-    standardization = run(rows, measure(rows))
+    standardization = run(measure(Node(rows))).standardization
     row_weight = rows.map(lambda block: block.weights)
     splits, weight = list(tree.splits), np.zeros(tree.n_nodes)
     weight[0] = row_weight.sum()
@@ -279,7 +279,7 @@ def _least_squares(X: FloatArray, target: FloatArray, weight: FloatArray) -> Flo
 def _scale(split: Split) -> FloatArray:
     """Return the factor of each column in the search that found a split; 0 where it is not known."""
     known = split.direction != 0
-    return np.asarray(split.boundary.weights / np.where(known, split.direction, np.inf))
+    return np.asarray(split.boundary.normal / np.where(known, split.direction, np.inf))
 
 
 def _best_threshold(points: FloatArray, right: BoolArray, weight: FloatArray) -> tuple[float, float]:

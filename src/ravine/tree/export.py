@@ -189,7 +189,7 @@ def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
                 "a split in several directions has no SQL, whose sides are those of the nearest center: "
                 'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
             )
-        features = [int(j) for j in np.flatnonzero(split.boundary.weights)]
+        features = [int(j) for j in np.flatnonzero(split.boundary.normal)]
         used.update(names[j] for j in features)
         test = _condition(split.boundary, features, names)
         stack += [" END", int(tree.left[item]), " ELSE ", int(tree.right[item]), f"CASE WHEN {test} THEN "]
@@ -198,5 +198,5 @@ def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
 
 def _condition(boundary: Hyperplane, features: Sequence[int], names: Sequence[str]) -> str:
     """Return the condition for the right side of a hyperplane."""
-    terms = [f"({names[j]} - ({boundary.pivot[j]:.17e})) * ({boundary.weights[j]:.17e})" for j in features]
+    terms = [f"({names[j]} - ({boundary.pivot[j]:.17e})) * ({boundary.normal[j]:.17e})" for j in features]
     return f"{' + '.join(terms)} > ({boundary.threshold:.17e})"

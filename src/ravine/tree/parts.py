@@ -53,7 +53,7 @@ def splits_to_parts(splits: Sequence[Split]) -> Parts:
     statuses, status = _numbered([split.status for split in splits])
     arrays = {
         "pivot": pivot,
-        "split_weights": np.array([split.boundary.weights for split in splits]).reshape(shape),
+        "split_weights": np.array([split.boundary.normal for split in splits]).reshape(shape),
         "split_direction": np.array([split.direction for split in splits]).reshape(shape),
         "split_cut": np.array([split.boundary.threshold for split in splits], dtype=np.float64),
         "split_iterations": np.array([split.n_iter for split in splits], dtype=np.int64),

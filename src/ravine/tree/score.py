@@ -8,7 +8,7 @@ from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
 from ravine.data.standardization import safe_scale
 from ravine.index.base import Profile
-from ravine.index.density import MinimumDensityIndex, bandwidth
+from ravine.index.density import bandwidth, relative_depth
 from ravine.tree.arrays import TreeArrays
 
 
@@ -36,6 +36,4 @@ def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:
         return 0.0
     mean = mass @ points / total
     std = float(np.sqrt(mass @ (points - mean) ** 2 / total))
-    return MinimumDensityIndex(bandwidth(std, total), alpha=np.inf).quality(
-        Profile(points, mass, total, std), 0.0
-    )
+    return relative_depth(Profile(points, mass, total, std), 0.0, bandwidth(std, total))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -160,11 +161,13 @@ def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
 
 
 def _of_sample(
-    rows: FloatArray | sparse.csr_array, weights: FloatArray, own: Standardization, with_axes: bool
+    rows: Any, weights: FloatArray, own: Standardization, with_axes: bool
 ) -> tuple[FloatArray, FloatArray | None, float]:
     """Return the variances of wide rows along their axes, by the products of the rows, and the axes."""
     n = float(weights.sum())
-    scaled = rows.multiply(own.inverse_scale[None, :]).tocsr() if sparse.issparse(rows) else own.apply(rows)
+    scaled: Any = (
+        rows.multiply(own.inverse_scale[None, :]).tocsr() if sparse.issparse(rows) else own.apply(rows)
+    )
     products = np.asarray((scaled @ scaled.T).toarray() if sparse.issparse(scaled) else scaled @ scaled.T)
     center = np.eye(len(weights)) - np.outer(np.ones(len(weights)), weights / n)
     root = np.sqrt(weights)

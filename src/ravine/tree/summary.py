@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray, check_int
-from ravine.data.query import Additive, Answer, run
-from ravine.data.memory import MemoryRows
 from ravine.data.blocks import Block
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, measure
+from ravine.data.query import Additive, Answer, run
 from ravine.data.standardization import Standardization
-from ravine.data.node import measure
 from ravine.tree.arrays import TreeArrays
 
 
@@ -50,7 +50,7 @@ class Means:
 
 def means_of(tree: TreeArrays, rows: MemoryRows) -> Means:
     """Return weight and mean of every node and every cluster; two passes."""
-    standardization = run(rows, measure(rows))
+    standardization = run(measure(Node(rows))).standardization
     ((weight, sums),) = rows.pass_over([LeafSums(tree, standardization.mean)])
     n_labels = int(tree.label.max()) + 1
     cluster_weight, cluster_sums = np.zeros(n_labels), np.zeros((n_labels, sums.shape[1]))

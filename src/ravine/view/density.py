@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.query import Additive, Answer
-from ravine.data.memory import MemoryRows
 from ravine.data.blocks import Block
+from ravine.data.memory import MemoryRows
+from ravine.data.query import Additive, Answer
 from ravine.index.density import bandwidth
 from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays

@@ -130,7 +130,7 @@ def explain_means(tree: TreeArrays, means: Means, names: Sequence[str], n_featur
 def _explain_split(tree: TreeArrays, node: int, means: Means, names: Sequence[str]) -> SplitExplanation:
     split = tree.splits[node]
     assert split is not None
-    weights, left, right = split.boundary.weights, tree.left[node], tree.right[node]
+    weights, left, right = split.boundary.normal, tree.left[node], tree.right[node]
     parts = np.nan_to_num(weights * (means.mean[right] - means.mean[left]))
     total = float(parts.sum())
     shares = parts / total if total > 0 else np.zeros_like(parts)

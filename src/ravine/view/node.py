@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray, check_int, make_rng
+from ravine._validate import FloatArray, IntArray, check_int
 from ravine.data.memory import MemoryRows
-from ravine.data.query import run
+from ravine.data.node import Node, measure
 from ravine.data.principal import Covariance, principal
-from ravine.data.standardization import Standardization, in_user_units, standardization_of
+from ravine.data.query import run
+from ravine.data.standardization import Standardization, in_user_units
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimize.pursuit import View, evaluate, pursue
+from ravine.optimize.pursuit import evaluate, pursue
 from ravine.optimize.sphere import Curvature
-from ravine.split.split import Split
 from ravine.split.projection import PROGRESS, ProjectionMethod
+from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
 from ravine.view.density import bandwidth_of
 from ravine.view.fitted import rows_of, tree_of
@@ -78,7 +79,7 @@ class NodeRows:
 
     def along(self, direction: FloatArray) -> FloatArray:
         """Return the position of every row along a direction of the search, from the mean."""
-        normal = self.standardization.weights(direction)[None, :]
+        normal = self.standardization.normals(direction)[None, :]
         return self.rows.map(lambda block: block.project(self.standardization.mean, normal)[0])
 
     def across(self) -> FloatArray:
@@ -98,13 +99,13 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
         raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
     everyone = rows_of(model, X, sample_weight)
     standardize = bool(_parameters(model).get("standardize", True)) and not tree.mapped
-    root = run(everyone, standardization_of(everyone, None, standardize))
+    root = run(measure(Node(everyone, standardize=standardize))).standardization
     reached = ((members, distance) for at, members, distance in tree.visit(everyone) if at == node)
     members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = everyone.select(members)
-    standardization = in_user_units(run(rows, standardization_of(rows, root, standardize)))
+    standardization = in_user_units(run(measure(Node(rows, root=root))).standardization)
     return NodeRows(split, members, rows, standardization, distance)
 
 
@@ -139,29 +140,29 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
     return [_step(found, *place) for place in _pursuit(model, found, start)]
 
 
-def _pursuit(model: Any, node: NodeRows, start: int) -> Iterator[tuple[View, Any, FloatArray, int]]:
-    """Pursue from one start as the fit does; yield view, index, direction and iterations at every stage."""
-    splitter = model._splitter(node.rows.shape[1]) if hasattr(model, "_splitter") else None
-    if not isinstance(splitter, ProjectionMethod):
+def _pursuit(model: Any, found: NodeRows, start: int) -> Iterator[tuple[Node, Any, FloatArray, int]]:
+    """Pursue from one start as the fit does; yield node, index, direction and iterations at every stage."""
+    method = model._method(found.rows.shape[1]) if hasattr(model, "_method") else None
+    if not isinstance(method, ProjectionMethod):
         raise InvalidInputError("only methods that pursue a direction, such as MinimumDensity, have a path")
-    view, starts = run(node.rows, splitter._look(node.rows, node.standardization, make_rng(0)))
+    node, starts = run(method.starts(Node(found.rows, measured=found.standardization)))
     if not 0 <= start < len(starts):
         raise InvalidInputError(f"start has to be one of 0 to {len(starts) - 1}, got {start}")
-    indices = splitter.indices(view)
+    indices = method.indices(node)
     curvature, direction, n_iter = Curvature(), starts[start], 0
-    yield view, indices[0], direction, 0
-    search = partial(pursue, view, tol=splitter.tol, max_iter=splitter.max_iter, progress=PROGRESS)
+    yield node, indices[0], direction, 0
+    follow = partial(pursue, node, tol=method.tol, max_iter=method.max_iter, progress=PROGRESS)
     for index in indices:
-        end = run(node.rows, search(direction, [index], curvature=curvature))
+        end = run(follow(direction, [index], curvature=curvature))
         direction, curvature, n_iter = end.point.direction, end.curvature, n_iter + end.n_iter
-        yield view, index, direction, n_iter
+        yield node, index, direction, n_iter
 
 
-def _step(node: NodeRows, view: View, index: Any, direction: FloatArray, n_iter: int) -> Step:
-    point = run(node.rows, evaluate(view, index, direction, fineness=4))
+def _step(found: NodeRows, node: Node, index: Any, direction: FloatArray, n_iter: int) -> Step:
+    point = run(evaluate(node, index, direction, fineness=4))
     profile = point.profile
     points = np.linspace(-3.5 * profile.std, 3.5 * profile.std, N_POINTS)
-    penalized, plain = None, MinimumDensityIndex(node.bandwidth, np.inf)
+    penalized, plain = None, MinimumDensityIndex(found.bandwidth, np.inf)
     if isinstance(index, MinimumDensityIndex):
         penalized, plain = np.exp(index.curve(profile, points)), replace(index, alpha=np.inf)
     alpha = float(getattr(index, "alpha", np.inf))
@@ -187,11 +188,12 @@ def landscape(X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, a
     if rows.shape[1] != 2:
         raise InvalidInputError(f"a landscape is drawn of two columns, got {rows.shape[1]}")
     standardize = bool(_parameters(model).get("standardize", True))
-    standardization = in_user_units(run(rows, standardization_of(rows, None, standardize)))
-    widest = float(run(rows, principal(rows, standardization, 1, make_rng(0))).deviations[0])
+    plain = in_user_units(run(measure(Node(rows, standardize=standardize))).standardization)
+    node = Node(rows, measured=plain)
+    widest = float(run(principal(node, 1)).deviations[0])
     split = None if model is None else tree_of(model).splits[0]
     fitted = {} if split is None else split.facts
     h = fitted.get("bandwidth", bandwidth(widest, rows.total, bandwidth_factor))
-    index, view = MinimumDensityIndex(h, fitted.get("alpha", alpha)), View(standardization, widest)
+    index, node = MinimumDensityIndex(h, fitted.get("alpha", alpha)), replace(node, deviation=widest)
     directions = np.column_stack([np.cos(angles), np.sin(angles)])
-    return np.exp([run(rows, evaluate(view, index, direction)).value for direction in directions])
+    return np.exp([run(evaluate(node, index, direction)).value for direction in directions])

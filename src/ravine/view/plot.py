@@ -319,8 +319,8 @@ def _falling_bandwidths(points: FloatArray, factors: Sequence[float]) -> tuple[l
         found = model.tree_.splits[0]
         if found is None or not isinstance(found.boundary, Hyperplane):
             break
-        init, labels = found.boundary.weights[None, :], model.labels_
-        lines.append((found.boundary.weights, found.boundary.intercept, f"bandwidth factor {factor:g}"))
+        init, labels = found.boundary.normal[None, :], model.labels_
+        lines.append((found.boundary.normal, found.boundary.intercept, f"bandwidth factor {factor:g}"))
     if not lines:
         raise InvalidInputError("the density of these rows has no valley for a hyperplane")
     return lines, labels
