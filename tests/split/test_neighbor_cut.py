@@ -65,9 +65,7 @@ def test_a_weight_is_as_many_copies():
     copies = rng.permutation(np.repeat(X, counts, axis=0))
     rows = MemoryRows(copies)
     standardization = run(rows, standardization_of(rows, None, True))
-    graphs = [
-        NeighborGraph.of(some, standardization) for some in (MemoryRows(X, counts.astype(float)), rows)
-    ]
+    graphs = [NeighborGraph.of(some, standardization) for some in (MemoryRows(X, counts.astype(float)), rows)]
     for direction in rng.standard_normal((3, 2)):
         expected = slow_cut(
             (copies - standardization.mean) * standardization.inverse_scale, copies @ direction > 0.2

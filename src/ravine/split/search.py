@@ -144,11 +144,11 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
     first, starts = yield from method.starts(first)
     ends = yield from gather([method.solve(first, start) for start in starts])
     best = yield from method.choose(first, ends)
-    for larger in finer:
+    for k, larger in enumerate(finer, start=1):
         if best is None:
             return None
         larger = replace(larger, deviation=first.deviation)
-        best = yield from method.resume(larger, best, larger is finer[-1])
+        best = yield from method.resume(larger, best, k == len(finer))
     if best is None:
         return None
     node = replace(node, deviation=first.deviation)

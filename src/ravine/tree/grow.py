@@ -98,6 +98,7 @@ class Cell:
     depth: int
     labels: Labels | None
     searched: bool = False
+    looked_at: bool = False  # whether the order of growth has come to it; a search may be ahead of the order
     split: Split | None = None
     worth: bool = False  # whether the split is to be made
     rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
@@ -135,7 +136,8 @@ class _Nodes:
     def tree(self) -> ClusterTree:
         """Return the finished tree."""
         refused = [
-            cell.split if split is None else None for cell, split in zip(self.cells, self.splits, strict=True)
+            cell.split if split is None and cell.looked_at else None
+            for cell, split in zip(self.cells, self.splits, strict=True)
         ]
         return ClusterTree.of_leaves(
             parent=np.array(self.parent, dtype=np.int64),
@@ -190,6 +192,7 @@ class _Growth:
         if missing:
             self.search(missing)
         for node, cell in zip(nodes, cells, strict=True):
+            cell.looked_at = True
             if cell.split is not None and cell.worth:
                 heapq.heappush(self.waiting, (*cell.rank, node))
 
@@ -261,6 +264,8 @@ class _Growth:
     def divide(self, cells: Sequence[Cell]) -> None:
         """Divide cells by their splits, all in one pass."""
         cells = [cell for cell in cells if cell.children is None]
+        if not cells:
+            return
         boundaries = [cell.split.boundary for cell in cells if cell.split is not None]
         parts = self.root.rows.engine.divide(
             [(cell.rows, boundary) for cell, boundary in zip(cells, boundaries, strict=True)]

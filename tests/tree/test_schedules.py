@@ -1,0 +1,84 @@
+"""The tree does not depend on how an engine reads the rows, and few passes are enough."""
+
+import numpy as np
+import pytest
+
+from ravine.data import node as nodes
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Labels, Node
+from ravine.index.connectivity import ConnectivitySchedule
+from ravine.index.density import MinimumDensitySchedule
+from ravine.split.margin import MarginMethod
+from ravine.split.principal import PrincipalMethod
+from ravine.split.projection import ProjectionMethod
+from ravine.split.separation import SeparationMethod
+from ravine.tree.grow import PRIORITIES, Limits, grow
+from tests.engines import BlockEngine
+
+
+def blobs(n, d, k, seed=0):
+    rng = np.random.default_rng(seed)
+    centers = 6.0 * rng.standard_normal((k, d))
+    return (centers[rng.integers(k, size=n)] + rng.standard_normal((n, d))).copy()
+
+
+def tree_of(rows, method, n_clusters, *, level=None, priority="depth", labels=None, min_weight=1.0):
+    limits = Limits(n_clusters, 100, min_weight)
+    return grow(
+        Node(rows, (7,), min_weight),
+        method,
+        limits,
+        priority=PRIORITIES[priority],
+        level=level,
+        watch=lambda progress: None,
+        passes=lambda: 0.0,
+        labels=labels,
+    )
+
+
+def small_nodes_local(monkeypatch, cells):
+    monkeypatch.setattr(nodes, "LOCAL_CELLS", cells)
+
+
+METHODS = {
+    "minimum density": ProjectionMethod(MinimumDensitySchedule()),
+    "connectivity": ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True),
+    "principal": PrincipalMethod("density"),
+    "margin": MarginMethod(),
+    "separation": SeparationMethod(),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", METHODS)
+def test_all_schedules_give_the_same_bits(name, weighted, monkeypatch):
+    small_nodes_local(monkeypatch, 8192 * 5)
+    X = blobs(40_000, 5, 6)
+    weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float) if weighted else None
+    one = tree_of(MemoryRows(X, weights), METHODS[name], 6)
+    engine = BlockEngine(X, weights)
+    two = tree_of(engine.root(), METHODS[name], 6)
+    assert one.tree == two.tree
+    np.testing.assert_array_equal(one.labels, two.labels)
+    assert one.tree.n_leaves == 6
+
+
+def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):
+    small_nodes_local(monkeypatch, 8192 * 3)
+    X = blobs(30_000, 3, 4, seed=3)
+    chosen = np.arange(0, 30_000, 1500)
+    labels = Labels(X[chosen], np.arange(len(chosen)) % 3, np.ones(len(chosen)))
+    for options in ({"level": 0.01, "min_weight": 100.0}, {"labels": labels}):
+        one = tree_of(MemoryRows(X), METHODS["minimum density"], 5, **options)
+        two = tree_of(BlockEngine(X).root(), METHODS["minimum density"], 5, **options)
+        assert one.tree == two.tree
+        np.testing.assert_array_equal(one.labels, two.labels)
+
+
+def test_ten_clusters_of_many_rows_need_at_most_sixty_reads(monkeypatch):
+    small_nodes_local(monkeypatch, 8192 * 20)
+    X = blobs(100_000, 20, 10, seed=5)
+    engine = BlockEngine(X)
+    grown = tree_of(engine.root(), METHODS["minimum density"], 10)
+    assert grown.tree.n_leaves == 10
+    assert engine.passes <= 60
