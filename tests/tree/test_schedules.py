@@ -1,17 +1,21 @@
 """The tree does not depend on how an engine reads the rows, and few passes are enough."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ravine.data import node as nodes
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
-from ravine.index.connectivity import ConnectivitySchedule
+from ravine.index.connectivity import BETAS, ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
+from ravine.index.separation import SeparationSchedule
+from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
 from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
-from ravine.split.separation import SeparationMethod
+from ravine.split.separation import SeparationMethod, SeparationPursuit
 from ravine.tree.grow import PRIORITIES, Limits, grow
 from tests.engines import BlockEngine
 
@@ -40,12 +44,21 @@ def small_nodes_local(monkeypatch, cells):
     monkeypatch.setattr(nodes, "LOCAL_CELLS", cells)
 
 
+CONNECTIVITY = ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True)
+SEVERAL = SeveralMethod(CONNECTIVITY, True, "near-laplace", 2, None, 1.0, BETAS, 0.25, 200)
+
 METHODS = {
     "minimum density": ProjectionMethod(MinimumDensitySchedule()),
-    "connectivity": ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True),
+    "connectivity": CONNECTIVITY,
+    "orthogonal": SEVERAL,
+    "orthogonal, large margin": replace(SEVERAL, large_margin=True, normalized=False),
+    "correlated": replace(SEVERAL, omega=0.3, n_directions=3),
+    "large margin": LargeMarginMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True),
     "principal": PrincipalMethod("density"),
     "margin": MarginMethod(),
     "separation": SeparationMethod(),
+    "relaxed separation": SeparationMethod("eig"),
+    "separation pursuit": SeparationPursuit(SeparationSchedule()),
 }
 
 
@@ -55,12 +68,12 @@ def test_all_schedules_give_the_same_bits(name, weighted, monkeypatch):
     small_nodes_local(monkeypatch, 8192 * 5)
     X = blobs(40_000, 5, 6)
     weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float) if weighted else None
-    one = tree_of(MemoryRows(X, weights), METHODS[name], 6)
+    one = tree_of(MemoryRows(X, weights), METHODS[name], 4)
     engine = BlockEngine(X, weights)
-    two = tree_of(engine.root(), METHODS[name], 6)
+    two = tree_of(engine.root(), METHODS[name], 4)
     assert one.tree == two.tree
     np.testing.assert_array_equal(one.labels, two.labels)
-    assert one.tree.n_leaves == 6
+    assert one.tree.n_leaves == 4
 
 
 def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):
