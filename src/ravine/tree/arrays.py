@@ -52,22 +52,12 @@ class TreeArrays:
     spread: float = 1.0
 
     @classmethod
-    def of_leaves(
-        cls,
-        parent: IntArray,
-        left: IntArray,
-        right: IntArray,
-        weight: FloatArray,
-        splits: tuple[Split | None, ...],
-        order: IntArray,
-        refused: tuple[Split | None, ...],
-    ) -> Self:
-        """Make a tree whose leaves are labeled from left to right."""
-        unlabeled = np.full(len(parent), -1, dtype=np.int64)
-        tree = cls(parent, left, right, weight, splits, order, refused, unlabeled)
-        labels = unlabeled.copy()
-        labels[tree.leaves] = np.arange(tree.n_leaves)
-        return replace(tree, label=labels)
+    def of_leaves(cls, *nodes: Any, **named: Any) -> Self:
+        """Make a tree of the fields before `label`, and label its leaves from left to right."""
+        tree = cls(*nodes, **{**named, "label": np.zeros(0, dtype=np.int64)})
+        label = np.full(tree.n_nodes, -1, dtype=np.int64)
+        label[tree.leaves] = np.arange(tree.n_leaves)
+        return replace(tree, label=label)
 
     @property
     def n_nodes(self) -> int:
@@ -114,6 +104,13 @@ class TreeArrays:
         return _equal(self, other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def path(self, node: int) -> list[int]:
+        """Return the nodes from the root to a node, which is the last."""
+        path = [int(node)]
+        while path[-1]:
+            path.append(int(self.parent[path[-1]]))
+        return path[::-1]
 
     def boundary(self, node: int) -> Boundary:
         """Return the boundary of an inner node."""
@@ -214,18 +211,11 @@ class TreeArrays:
 
     def decision_path(self, X: Any) -> sparse.csr_array:
         """Return the nodes that every row passes, as a CSR indicator (rows, nodes); one pass."""
-        leaf = self.leaf_of(self.rows(X))
-        starts = np.concatenate([[0], np.cumsum(self.depth[leaf] + 1)])
-        columns = np.empty(starts[-1], dtype=np.int64)
-        at, end = leaf.copy(), starts[1:].copy()
-        alive = np.arange(len(leaf))
-        while len(alive):
-            end[alive] -= 1
-            columns[end[alive]] = at[alive]
-            at[alive] = self.parent[at[alive]]
-            alive = alive[at[alive] >= 0]
-        values = np.ones(len(columns), dtype=np.int8)
-        return sparse.csr_array((values, columns, starts), shape=(len(leaf), self.n_nodes))
+        reached, row = np.unique(self.leaf_of(self.rows(X)), return_inverse=True)
+        paths = [self.path(leaf) for leaf in reached]
+        starts, nodes = np.cumsum([0, *map(len, paths)]), np.concatenate(paths)
+        values = np.ones(len(nodes), dtype=np.int8)
+        return sparse.csr_array((values, nodes, starts), shape=(len(paths), self.n_nodes))[row]
 
     # --- distances to all splits ---
 

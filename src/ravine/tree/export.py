@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -71,31 +72,21 @@ def frame(tree: TreeArrays) -> Any:
         raise RavineError("to_frame needs pandas: pip install pandas") from error
 
     known = [split or refused for split, refused in zip(tree.splits, tree.refused, strict=True)]
-    facts = dict.fromkeys(name for split in known if split is not None for name in split.facts)
 
-    def of_split(value: Callable[[Split], Any], empty: Any) -> list[Any]:
+    def of_splits(value: Callable[[Split], Any], empty: Any = np.nan) -> list[Any]:
         return [empty if split is None else value(split) for split in known]
 
-    return pd.DataFrame(
-        {
-            "node": np.arange(tree.n_nodes),
-            "parent": tree.parent,
-            "left": tree.left,
-            "right": tree.right,
-            "depth": tree.depth,
-            "cluster": tree.label,
-            "weight": tree.weight,
-            "split": tree.order,
-            "method": of_split(lambda s: s.method, None),
-            "quality": of_split(lambda s: s.quality, np.nan),
-            "relative_depth": of_split(lambda s: s.relative_depth, np.nan),
-            "value": of_split(lambda s: s.value, np.nan),
-            "gradient_norm": of_split(lambda s: s.gradient_norm, np.nan),
-            "p_value": of_split(lambda s: np.nan if s.evidence is None else s.evidence.p_value, np.nan),
-            "status": of_split(lambda s: s.status, None),
-            **{name: of_split(lambda s, name=name: s.facts.get(name, np.nan), np.nan) for name in facts},  # type: ignore[misc]
-        }
-    )
+    frame = pd.DataFrame({"node": np.arange(tree.n_nodes), "parent": tree.parent})
+    for name in ("left", "right", "depth", "label", "weight", "order"):
+        frame[{"label": "cluster", "order": "split"}.get(name, name)] = getattr(tree, name)
+    frame["method"] = of_splits(lambda split: split.method, None)
+    for name in ("quality", "relative_depth", "value", "gradient_norm"):
+        frame[name] = of_splits(attrgetter(name))
+    frame["p_value"] = of_splits(lambda split: split.evidence.p_value if split.evidence else np.nan)
+    frame["status"] = of_splits(lambda split: split.status, None)
+    for name in dict.fromkeys(name for split in known if split is not None for name in split.facts):
+        frame[name] = of_splits(lambda split, name=name: split.facts.get(name, np.nan))  # type: ignore[misc]
+    return frame
 
 
 def linkage(tree: TreeArrays) -> FloatArray:

@@ -34,10 +34,7 @@ N_POINTS = 400  # points at which a curve is drawn
 
 @dataclass(frozen=True)
 class NodeRows:
-    """The rows that reach one split: their numbers, their standardization, their distances from the split.
-
-    `alpha` is the half width of the interval of the search, in standard deviations; infinite without one.
-    """
+    """The rows that reach one split: their numbers, their standardization, their distances from the split."""
 
     split: Split
     members: IntArray
@@ -169,17 +166,9 @@ def _step(node: NodeRows, view: View, index: Any, direction: FloatArray, n_iter:
     if isinstance(index, MinimumDensityIndex):
         penalized, plain = np.exp(index.curve(profile, points)), replace(index, alpha=np.inf)
     alpha = float(getattr(index, "alpha", np.inf))
-    return Step(
-        direction=direction,
-        alpha=alpha,
-        n_iter=n_iter,
-        value=float(np.exp(point.value)),
-        threshold=float(point.index_value.threshold),
-        half_width=alpha * profile.std,
-        points=points,
-        density=np.exp(plain.curve(profile, points)),
-        penalized=penalized,
-    )
+    density = np.exp(plain.curve(profile, points))
+    value, threshold = float(np.exp(point.value)), float(point.index_value.threshold)
+    return Step(direction, alpha, n_iter, value, threshold, alpha * profile.std, points, density, penalized)
 
 
 def landscape(X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, alpha: float) -> FloatArray:
