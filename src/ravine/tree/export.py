@@ -13,12 +13,12 @@ from ravine._validate import FloatArray, check_choice
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_in_splits, strongest
+from ravine.tree.features import names_of, strongest
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
     """Return the tree as indented text: size and depth of each split, and its strongest features."""
-    names = names_in_splits(tree, feature_names)
+    names = names_of(tree, feature_names)
     lines: list[str] = []
     stack = [(0, "", "")]
     while stack:
@@ -35,7 +35,7 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
 
 def html(tree: TreeArrays) -> str:
     """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
-    names = names_in_splits(tree, None)
+    names = names_of(tree, None)
     items = [""] * tree.n_nodes
     for node in range(tree.n_nodes - 1, -1, -1):
         split = tree.splits[node]
@@ -107,7 +107,7 @@ def linkage(tree: TreeArrays) -> FloatArray:
 
 def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
     """Return the tree in the DOT language of Graphviz."""
-    names = names_in_splits(tree, feature_names)
+    names = names_of(tree, feature_names)
     lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
     for node, split in enumerate(tree.splits):
         title = f"{tree.weight[node]:g} rows"
@@ -146,7 +146,7 @@ def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence
         raise RavineError("a model with a kernel has no SQL: it compares rows with the landmarks of its map")
     quotes = QUOTES[check_choice("dialect", dialect, tuple(QUOTES))]
     source = _quoted(table, *quotes)
-    names = [_quoted(name, *quotes) for name in names_in_splits(tree, columns)]
+    names = [_quoted(name, *quotes) for name in names_of(tree, columns)]
     case, used = _case(tree, names)
     if used:
         missing = " OR ".join(f"{name} IS NULL" for name in sorted(used))

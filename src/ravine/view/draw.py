@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ravine._validate import FloatArray
@@ -51,14 +53,13 @@ def spark(curve: NodeDensity) -> str:
     )
 
 
-def _place(curve: NodeDensity, at: float, width: float) -> float:
+def _place(curve: NodeDensity, at: Any, width: float) -> Any:
     low, high = curve.points[0], curve.points[-1]
-    return float((at - low) / (high - low) * width)
+    return (at - low) / (high - low) * width
 
 
 def _scaled(curve: NodeDensity, width: float, base: float, top: float) -> tuple[FloatArray, FloatArray]:
-    x = (curve.points - curve.points[0]) / (curve.points[-1] - curve.points[0]) * width
-    return x, base - curve.density / curve.density.max() * (base - top)
+    return _place(curve, curve.points, width), base - curve.density / curve.density.max() * (base - top)
 
 
 def _areas(curve: NodeDensity, x: FloatArray, y: FloatArray, base: float) -> str:

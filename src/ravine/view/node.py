@@ -26,6 +26,7 @@ from ravine.optimize.sphere import Curvature
 from ravine.split.hyperplane import Split
 from ravine.split.projection import PROGRESS, ProjectionSplitter
 from ravine.tree.arrays import as_rows
+from ravine.tree.score import profile_of
 from ravine.view.density import bandwidth_of
 from ravine.view.fitted import rows_of, tree_of
 
@@ -43,39 +44,19 @@ class NodeRows:
     distance: FloatArray
 
     @cached_property
-    def row_weight(self) -> FloatArray:
-        """The weight of every row."""
-        return self.rows.map(lambda block: block.weights)
-
-    @cached_property
-    def mean(self) -> float:
-        """The mean of the distances."""
-        return float(np.average(self.distance, weights=self.row_weight))
-
-    @cached_property
-    def deviation(self) -> float:
-        """The standard deviation of the distances."""
-        return float(np.sqrt(np.average((self.distance - self.mean) ** 2, weights=self.row_weight)))
+    def profile_and_mean(self) -> tuple[Profile, float]:
+        """The distances as a profile, which is centered, and their mean."""
+        return profile_of(self.distance, self.rows.map(lambda block: block.weights))
 
     @property
     def bandwidth(self) -> float:
         """The bandwidth that the fit used."""
-        return bandwidth_of(self.split, self.deviation, self.rows.total)
+        return bandwidth_of(self.split, self.profile_and_mean[0].std, self.rows.total)
 
     @property
     def alpha(self) -> float:
         """The half width of the interval of the search, in standard deviations; infinite without one."""
         return float(self.split.facts.get("alpha", np.inf))
-
-    def profile(self) -> Profile:
-        """Return the distances, centered, in bins of an eighth of the bandwidth."""
-        points = self.distance - self.mean
-        place = np.floor(points / (self.bandwidth / 8)).astype(np.int64)
-        _, bins = np.unique(place, return_inverse=True)
-        mass = np.bincount(bins, self.row_weight).astype(np.float64)
-        moment = np.bincount(bins, self.row_weight * points)
-        full = mass > 0
-        return Profile(moment[full] / mass[full], mass[full], float(mass.sum()), self.deviation)
 
     def along(self, direction: FloatArray) -> FloatArray:
         """Return the position of every row along a direction of the search, from the mean."""

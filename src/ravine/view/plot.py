@@ -76,14 +76,15 @@ def density(
     """
     ax = _axes(ax)
     found = node_rows(model, X, node, sample_weight)
-    profile, h, half = found.profile(), found.bandwidth, found.alpha * found.deviation
+    (profile, mean), h = found.profile_and_mean, found.bandwidth
+    half = found.alpha * profile.std
     points = np.linspace(profile.points[0] - 3 * h, profile.points[-1] + 3 * h, N_POINTS)
     curve = np.exp(MinimumDensityIndex(h, np.inf).curve(profile, points))
     penalized = None
     if np.isfinite(found.alpha):
         penalized = np.exp(MinimumDensityIndex(h, found.alpha).curve(profile, points))
-    interval = found.mean - half, found.mean + half
-    _along_normal(ax, points + found.mean, curve, penalized, interval, 0.0)
+    interval = mean - half, mean + half
+    _along_normal(ax, points + mean, curve, penalized, interval, 0.0)
     _rows_below(ax, found.distance, float(curve.max()) or 1.0, *_labels(found, labels))
     ax.set_xlabel(DISTANCE)
     ax.set_title(f"node {node}: {found.rows.total:g} rows, quality {found.split.quality:.2f}")

@@ -1,8 +1,8 @@
 """One self-contained page about a fitted tree: the splits, what drives them, the clusters, how to repeat it.
 
-`report.html` has the texts that are the same on every page. No page needs a network or a library: HTML, inline
-SVG and a few lines of script. Text from the data is escaped, and a content security policy blocks all other
-scripts.
+`report.html` has the texts that are the same on every page. A page needs no network and no library: HTML,
+inline SVG and a few lines of script. Text from the data is escaped, and a content security policy blocks all
+other scripts.
 """
 
 from __future__ import annotations
