@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -34,6 +34,26 @@ N_POINTS = 400  # points at which a curve is drawn
 
 
 @dataclass(frozen=True)
+class Step:
+    """A direction with its density: a stage of a pursuit, or the split that was found.
+
+    Positions are measured from the mean. `half_width` is that of the interval, alpha standard deviations, and
+    `penalized` the penalized density where the index has one.
+    """
+
+    direction: FloatArray
+    n_iter: int
+    value: float
+    threshold: float
+    alpha: float
+    half_width: float
+    bandwidth: float
+    points: FloatArray
+    density: FloatArray
+    penalized: FloatArray | None
+
+
+@dataclass(frozen=True)
 class NodeRows:
     """The rows that reach one split: their numbers, their standardization, their distances from the split."""
 
@@ -44,19 +64,14 @@ class NodeRows:
     distance: FloatArray
 
     @cached_property
-    def profile_and_mean(self) -> tuple[Profile, float]:
-        """The distances as a profile, which is centered, and their mean."""
-        return profile_of(self.distance, self.rows.map(lambda block: block.weights))
-
-    @property
-    def bandwidth(self) -> float:
-        """The bandwidth that the fit used."""
-        return bandwidth_of(self.split, self.profile_and_mean[0].std, self.rows.total)
-
-    @property
-    def alpha(self) -> float:
-        """The half width of the interval of the search, in standard deviations; infinite without one."""
-        return float(self.split.facts.get("alpha", np.inf))
+    def step(self) -> Step:
+        """The density of the distances, with the bandwidth and the interval of the fit."""
+        split = self.split
+        profile, mean = profile_of(self.distance, self.rows.map(lambda block: block.weights))
+        h = bandwidth_of(split, profile.std, profile.total)
+        points = np.linspace(profile.points[0] - 3 * h, profile.points[-1] + 3 * h, N_POINTS)
+        index = MinimumDensityIndex(h, float(split.facts.get("alpha", np.inf)))
+        return Step(split.direction, split.n_iter, split.value, -mean, *_curves(index, h, profile, points))
 
     def along(self, direction: FloatArray) -> FloatArray:
         """Return the position of every row along a direction of the search, from the mean."""
@@ -94,31 +109,13 @@ def _parameters(model: Any) -> dict[str, Any]:
     return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else {}
 
 
-@dataclass(frozen=True)
-class Step:
-    """A direction on the path of a pursuit: the interval of its index, its value, density and threshold.
-
-    `penalized` is the penalized density over all thresholds, for an index that has one.
-    """
-
-    direction: FloatArray
-    alpha: float
-    n_iter: int
-    value: float
-    threshold: float
-    half_width: float
-    points: FloatArray
-    density: FloatArray
-    penalized: FloatArray | None
-
-
 def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weight: Any = None) -> list[Step]:
     """Follow the pursuit of a split from a start: the start itself, then the end for each interval.
 
     All rows take part, whereas a fit of many rows begins with samples.
     """
     found = node_rows(model, X, node, sample_weight)
-    return [_step(found, *place) for place in _pursuit(model, found, start)]
+    return [_evaluated(found, *place) for place in _pursuit(model, found, start)]
 
 
 def _pursuit(model: Any, node: NodeRows, start: int) -> Iterator[tuple[View, Any, FloatArray, int]]:
@@ -139,17 +136,22 @@ def _pursuit(model: Any, node: NodeRows, start: int) -> Iterator[tuple[View, Any
         yield view, index, direction, n_iter
 
 
-def _step(node: NodeRows, view: View, index: Any, direction: FloatArray, n_iter: int) -> Step:
+def _evaluated(node: NodeRows, view: View, index: Any, direction: FloatArray, n_iter: int) -> Step:
+    """Evaluate an index at a direction; its density has the bandwidth of the index, if it has one."""
     point = run(node.rows, evaluate(view, index, direction, fineness=4))
-    profile = point.profile
+    profile, value, threshold = point.profile, float(np.exp(point.value)), float(point.index_value.threshold)
     points = np.linspace(-3.5 * profile.std, 3.5 * profile.std, N_POINTS)
-    penalized, plain = None, MinimumDensityIndex(node.bandwidth, np.inf)
-    if isinstance(index, MinimumDensityIndex):
-        penalized, plain = np.exp(index.curve(profile, points)), replace(index, alpha=np.inf)
-    alpha = float(getattr(index, "alpha", np.inf))
-    density = np.exp(plain.curve(profile, points))
-    value, threshold = float(np.exp(point.value)), float(point.index_value.threshold)
-    return Step(direction, alpha, n_iter, value, threshold, alpha * profile.std, points, density, penalized)
+    h = getattr(index, "bandwidth", 0.0) or bandwidth_of(node.split, profile.std, profile.total)
+    return Step(direction, n_iter, value, threshold, *_curves(index, h, profile, points))
+
+
+def _curves(index: Any, h: float, profile: Profile, points: FloatArray) -> tuple[Any, ...]:
+    """Return the fields of a `Step` that are drawn."""
+    alpha, penalized = float(getattr(index, "alpha", np.inf)), None
+    if isinstance(index, MinimumDensityIndex) and np.isfinite(alpha):
+        penalized = np.exp(index.curve(profile, points))
+    density = np.exp(MinimumDensityIndex(h, np.inf).curve(profile, points))
+    return alpha, alpha * profile.std, h, points, density, penalized
 
 
 def landscape(X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, alpha: float) -> FloatArray:
