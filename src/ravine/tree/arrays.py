@@ -7,7 +7,7 @@ tree of ten thousand levels hits no recursion limit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -18,7 +18,7 @@ from ravine._validate import FloatArray, IntArray, check_weights, checked_csr
 from ravine.data.blocks import ArrayBlocks, DenseRows, RowBlocks, Rows
 from ravine.exceptions import InvalidInputError
 from ravine.io.on_disk import FileMatrix
-from ravine.split.hyperplane import Boundary, Hyperplane, Split
+from ravine.split.hyperplane import Boundary, Hyperplane, NearestCenter, Split
 
 Tree = TypeVar("Tree", bound="TreeArrays")
 Visit = tuple[
@@ -99,11 +99,6 @@ class TreeArrays:
         """The nodes with a split, in the order in which they were split."""
         nodes = np.flatnonzero(self.left >= 0)
         return nodes[np.argsort(self.order[nodes])]
-
-    def __eq__(self, other: object) -> bool:
-        return _equal(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def path(self, node: int) -> list[int]:
         """Return the nodes from the root to a node, which is the last."""
@@ -188,14 +183,13 @@ class TreeArrays:
     @cached_property
     def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """The common pivot, normals (nodes, d) and thresholds (nodes,), if all boundaries are hyperplanes."""
-        boundaries = {int(node): self.boundary(node) for node in self.inner}
-        if not all(isinstance(boundary, Hyperplane) for boundary in boundaries.values()):
+        boundaries = [split and split.boundary for split in self.splits]
+        if any(isinstance(boundary, NearestCenter) for boundary in boundaries):
             return None
-        pivot = boundaries[0].pivot
-        normals, thresholds = np.zeros((self.n_nodes, len(pivot))), np.zeros(self.n_nodes)
-        for node, boundary in boundaries.items():
-            normals[node], thresholds[node] = boundary.weights, boundary.threshold
-        return pivot, normals, thresholds
+        pivot = self.boundary(0).pivot
+        none = Hyperplane(np.zeros(len(pivot)), pivot, 0.0)  # of a leaf
+        normals = np.array([(boundary or none).weights for boundary in boundaries])
+        return pivot, normals, np.array([(boundary or none).threshold for boundary in boundaries])
 
     def leaf_of(self, rows: RowBlocks) -> IntArray:
         """Return the leaf of every row; one pass."""
@@ -288,16 +282,3 @@ def _finite(values: FloatArray) -> FloatArray:
     if not np.isfinite(values).all():
         raise InvalidInputError(NOT_FINITE)
     return values
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Compare trees, splits and their fields by value; NaN equals NaN."""
-    if is_dataclass(a):
-        return type(a) is type(b) and all(_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
-    if isinstance(a, tuple):
-        return isinstance(b, tuple) and len(a) == len(b) and all(map(_equal, a, b))
-    if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
-    if isinstance(a, np.ndarray | float):
-        return np.array_equal(a, b, equal_nan=True)
-    return bool(a == b)

@@ -36,15 +36,24 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
 def html(tree: TreeArrays) -> str:
     """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
     names = names_of(tree, None)
-    items = [""] * tree.n_nodes
-    for node in range(tree.n_nodes - 1, -1, -1):
+
+    def item(node: int, below: str) -> str:
         split = tree.splits[node]
         if split is None:
-            items[node] = f"<li><b>cluster {tree.label[node]}</b>: {escape(_leaf_text(tree, node))}</li>"
-            continue
+            return f"<li><b>cluster {tree.label[node]}</b>: {escape(_leaf_text(tree, node))}</li>"
         title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        items[node] = f"<li>{title}<ul>{items[tree.left[node]]}{items[tree.right[node]]}</ul></li>"
-    return f'<ul class="ravine-tree">{items[0]}</ul>'
+        return f"<li>{title}<ul>{below}</ul></li>"
+
+    return f'<ul class="ravine-tree">{bottom_up(tree, item)}</ul>'
+
+
+def bottom_up(tree: TreeArrays, write: Callable[[int, str], str]) -> str:
+    """Return the text of the root, where `write(node, below)` receives that of both children."""
+    texts = [""] * tree.n_nodes
+    for node in range(tree.n_nodes - 1, -1, -1):
+        below = texts[tree.left[node]] + texts[tree.right[node]] if tree.left[node] >= 0 else ""
+        texts[node] = write(node, below)
+    return texts[0]
 
 
 def _size(tree: TreeArrays, node: int) -> str:

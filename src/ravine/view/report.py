@@ -23,6 +23,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.split.hyperplane import Split
+from ravine.tree.export import bottom_up
 from ravine.tree.tree import ClusterTree
 from ravine.view import draw
 from ravine.view.density import NodeDensity
@@ -96,9 +97,9 @@ def report(
         heading=escape(heading),
         lead=_lead(facts, source),
         how=HOW if facts.tree.n_leaves > 1 else "No split was made: all rows are one cluster.",
-        bars=_bottom_up(facts.tree, partial(_bar, facts)),
+        bars=bottom_up(facts.tree, partial(_bar, facts)),
         clusters=_clusters(facts),
-        tree=_bottom_up(facts.tree, partial(_node, facts)),
+        tree=bottom_up(facts.tree, partial(_node, facts)),
         agreement=_agreement(facts),
         method=_method(facts),
         again=_again(facts.model, command),
@@ -164,15 +165,6 @@ def _table(name: str, caption: str, items: Iterable[Any], columns: Columns) -> s
 
 def _listing(items: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in items) + "</dl>"
-
-
-def _bottom_up(tree: ClusterTree, write: Callable[[int, str], str]) -> str:
-    """Return the HTML of the root, where `write(node, below)` wraps that of the two children."""
-    html = [""] * tree.n_nodes
-    for node in range(tree.n_nodes - 1, -1, -1):
-        below = html[tree.left[node]] + html[tree.right[node]] if tree.left[node] >= 0 else ""
-        html[node] = write(node, below)
-    return html[0]
 
 
 # --- above the tree ---
