@@ -252,16 +252,16 @@ class TreeArrays:
 
     def memberships(self, rows: RowBlocks) -> FloatArray:
         """Return the memberships of `predict_proba` for rows in blocks."""
-        own = self.route(rows)
+        label = self.route(rows)
         scores = self.scores(self.distances(rows)) / self.spread
         with np.errstate(invalid="ignore"):
             share = np.exp(np.where(np.isinf(scores), 0.0, scores - scores.max(axis=1, keepdims=True)))
         share /= share.sum(axis=1, keepdims=True)
-        # On a hyperplane, and where rounding ties, the largest share may be at another cluster than own.
-        i, top = np.arange(len(own)), np.argmax(share, axis=1)
-        share[i, top], share[i, own] = share[i, own], share[i, top].copy()
-        tied = np.flatnonzero(np.argmax(share, axis=1) != own)
-        share[tied, own[tied]] = np.nextafter(share[tied].max(axis=1), 2.0)
+        # On a hyperplane, and where rounding ties, the largest share may be at another cluster: swap the two.
+        i, top = np.arange(len(label)), np.argmax(share, axis=1)
+        share[i, top], share[i, label] = share[i, label], share[i, top].copy()
+        tied = np.flatnonzero(np.argmax(share, axis=1) != label)
+        share[tied, label[tied]] = np.nextafter(share[tied].max(axis=1), 2.0)
         return share
 
 

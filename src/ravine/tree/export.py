@@ -80,10 +80,10 @@ def frame(tree: TreeArrays) -> Any:
     except ImportError as error:
         raise RavineError("to_frame needs pandas: pip install pandas") from error
 
-    known = [split or refused for split, refused in zip(tree.splits, tree.refused, strict=True)]
+    found = [split or refused for split, refused in zip(tree.splits, tree.refused, strict=True)]
 
     def of_splits(value: Callable[[Split], Any], empty: Any = np.nan) -> list[Any]:
-        return [empty if split is None else value(split) for split in known]
+        return [empty if split is None else value(split) for split in found]
 
     frame = pd.DataFrame({"node": np.arange(tree.n_nodes), "parent": tree.parent})
     for name in ("left", "right", "depth", "label", "weight", "order"):
@@ -93,7 +93,7 @@ def frame(tree: TreeArrays) -> Any:
         frame[name] = of_splits(attrgetter(name))
     frame["p_value"] = of_splits(lambda split: split.evidence.p_value if split.evidence else np.nan)
     frame["status"] = of_splits(lambda split: split.status, None)
-    for name in dict.fromkeys(name for split in known if split is not None for name in split.facts):
+    for name in dict.fromkeys(name for split in found if split is not None for name in split.facts):
         frame[name] = of_splits(lambda split, name=name: split.facts.get(name, np.nan))  # type: ignore[misc]
     return frame
 

@@ -14,8 +14,8 @@ DISTANCE = "signed distance from the split"  # the axis of every picture along a
 
 def density(curve: NodeDensity, title: str, left: str, right: str) -> str:
     """Return a density and its threshold, the two sides in two colors; the texts have to be escaped."""
-    width, height, foot, top = 430, 190, 34, 30
-    x, y = _scaled(curve, width, height - foot, top)
+    width, height, base = 430, 190, 156  # units of the view box; below the base is the axis
+    x, y = _scaled(curve, width, base, top=30)
     threshold = _place(curve, 0.0, width)
     labels = [(threshold - 8, "end", "l", left), (threshold + 8, "start", "r", right)]
     if threshold < 130:
@@ -29,15 +29,15 @@ def density(curve: NodeDensity, title: str, left: str, right: str) -> str:
         for (at, anchor, kind, text), row in zip(labels, rows, strict=True)
     )
     ticks = "".join(
-        f'<text x="{_place(curve, t, width):.0f}" y="{height - foot + 15}" text-anchor="middle">{t:g}</text>'
-        f'<path class="axis" d="M{_place(curve, t, width):.1f} {height - foot}v4"/>'
+        f'<text x="{_place(curve, t, width):.0f}" y="{base + 15}" text-anchor="middle">{t:g}</text>'
+        f'<path class="axis" d="M{_place(curve, t, width):.1f} {base}v4"/>'
         for t in _ticks(curve.points)
     )
     return (
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
-        f"{_areas(curve, x, y, height - foot)}"
-        f'<path class="axis" d="M0 {height - foot}H{width}"/>{ticks}'
-        f'<path class="threshold" d="M{threshold:.1f} {rows[-1] + 4}V{height - foot}"/>{words}'
+        f"{_areas(curve, x, y, base)}"
+        f'<path class="axis" d="M0 {base}H{width}"/>{ticks}'
+        f'<path class="threshold" d="M{threshold:.1f} {rows[-1] + 4}V{base}"/>{words}'
         f'<text x="{width / 2:.0f}" y="{height - 4}" text-anchor="middle">{DISTANCE}</text></svg>'
     )
 

@@ -93,14 +93,14 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
     if split is None:
         inner = ", ".join(map(str, sorted(tree.inner))) or "none"
         raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
-    everyone = rows_of(model, X, sample_weight)
+    all_rows = rows_of(model, X, sample_weight)
     standardize = bool(_parameters(model).get("standardize", True)) and not tree.mapped
-    root = run(everyone, standardization_of(everyone, None, standardize))
-    reached = ((members, distance) for at, members, distance in tree.visit(everyone) if at == node)
+    root = run(all_rows, standardization_of(all_rows, None, standardize))
+    reached = ((members, distance) for at, members, distance in tree.visit(all_rows) if at == node)
     members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
-    rows = everyone.select(members)
+    rows = all_rows.select(members)
     standardization = in_user_units(run(rows, standardization_of(rows, root, standardize)))
     return NodeRows(split, members, rows, standardization, distance)
 
