@@ -143,13 +143,18 @@ def test_a_name_that_is_a_script_is_only_shown(browser):
 
 
 def test_a_link_opens_its_node(browser, model):
+    from selenium.webdriver.support.ui import WebDriverWait
+
     leaf = model.tree_.leaves[-1]
     browser.find_element("css selector", f'table.clusters a[href="#node-{leaf}"]').click()
     assert browser.execute_script(f'return document.getElementById("node-{leaf}").open')
     focused = browser.switch_to.active_element
     assert "Cluster" in focused.text
     browser.find_element("css selector", '.ice a[href="#node-0"]').click()
-    assert browser.execute_script('return document.getElementById("node-0").open')
+    opened = 'return document.getElementById("node-0").open'
+    WebDriverWait(browser, 10).until(
+        lambda page: page.execute_script(opened)
+    )  # the event comes after the click
 
 
 def test_the_keyboard_is_enough(browser, model):

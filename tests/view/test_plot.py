@@ -127,7 +127,7 @@ def test_every_step_shows_density_objective_threshold_and_rows(kernel):
         inside = np.abs(density[:, 0]) <= steps[number].half_width
         np.testing.assert_allclose(penalized[inside, 1], density[inside, 1], rtol=1e-6)
         lowest = density[np.nanargmin(penalized[:, 1])]
-        assert abs(threshold - lowest[0]) <= node_rows(model, WINE.data).bandwidth * 1.15
+        assert abs(threshold - lowest[0]) <= model.tree_.splits[0].facts["bandwidth"] * 1.15
         assert np.interp(threshold, *density.T) <= lowest[1] * 1.001
         rows = np.concatenate(
             [item.get_offsets()[:, 0] for item in ax.collections if len(item.get_offsets()) > 1]
@@ -194,7 +194,7 @@ def test_sparse_rows_and_weights():
 
 def test_the_bandwidth_of_a_picture_is_that_of_the_model():
     model = MinimumDensity(2, bandwidth_factor=0.5).fit(WINE.data)
-    assert node_rows(model, WINE.data).bandwidth == pytest.approx(
+    assert node_rows(model, WINE.data).step.bandwidth == pytest.approx(
         model.tree_.splits[0].facts["bandwidth"], rel=1e-9
     )
 

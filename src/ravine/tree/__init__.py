@@ -1,1 +1,1 @@
-"""The tree of splits: what it holds, how it grows, and how rows find their leaf."""
+"""The tree of splits: its nodes, its growth, and how rows find their leaf."""

@@ -7,7 +7,7 @@ tree of ten thousand levels hits no recursion limit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -19,7 +19,7 @@ from ravine._validate import FloatArray, IntArray, check_weights, not_finite
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
-from ravine.split.boundary import Boundary, Hyperplane
+from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
 
 Tree = TypeVar("Tree", bound="TreeArrays")
@@ -50,22 +50,12 @@ class TreeArrays:
     spread: float = 1.0
 
     @classmethod
-    def of_leaves(
-        cls,
-        parent: IntArray,
-        left: IntArray,
-        right: IntArray,
-        weight: FloatArray,
-        splits: tuple[Split | None, ...],
-        order: IntArray,
-        refused: tuple[Split | None, ...],
-    ) -> Self:
-        """Make a tree whose leaves are labeled from left to right."""
-        unlabeled = np.full(len(parent), -1, dtype=np.int64)
-        tree = cls(parent, left, right, weight, splits, order, refused, unlabeled)
-        labels = unlabeled.copy()
-        labels[tree.leaves] = np.arange(tree.n_leaves)
-        return replace(tree, label=labels)
+    def of_leaves(cls, *nodes: Any, **named: Any) -> Self:
+        """Make a tree of the fields before `label`, and label its leaves from left to right."""
+        tree = cls(*nodes, **{**named, "label": np.zeros(0, dtype=np.int64)})
+        label = np.full(tree.n_nodes, -1, dtype=np.int64)
+        label[tree.leaves] = np.arange(tree.n_leaves)
+        return replace(tree, label=label)
 
     @property
     def n_nodes(self) -> int:
@@ -108,10 +98,12 @@ class TreeArrays:
         nodes = np.flatnonzero(self.left >= 0)
         return nodes[np.argsort(self.order[nodes])]
 
-    def __eq__(self, other: object) -> bool:
-        return _equal(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
+    def path(self, node: int) -> list[int]:
+        """Return the nodes from the root to a node, which is the last."""
+        path = [int(node)]
+        while path[-1]:
+            path.append(int(self.parent[path[-1]]))
+        return path[::-1]
 
     def boundary(self, node: int) -> Boundary:
         """Return the boundary of an inner node."""
@@ -189,14 +181,13 @@ class TreeArrays:
     @cached_property
     def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """The common pivot, normals (nodes, d) and thresholds (nodes,), if all boundaries are hyperplanes."""
-        boundaries = {int(node): self.boundary(node) for node in self.inner}
-        if not all(isinstance(boundary, Hyperplane) for boundary in boundaries.values()):
+        boundaries = [split and split.boundary for split in self.splits]
+        if any(isinstance(boundary, NearestCenter) for boundary in boundaries):
             return None
-        pivot = boundaries[0].pivot
-        normals, thresholds = np.zeros((self.n_nodes, len(pivot))), np.zeros(self.n_nodes)
-        for node, boundary in boundaries.items():
-            normals[node], thresholds[node] = boundary.normal, boundary.threshold
-        return pivot, normals, thresholds
+        pivot = self.boundary(0).pivot
+        none = Hyperplane(np.zeros(len(pivot)), pivot, 0.0)  # of a leaf
+        normals = np.array([(boundary or none).weights for boundary in boundaries])
+        return pivot, normals, np.array([(boundary or none).threshold for boundary in boundaries])
 
     def leaf_of(self, rows: MemoryRows) -> IntArray:
         """Return the leaf of every row; one pass."""
@@ -212,18 +203,11 @@ class TreeArrays:
 
     def decision_path(self, X: Any) -> sparse.csr_array:
         """Return the nodes that every row passes, as a CSR indicator (rows, nodes); one pass."""
-        leaf = self.leaf_of(self.rows(X))
-        starts = np.concatenate([[0], np.cumsum(self.depth[leaf] + 1)])
-        columns = np.empty(starts[-1], dtype=np.int64)
-        at, end = leaf.copy(), starts[1:].copy()
-        alive = np.arange(len(leaf))
-        while len(alive):
-            end[alive] -= 1
-            columns[end[alive]] = at[alive]
-            at[alive] = self.parent[at[alive]]
-            alive = alive[at[alive] >= 0]
-        values = np.ones(len(columns), dtype=np.int8)
-        return sparse.csr_array((values, columns, starts), shape=(len(leaf), self.n_nodes))
+        reached, row = np.unique(self.leaf_of(self.rows(X)), return_inverse=True)
+        paths = [self.path(leaf) for leaf in reached]
+        starts, nodes = np.cumsum([0, *map(len, paths)]), np.concatenate(paths)
+        values = np.ones(len(nodes), dtype=np.int8)
+        return sparse.csr_array((values, nodes, starts), shape=(len(paths), self.n_nodes))[row]
 
     # --- distances to all splits ---
 
@@ -266,21 +250,21 @@ class TreeArrays:
 
     def memberships(self, rows: MemoryRows) -> FloatArray:
         """Return the memberships of `predict_proba` for rows in blocks."""
-        own = self.route(rows)
+        label = self.route(rows)
         scores = self.scores(self.distances(rows)) / self.spread
         with np.errstate(invalid="ignore"):
             share = np.exp(np.where(np.isinf(scores), 0.0, scores - scores.max(axis=1, keepdims=True)))
         share /= share.sum(axis=1, keepdims=True)
-        # On a hyperplane, and where rounding ties, the largest share may be at another cluster than own.
-        i, top = np.arange(len(own)), np.argmax(share, axis=1)
-        share[i, top], share[i, own] = share[i, own], share[i, top].copy()
-        tied = np.flatnonzero(np.argmax(share, axis=1) != own)
-        share[tied, own[tied]] = np.nextafter(share[tied].max(axis=1), 2.0)
+        # On a hyperplane, and where rounding ties, the largest share may be at another cluster: swap the two.
+        i, top = np.arange(len(label)), np.argmax(share, axis=1)
+        share[i, top], share[i, label] = share[i, label], share[i, top].copy()
+        tied = np.flatnonzero(np.argmax(share, axis=1) != label)
+        share[tied, label[tied]] = np.nextafter(share[tied].max(axis=1), 2.0)
         return share
 
 
 def as_rows(X: Any, sample_weight: Any = None) -> MemoryRows:
-    """Return an array, a CSR matrix, a data frame or a nested list as blocks of rows."""
+    """Return an array, a CSR matrix, a data frame or a nested list as rows in memory."""
     array = check_rows(X, min_rows=1)
     return MemoryRows(array, check_weights(sample_weight, array.shape[0]))
 
@@ -289,16 +273,3 @@ def _finite(values: FloatArray) -> FloatArray:
     if not np.isfinite(values).all():
         raise not_finite()
     return values
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Compare trees, splits and their fields by value; NaN equals NaN."""
-    if is_dataclass(a):
-        return type(a) is type(b) and all(_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
-    if isinstance(a, tuple):
-        return isinstance(b, tuple) and len(a) == len(b) and all(map(_equal, a, b))
-    if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
-    if isinstance(a, np.ndarray | float):
-        return np.array_equal(a, b, equal_nan=True)
-    return bool(a == b)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,10 @@ def merge(tree: Tree, a: int, b: int) -> Tree:
             raise InvalidInputError(f"the tree has clusters 0 to {known[-1]}, got {label}")
     if a == b:
         raise InvalidInputError(f"cannot merge cluster {a} with itself")
-    leaves = [np.flatnonzero(tree.label == label) for label in (a, b)]
-    if all(len(found) == 1 for found in leaves):
-        parents = {int(tree.parent[found[0]]) for found in leaves}
-        if len(parents) == 1:
-            return prune(tree, parents.pop())
+    leaves = np.flatnonzero((tree.label == a) | (tree.label == b))
+    parents = np.unique(tree.parent[leaves])
+    if len(leaves) == 2 and len(parents) == 1:
+        return prune(tree, int(parents[0]))
     return number_labels(replace(tree, label=np.where(tree.label == b, a, tree.label)))
 
 
@@ -151,13 +151,10 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
 
 def _same_node(tree: TreeArrays, base: TreeArrays, node: int) -> int:
     """Return the number that a node of `tree` has in a pruned copy of it."""
-    path = []
-    while node:
-        path.append(bool(tree.right[tree.parent[node]] == node))
-        node = int(tree.parent[node])
-    for right in reversed(path):
-        node = int(base.right[node] if right else base.left[node])
-    return node
+    at = 0
+    for parent, child in pairwise(tree.path(node)):
+        at = int(base.right[at] if tree.right[parent] == child else base.left[at])
+    return at
 
 
 def _graft(base: Tree, at: int, part: TreeArrays) -> Tree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_in_splits, strongest
+from ravine.tree.features import names_of, strongest
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
     """Return the tree as indented text: size and depth of each split, and its strongest features."""
-    names = names_in_splits(tree, feature_names)
+    names = names_of(tree, feature_names)
     lines: list[str] = []
     stack = [(0, "", "")]
     while stack:
@@ -35,16 +36,25 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
 
 def html(tree: TreeArrays) -> str:
     """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
-    names = names_in_splits(tree, None)
-    items = [""] * tree.n_nodes
-    for node in range(tree.n_nodes - 1, -1, -1):
+    names = names_of(tree, None)
+
+    def item(node: int, below: str) -> str:
         split = tree.splits[node]
         if split is None:
-            items[node] = f"<li><b>cluster {tree.label[node]}</b>: {escape(_leaf_text(tree, node))}</li>"
-            continue
+            return f"<li><b>cluster {tree.label[node]}</b>: {escape(_leaf_text(tree, node))}</li>"
         title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        items[node] = f"<li>{title}<ul>{items[tree.left[node]]}{items[tree.right[node]]}</ul></li>"
-    return f'<ul class="ravine-tree">{items[0]}</ul>'
+        return f"<li>{title}<ul>{below}</ul></li>"
+
+    return f'<ul class="ravine-tree">{bottom_up(tree, item)}</ul>'
+
+
+def bottom_up(tree: TreeArrays, write: Callable[[int, str], str]) -> str:
+    """Return the text of the root, where `write(node, below)` receives that of both children."""
+    texts = [""] * tree.n_nodes
+    for node in range(tree.n_nodes - 1, -1, -1):
+        below = texts[tree.left[node]] + texts[tree.right[node]] if tree.left[node] >= 0 else ""
+        texts[node] = write(node, below)
+    return texts[0]
 
 
 def _size(tree: TreeArrays, node: int) -> str:
@@ -71,32 +81,22 @@ def frame(tree: TreeArrays) -> Any:
     except ImportError as error:
         raise RavineError("to_frame needs pandas: pip install pandas") from error
 
-    known = [split or refused for split, refused in zip(tree.splits, tree.refused, strict=True)]
-    facts = dict.fromkeys(name for split in known if split is not None for name in split.facts)
+    found = [split or refused for split, refused in zip(tree.splits, tree.refused, strict=True)]
 
-    def of_split(value: Callable[[Split], Any], empty: Any) -> list[Any]:
-        return [empty if split is None else value(split) for split in known]
+    def of_splits(value: Callable[[Split], Any], empty: Any = np.nan) -> list[Any]:
+        return [empty if split is None else value(split) for split in found]
 
-    return pd.DataFrame(
-        {
-            "node": np.arange(tree.n_nodes),
-            "parent": tree.parent,
-            "left": tree.left,
-            "right": tree.right,
-            "depth": tree.depth,
-            "cluster": tree.label,
-            "weight": tree.weight,
-            "split": tree.order,
-            "method": of_split(lambda s: s.method, None),
-            "quality": of_split(lambda s: s.quality, np.nan),
-            "relative_depth": of_split(lambda s: s.relative_depth, np.nan),
-            "value": of_split(lambda s: s.value, np.nan),
-            "gradient_norm": of_split(lambda s: s.gradient_norm, np.nan),
-            "p_value": of_split(lambda s: np.nan if s.evidence is None else s.evidence.p_value, np.nan),
-            "status": of_split(lambda s: s.status, None),
-            **{name: of_split(lambda s, name=name: s.facts.get(name, np.nan), np.nan) for name in facts},  # type: ignore[misc]
-        }
-    )
+    frame = pd.DataFrame({"node": np.arange(tree.n_nodes), "parent": tree.parent})
+    for name in ("left", "right", "depth", "label", "weight", "order"):
+        frame[{"label": "cluster", "order": "split"}.get(name, name)] = getattr(tree, name)
+    frame["method"] = of_splits(lambda split: split.method, None)
+    for name in ("quality", "relative_depth", "value", "gradient_norm"):
+        frame[name] = of_splits(attrgetter(name))
+    frame["p_value"] = of_splits(lambda split: split.evidence.p_value if split.evidence else np.nan)
+    frame["status"] = of_splits(lambda split: split.status, None)
+    for name in dict.fromkeys(name for split in found if split is not None for name in split.facts):
+        frame[name] = of_splits(lambda split, name=name: split.facts.get(name, np.nan))  # type: ignore[misc]
+    return frame
 
 
 def linkage(tree: TreeArrays) -> FloatArray:
@@ -117,7 +117,7 @@ def linkage(tree: TreeArrays) -> FloatArray:
 
 def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
     """Return the tree in the DOT language of Graphviz."""
-    names = names_in_splits(tree, feature_names)
+    names = names_of(tree, feature_names)
     lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
     for node, split in enumerate(tree.splits):
         title = f"{tree.weight[node]:g} rows"
@@ -156,7 +156,7 @@ def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence
         raise RavineError("a model with a kernel has no SQL: it compares rows with the landmarks of its map")
     quotes = QUOTES[check_choice("dialect", dialect, tuple(QUOTES))]
     source = _quoted(table, *quotes)
-    names = [_quoted(name, *quotes) for name in names_in_splits(tree, columns)]
+    names = [_quoted(name, *quotes) for name in names_of(tree, columns)]
     case, used = _case(tree, names)
     if used:
         missing = " OR ".join(f"{name} IS NULL" for name in sorted(used))

@@ -12,20 +12,19 @@ from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
 
 
-def names_of(tree: TreeArrays, names: Sequence[str] | None, n_features: int) -> list[str]:
-    """Return the names of the columns: those given, those seen in `fit`, or x0, x1, ..."""
+def names_of(tree: TreeArrays, names: Sequence[str] | None, n_features: int | None = None) -> list[str]:
+    """Return the names of the columns: those given, those seen in `fit`, or x0, x1, ...
+
+    Without `n_features` they are counted in the first split; a tree without splits needs no names.
+    """
+    if n_features is None:
+        n_features = next((len(split.direction) for split in tree.splits if split is not None), None)
     found = names if names is not None else tree.feature_names
-    if found is None:
-        return [f"x{j}" for j in range(n_features)]
+    if found is None or n_features is None:
+        return [f"x{j}" for j in range(n_features or 0)]
     if len(found) != n_features:
         raise InvalidInputError(f"{n_features} feature names are needed, got {len(found)}")
     return [str(name) for name in found]
-
-
-def names_in_splits(tree: TreeArrays, names: Sequence[str] | None) -> list[str]:
-    """Return the names of the columns that the splits have; none for a tree without splits."""
-    split = next((split for split in tree.splits if split is not None), None)
-    return [] if split is None else names_of(tree, names, len(split.direction))
 
 
 def ranked(split: Split) -> IntArray:

@@ -1,4 +1,4 @@
-"""Splits and trees as JSON values and arrays, and back, after a check of all that they promise each other.
+"""Splits and trees as JSON values and arrays, and back, with checks that they are consistent.
 
 docs/format.md describes them.
 """
@@ -24,8 +24,8 @@ Parts = tuple[dict[str, Any], dict[str, Any]]
 NODE_ARRAYS = ("parent", "left", "right", "weight", "order", "label")
 SPLIT_NUMBERS = ("value", "quality", "gradient_norm")
 EVIDENCE_NUMBERS = ("p_value", "log_depth", "null_mean", "null_deviation", "n_draws")
-NOT_FINITE = ("nan", "inf", "-inf")  # numbers that JSON has no word for, as strings
-MOST = 2**62  # of counts
+NOT_FINITE = ("nan", "inf", "-inf")  # numbers that JSON cannot express, as strings
+MAX_COUNT = 2**62  # of iterations and draws: fits an int64 with room to add
 
 
 # --- to parts ---
@@ -71,13 +71,13 @@ def splits_to_parts(splits: Sequence[Split]) -> Parts:
 
 
 def _numbered(texts: list[str]) -> tuple[list[str], IntArray]:
-    """Return the different texts, and the number of each: searches of one kind all say the same."""
+    """Return the different texts, and the number of each: many splits share one text."""
     numbers = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     return list(numbers), np.array([numbers[text] for text in texts], dtype=np.int64)
 
 
 def jsonable(array: Any) -> list[Any]:
-    """Return numbers as JSON has them, one after the other; those that are not finite become strings."""
+    """Return numbers as a flat list for JSON; those that are not finite become strings."""
     return [x if isinstance(x, int) or np.isfinite(x) else str(x) for x in np.asarray(array).ravel().tolist()]
 
 
@@ -173,13 +173,13 @@ def _place_splits(
 
 
 def splits_from(stored: Stored, n_columns: int | None = None) -> list[Split]:
-    """Take splits with a common pivot out of a file, of so many columns where that is known."""
+    """Read splits with a common pivot from their stored parts; `n_columns` is checked where it is given."""
     threshold = stored.floats("split_cut", None)
     pivot = stored.floats("pivot", n_columns if len(threshold) else 0)
     m, d = len(threshold), len(pivot)
     weights = stored.floats("split_weights", m, d)
     direction = stored.floats("split_direction", m, d)
-    iterations = stored.integers("split_iterations", m, low=0, high=MOST)
+    iterations = stored.integers("split_iterations", m, low=0, high=MAX_COUNT)
     value, gradient_norm = stored.figures("split_value", m), stored.figures("split_gradient_norm", m)
     quality = stored.floats("split_quality", m, low=0, high=1)
     methods = _texts_from(stored, "methods", "split_method", m)
@@ -209,7 +209,7 @@ def _texts_from(stored: Stored, texts: str, numbers: str, m: int) -> list[str]:
 
 
 def _evidence_from(stored: Stored, m: int) -> list[Evidence | None]:
-    """Take the evidence of every split; a p-value of NaN says that there was no test."""
+    """Read the evidence of every split; a p-value of NaN means that there was no test."""
     p_value, log_depth, mean, deviation, n_draws = (
         stored.figures(f"evidence_{name}", m) for name in EVIDENCE_NUMBERS
     )
@@ -217,7 +217,7 @@ def _evidence_from(stored: Stored, m: int) -> list[Evidence | None]:
     shares = p_value[tested]
     require(((shares >= 0) & (shares <= 1)).all(), "evidence_p_value", "NaN or from 0 to 1", shares)
     draws = n_draws[tested]
-    whole = ((draws >= 0) & (draws <= MOST) & (draws == np.floor(draws))).all()
+    whole = ((draws >= 0) & (draws <= MAX_COUNT) & (draws == np.floor(draws))).all()
     require(whole, "evidence_n_draws", "whole numbers", draws)
     return [
         Evidence(float(p_value[i]), float(log_depth[i]), float(mean[i]), float(deviation[i]), int(n_draws[i]))
@@ -228,7 +228,7 @@ def _evidence_from(stored: Stored, m: int) -> list[Evidence | None]:
 
 
 def _facts_from(stored: Stored, m: int) -> list[dict[str, float]]:
-    """Take the further numbers of every split, by name."""
+    """Read the further numbers of every split, by name."""
     further = stored.fact("facts")
     holds = isinstance(further, list) and all(isinstance(numbers, dict) for numbers in further)
     require(holds and len(further) == m, "facts", f"a list of {m} objects of JSON", shown(further))
@@ -243,7 +243,7 @@ def number(what: str, value: Any) -> float:
 
 
 def _centers_from(stored: Stored, pivot: FloatArray, m: int) -> dict[int, NearestCenter]:
-    """Take the boundaries that are not hyperplanes, by their split."""
+    """Read the boundaries that are not hyperplanes, by their split."""
     if "several_split" not in stored.arrays:
         return {}
     of_direction = stored.integers("several_split", None, low=0, high=m - 1)

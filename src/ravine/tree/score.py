@@ -28,12 +28,18 @@ def depth_of_splits(tree: TreeArrays, rows: MemoryRows) -> float:
 
 def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:
     """Return the bounded relative depth of the density of signed distances at 0, with h = 0.9 sd n^(-1/5)."""
-    distances, row_weight = distances[row_weight > 0], row_weight[row_weight > 0]
-    order = np.argsort(distances, kind="stable")
-    points, mass = distances[order] * safe_scale(distances), row_weight[order]
-    total = float(mass.sum())
-    if total == 0.0 or points[0] == points[-1]:
+    profile, mean = profile_of(distances * safe_scale(distances), row_weight)
+    if profile.total == 0.0 or profile.points[0] == profile.points[-1]:
         return 0.0
-    mean = mass @ points / total
-    std = float(np.sqrt(mass @ (points - mean) ** 2 / total))
-    return relative_depth(Profile(points, mass, total, std), 0.0, bandwidth(std, total))
+    return relative_depth(profile, -mean, bandwidth(profile.std, profile.total))
+
+
+def profile_of(distances: FloatArray, row_weight: FloatArray) -> tuple[Profile, float]:
+    """Return the profile of the rows that have a weight, centered, and their mean."""
+    order = np.argsort(distances, kind="stable")
+    order = order[row_weight[order] > 0]
+    points, mass = distances[order], row_weight[order]
+    total = float(mass.sum())
+    mean = float(mass @ points / (total or 1.0))
+    std = float(np.sqrt(mass @ (points - mean) ** 2 / (total or 1.0)))
+    return Profile(points - mean, mass, total, std), mean

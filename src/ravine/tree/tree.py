@@ -72,6 +72,11 @@ class ClusterTree(TreeArrays):
         """Read a tree from JSON; any other text raises an `InvalidModelError`."""
         return json_text.from_json(cls, text)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClusterTree) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f"<ClusterTree: {self.n_clusters} clusters of {self.weight[0]:g} rows>"
 

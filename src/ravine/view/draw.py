@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ravine._validate import FloatArray
@@ -12,8 +14,8 @@ DISTANCE = "signed distance from the split"  # the axis of every picture along a
 
 def density(curve: NodeDensity, title: str, left: str, right: str) -> str:
     """Return a density and its threshold, the two sides in two colors; the texts have to be escaped."""
-    width, height, foot, top = 430, 190, 34, 30
-    x, y = _scaled(curve, width, height - foot, top)
+    width, height, base = 430, 190, 156  # units of the view box; below the base is the axis
+    x, y = _scaled(curve, width, base, top=30)
     threshold = _place(curve, 0.0, width)
     labels = [(threshold - 8, "end", "l", left), (threshold + 8, "start", "r", right)]
     if threshold < 130:
@@ -27,15 +29,15 @@ def density(curve: NodeDensity, title: str, left: str, right: str) -> str:
         for (at, anchor, kind, text), row in zip(labels, rows, strict=True)
     )
     ticks = "".join(
-        f'<text x="{_place(curve, t, width):.0f}" y="{height - foot + 15}" text-anchor="middle">{t:g}</text>'
-        f'<path class="axis" d="M{_place(curve, t, width):.1f} {height - foot}v4"/>'
+        f'<text x="{_place(curve, t, width):.0f}" y="{base + 15}" text-anchor="middle">{t:g}</text>'
+        f'<path class="axis" d="M{_place(curve, t, width):.1f} {base}v4"/>'
         for t in _ticks(curve.points)
     )
     return (
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
-        f"{_areas(curve, x, y, height - foot)}"
-        f'<path class="axis" d="M0 {height - foot}H{width}"/>{ticks}'
-        f'<path class="threshold" d="M{threshold:.1f} {rows[-1] + 4}V{height - foot}"/>{words}'
+        f"{_areas(curve, x, y, base)}"
+        f'<path class="axis" d="M0 {base}H{width}"/>{ticks}'
+        f'<path class="threshold" d="M{threshold:.1f} {rows[-1] + 4}V{base}"/>{words}'
         f'<text x="{width / 2:.0f}" y="{height - 4}" text-anchor="middle">{DISTANCE}</text></svg>'
     )
 
@@ -51,14 +53,13 @@ def spark(curve: NodeDensity) -> str:
     )
 
 
-def _place(curve: NodeDensity, at: float, width: float) -> float:
+def _place(curve: NodeDensity, at: Any, width: float) -> Any:
     low, high = curve.points[0], curve.points[-1]
-    return float((at - low) / (high - low) * width)
+    return (at - low) / (high - low) * width
 
 
 def _scaled(curve: NodeDensity, width: float, base: float, top: float) -> tuple[FloatArray, FloatArray]:
-    x = (curve.points - curve.points[0]) / (curve.points[-1] - curve.points[0]) * width
-    return x, base - curve.density / curve.density.max() * (base - top)
+    return _place(curve, curve.points, width), base - curve.density / curve.density.max() * (base - top)
 
 
 def _areas(curve: NodeDensity, x: FloatArray, y: FloatArray, base: float) -> str:

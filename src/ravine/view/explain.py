@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -158,13 +159,8 @@ def _explain_cluster(
 def _rule(tree: TreeArrays, leaf: int, splits: dict[int, SplitExplanation], n_features: int) -> str:
     """Describe the path to a leaf: at each split, whether its strongest features are high or low."""
     steps = []
-    while leaf:
-        parent = int(tree.parent[leaf])
-        to_right = tree.right[parent] == leaf
-        words = [
-            f"{'high' if (d.weight > 0) == to_right else 'low'} {d.feature}"
-            for d in splits[parent].drivers[:n_features]
-        ]
+    for parent, child in pairwise(tree.path(leaf)):
+        drivers, to_right = splits[parent].drivers[:n_features], tree.right[parent] == child
+        words = (f"{'high' if (d.weight > 0) == to_right else 'low'} {d.feature}" for d in drivers)
         steps.append(" and ".join(words))
-        leaf = parent
-    return ", then ".join(reversed(steps)) if steps else "every row"
+    return ", then ".join(steps) or "every row"

@@ -59,20 +59,10 @@ def gather(
     names = names_of(tree, feature_names, rows.shape[1])
     means = means_of(tree, rows)
     nearest, cluster_of = nearest_to_means(tree, rows, means, N_EXEMPLARS)
-    classes, table, scores = _compare(cluster_of, int(tree.label.max()) + 1, labels)
-    return Facts(
-        tree=tree,
-        model=None if model is tree else model,
-        n_rows=rows.shape[0],
-        names=names,
-        weight=means.weight,
-        explained=explain_means(tree, means, names),
-        densities=densities(tree, rows),
-        exemplars=_exemplars(rows, nearest, row_ids),
-        classes=classes,
-        table=table,
-        scores=scores,
-    )
+    explained, exemplars = explain_means(tree, means, names), _exemplars(rows, nearest, row_ids)
+    numbers = means.weight, explained, densities(tree, rows), exemplars
+    comparison = _compare(cluster_of, int(tree.label.max()) + 1, labels)
+    return Facts(tree, None if model is tree else model, rows.shape[0], names, *numbers, *comparison)
 
 
 def _exemplars(

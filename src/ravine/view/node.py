@@ -23,6 +23,7 @@ from ravine.optimize.sphere import Curvature
 from ravine.split.projection import PROGRESS, ProjectionMethod
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
+from ravine.tree.score import profile_of
 from ravine.view.density import bandwidth_of
 from ravine.view.fitted import rows_of, tree_of
 
@@ -30,11 +31,28 @@ N_POINTS = 400  # points at which a curve is drawn
 
 
 @dataclass(frozen=True)
-class NodeRows:
-    """The rows that reach one split: their numbers, their standardization, their distances from the split.
+class Step:
+    """A direction with its density: a stage of a pursuit, or the split that was found.
 
-    `alpha` is the half width of the interval of the search, in standard deviations; infinite without one.
+    Positions are measured from the mean. `half_width` is that of the interval, alpha standard deviations, and
+    `penalized` the penalized density where the index has one.
     """
+
+    direction: FloatArray
+    n_iter: int
+    value: float
+    threshold: float
+    alpha: float
+    half_width: float
+    bandwidth: float
+    points: FloatArray
+    density: FloatArray
+    penalized: FloatArray | None
+
+
+@dataclass(frozen=True)
+class NodeRows:
+    """The rows that reach one split: their numbers, their standardization, their distances from the split."""
 
     split: Split
     members: IntArray
@@ -43,39 +61,14 @@ class NodeRows:
     distance: FloatArray
 
     @cached_property
-    def row_weight(self) -> FloatArray:
-        """The weight of every row."""
-        return self.rows.map(lambda block: block.weights)
-
-    @cached_property
-    def mean(self) -> float:
-        """The mean of the distances."""
-        return float(np.average(self.distance, weights=self.row_weight))
-
-    @cached_property
-    def deviation(self) -> float:
-        """The standard deviation of the distances."""
-        return float(np.sqrt(np.average((self.distance - self.mean) ** 2, weights=self.row_weight)))
-
-    @property
-    def bandwidth(self) -> float:
-        """The bandwidth that the fit used."""
-        return bandwidth_of(self.split, self.deviation, self.rows.total)
-
-    @property
-    def alpha(self) -> float:
-        """The half width of the interval of the search, in standard deviations; infinite without one."""
-        return float(self.split.facts.get("alpha", np.inf))
-
-    def profile(self) -> Profile:
-        """Return the distances, centered, in bins of an eighth of the bandwidth."""
-        points = self.distance - self.mean
-        place = np.floor(points / (self.bandwidth / 8)).astype(np.int64)
-        _, bins = np.unique(place, return_inverse=True)
-        mass = np.bincount(bins, self.row_weight).astype(np.float64)
-        moment = np.bincount(bins, self.row_weight * points)
-        full = mass > 0
-        return Profile(moment[full] / mass[full], mass[full], float(mass.sum()), self.deviation)
+    def step(self) -> Step:
+        """The density of the distances, with the bandwidth and the interval of the fit."""
+        split = self.split
+        profile, mean = profile_of(self.distance, self.rows.map(lambda block: block.weights))
+        h = bandwidth_of(split, profile.std, profile.total)
+        points = np.linspace(profile.points[0] - 3 * h, profile.points[-1] + 3 * h, N_POINTS)
+        index = MinimumDensityIndex(h, float(split.facts.get("alpha", np.inf)))
+        return Step(split.direction, split.n_iter, split.value, -mean, *_curves(index, h, profile, points))
 
     def along(self, direction: FloatArray) -> FloatArray:
         """Return the position of every row along a direction of the search, from the mean."""
@@ -97,14 +90,14 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
     if split is None:
         inner = ", ".join(map(str, sorted(tree.inner))) or "none"
         raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
-    everyone = rows_of(model, X, sample_weight)
+    all_rows = rows_of(model, X, sample_weight)
     standardize = bool(_parameters(model).get("standardize", True)) and not tree.mapped
-    root = run(measure(Node(everyone, standardize=standardize))).standardization
-    reached = ((members, distance) for at, members, distance in tree.visit(everyone) if at == node)
+    root = run(measure(Node(all_rows, standardize=standardize))).standardization
+    reached = ((members, distance) for at, members, distance in tree.visit(all_rows) if at == node)
     members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
-    rows = everyone.select(members)
+    rows = all_rows.select(members)
     standardization = in_user_units(run(measure(Node(rows, root=root))).standardization)
     return NodeRows(split, members, rows, standardization, distance)
 
@@ -113,31 +106,13 @@ def _parameters(model: Any) -> dict[str, Any]:
     return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else {}
 
 
-@dataclass(frozen=True)
-class Step:
-    """A direction on the path of a pursuit: the interval of its index, its value, density and threshold.
-
-    `penalized` is the penalized density over all thresholds, for an index that has one.
-    """
-
-    direction: FloatArray
-    alpha: float
-    n_iter: int
-    value: float
-    threshold: float
-    half_width: float
-    points: FloatArray
-    density: FloatArray
-    penalized: FloatArray | None
-
-
 def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weight: Any = None) -> list[Step]:
     """Follow the pursuit of a split from a start: the start itself, then the end for each interval.
 
     All rows take part, whereas a fit of many rows begins with samples.
     """
     found = node_rows(model, X, node, sample_weight)
-    return [_step(found, *place) for place in _pursuit(model, found, start)]
+    return [_evaluated(found, *place) for place in _pursuit(model, found, start)]
 
 
 def _pursuit(model: Any, found: NodeRows, start: int) -> Iterator[tuple[Node, Any, FloatArray, int]]:
@@ -158,25 +133,22 @@ def _pursuit(model: Any, found: NodeRows, start: int) -> Iterator[tuple[Node, An
         yield node, index, direction, n_iter
 
 
-def _step(found: NodeRows, node: Node, index: Any, direction: FloatArray, n_iter: int) -> Step:
+def _evaluated(found: NodeRows, node: Node, index: Any, direction: FloatArray, n_iter: int) -> Step:
+    """Evaluate an index at a direction; its density has the bandwidth of the index, if it has one."""
     point = run(evaluate(node, index, direction, fineness=4))
-    profile = point.profile
+    profile, value, threshold = point.profile, float(np.exp(point.value)), float(point.index_value.threshold)
     points = np.linspace(-3.5 * profile.std, 3.5 * profile.std, N_POINTS)
-    penalized, plain = None, MinimumDensityIndex(found.bandwidth, np.inf)
-    if isinstance(index, MinimumDensityIndex):
-        penalized, plain = np.exp(index.curve(profile, points)), replace(index, alpha=np.inf)
-    alpha = float(getattr(index, "alpha", np.inf))
-    return Step(
-        direction=direction,
-        alpha=alpha,
-        n_iter=n_iter,
-        value=float(np.exp(point.value)),
-        threshold=float(point.index_value.threshold),
-        half_width=alpha * profile.std,
-        points=points,
-        density=np.exp(plain.curve(profile, points)),
-        penalized=penalized,
-    )
+    h = getattr(index, "bandwidth", 0.0) or bandwidth_of(found.split, profile.std, profile.total)
+    return Step(direction, n_iter, value, threshold, *_curves(index, h, profile, points))
+
+
+def _curves(index: Any, h: float, profile: Profile, points: FloatArray) -> tuple[Any, ...]:
+    """Return the fields of a `Step` that are drawn."""
+    alpha, penalized = float(getattr(index, "alpha", np.inf)), None
+    if isinstance(index, MinimumDensityIndex) and np.isfinite(alpha):
+        penalized = np.exp(index.curve(profile, points))
+    density = np.exp(MinimumDensityIndex(h, np.inf).curve(profile, points))
+    return alpha, alpha * profile.std, h, points, density, penalized
 
 
 def landscape(X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, alpha: float) -> FloatArray:

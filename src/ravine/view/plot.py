@@ -14,14 +14,13 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidInputError, RavineError
-from ravine.index.density import MinimumDensityIndex
 from ravine.split.boundary import Hyperplane
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import names_of, strongest
 from ravine.view.density import NodeDensity, densities
 from ravine.view.draw import DISTANCE
 from ravine.view.fitted import rows_of, tree_of
-from ravine.view.node import N_POINTS, NodeRows, node_rows, pursuit_path
+from ravine.view.node import NodeRows, Step, node_rows, pursuit_path
 from ravine.view.node import landscape as landscape_values
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
@@ -76,47 +75,28 @@ def density(
     """
     ax = _axes(ax)
     found = node_rows(model, X, node, sample_weight)
-    profile, h, half = found.profile(), found.bandwidth, found.alpha * found.deviation
-    points = np.linspace(profile.points[0] - 3 * h, profile.points[-1] + 3 * h, N_POINTS)
-    curve = np.exp(MinimumDensityIndex(h, np.inf).curve(profile, points))
-    penalized = None
-    if np.isfinite(found.alpha):
-        penalized = np.exp(MinimumDensityIndex(h, found.alpha).curve(profile, points))
-    interval = found.mean - half, found.mean + half
-    _along_normal(ax, points + found.mean, curve, penalized, interval, 0.0)
-    _rows_below(ax, found.distance, float(curve.max()) or 1.0, *_labels(found, labels))
+    _along_normal(ax, found.step, found.step.threshold, found.distance, *_labels(found, labels))
     ax.set_xlabel(DISTANCE)
     ax.set_title(f"node {node}: {found.rows.total:g} rows, quality {found.split.quality:.2f}")
-    ax.legend(fontsize="small", loc="upper right")
     return ax
 
 
-def _along_normal(
-    ax: Any,
-    points: FloatArray,
-    curve: FloatArray,
-    penalized: FloatArray | None,
-    interval: tuple[float, float],
-    threshold: float,
-) -> None:
-    """Draw a density and the threshold, with the penalized form and the interval where there are some."""
-    ax.fill_between(points, curve, color="0.9", linewidth=0)
-    ax.plot(points, curve, color="0.1", label="density")
-    if penalized is not None:
-        shown = np.where(penalized <= 1.15 * float(curve.max()), penalized, np.nan)
+def _along_normal(ax: Any, step: Step, origin: float, places: FloatArray, labels: Any, names: str) -> None:
+    """Draw the density of a step, measured from `origin`, and its rows at some places in a band below."""
+    points, top, half = step.points - origin, float(step.density.max()) or 1.0, step.half_width
+    ax.fill_between(points, step.density, color="0.9", linewidth=0)
+    ax.plot(points, step.density, color="0.1", label="density")
+    if step.penalized is not None:
+        shown = np.where(step.penalized <= 1.15 * top, step.penalized, np.nan)
         ax.plot(points, shown, color=COLORS[1], linestyle="--", label="penalized density")
-        ax.axvspan(*interval, color=COLORS[5], alpha=0.15, label="feasible interval")
-    ax.axvline(threshold, color=COLORS[0], linewidth=2, label="threshold")
-
-
-def _rows_below(ax: Any, places: FloatArray, top: float, given: Any, what: str) -> None:
-    """Draw rows in a band below the axis of a density with this maximum."""
-    low = -0.16 * top
+        ax.axvspan(-half - origin, half - origin, color=COLORS[5], alpha=0.15, label="feasible interval")
+    ax.axvline(step.threshold - origin, color=COLORS[0], linewidth=2, label="threshold")
     # Multiples of the golden ratio spread neighbors over the height of the band.
-    height = low * (0.25 + 0.7 * np.modf(np.arange(len(places)) * 0.618033988749895)[0])
-    _scatter(ax, places, height, given, what)
-    ax.set_ylim(1.15 * low, 1.15 * top)
+    height = 0.25 + 0.7 * np.modf(np.arange(len(places)) * 0.618033988749895)[0]
+    _scatter(ax, places, -0.16 * top * height, labels, names)
+    ax.set_ylim(-0.184 * top, 1.15 * top)
     ax.set_ylabel("density")
+    ax.legend(fontsize="small", loc="upper right")
 
 
 def step(
@@ -149,15 +129,11 @@ def step(
         raise InvalidInputError(f"number has to be one of 0 to {len(steps) - 1}, got {number}")
     ax = _axes(ax)
     found, chosen = node_rows(model, X, node, sample_weight), steps[number]
-    interval = (-chosen.half_width, chosen.half_width)
-    _along_normal(ax, chosen.points, chosen.density, chosen.penalized, interval, chosen.threshold)
-    top = float(chosen.density.max()) or 1.0
-    _rows_below(ax, found.along(chosen.direction), top, *_labels(found, labels))
+    _along_normal(ax, chosen, 0.0, found.along(chosen.direction), *_labels(found, labels))
     ax.set_xlim(chosen.points[0], chosen.points[-1])
     ax.set_xlabel("distance from the mean")
     title = f"node {node}, start {start}, step {number % len(steps)} of {len(steps) - 1}"
     ax.set_title(title if np.isinf(chosen.alpha) else f"{title}: alpha {chosen.alpha:.2f}")
-    ax.legend(fontsize="small", loc="upper right")
     return ax
 
 
