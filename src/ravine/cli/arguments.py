@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import ravine
+from ravine.cli.errors import UsageError
 
 # These lists repeat names that live in other modules, because importing those takes seconds and
 # `ravine --help` should answer at once. A test compares them.
@@ -80,19 +81,11 @@ examples:
 Options = argparse._ActionsContainer  # a parser, or a group of its options
 
 
-class ParserError(Exception):
-    """The arguments cannot be parsed; `parser` is that of the command."""
-
-    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
-        super().__init__(message)
-        self.parser = parser
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser that lets `main` decide how to show an error: as text, or as JSON."""
 
     def error(self, message: str) -> NoReturn:
-        raise ParserError(self, message)
+        raise UsageError(message, self.format_usage())
 
 
 # --- values of options ---

@@ -88,15 +88,10 @@ def _read(
         one_hot="all" if one_hot == ["all"] else one_hot,
         impute=arguments.impute is not None,
     )
+    text_format = {"delimiter": arguments.delimiter, "encoding": arguments.encoding}
     with _data_path(arguments) as path:
         try:
-            source = open_source(
-                path,
-                file_format=arguments.format,
-                delimiter=arguments.delimiter,
-                encoding=arguments.encoding,
-            )
-            table = read(source, choice)
+            table = read(open_source(path, file_format=arguments.format, **text_format), choice)
         except TableError as error:
             text = str(error).replace(str(path), _source_name(arguments))
             raise InvalidInputError(_with_advice(arguments, text, error.cause, error.column)) from error
@@ -361,12 +356,3 @@ def run_demo(arguments: Namespace) -> None:
     _write_text(path, page)
     purity, v_measure = (score(digits.target, model.labels_) for score in (metrics.purity, metrics.v_measure))
     print(DEMO_END.format(seconds=seconds, purity=purity, v_measure=v_measure, path=path.resolve()))
-
-
-COMMANDS: dict[str, Callable[[Namespace], None]] = {
-    "fit": run_fit,
-    "predict": run_predict,
-    "report": run_report,
-    "compare": run_compare,
-    "demo": run_demo,
-}

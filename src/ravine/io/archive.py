@@ -158,11 +158,11 @@ class Stored:
 
     def number(self, name: str, *, low: float) -> float:
         """Take a finite number of at least `low`."""
-
-        def holds(value: Any) -> bool:
-            return type(value) in (int, float) and low <= value <= sys.float_info.max
-
-        return float(self._checked(name, f"a number of at least {low:g}", holds))
+        kinds, high = (int, float), sys.float_info.max
+        expected = f"a number of at least {low:g}"
+        return float(
+            self._checked(name, expected, lambda value: type(value) in kinds and low <= value <= high)
+        )
 
     def boolean(self, name: str) -> bool:
         """Take true or false."""
@@ -175,11 +175,10 @@ class Stored:
 
     def texts(self, name: str, n: int | None = None) -> list[str]:
         """Take a list of strings: n of them, if n is given."""
-
-        def holds(value: Any) -> bool:
-            return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-        values = self._checked(name, "a list of texts", holds)
+        values = self._checked(name, "a list of texts", lambda value: isinstance(value, list))
+        require(
+            all(isinstance(value, str) for value in values), self.within + name, "a list of texts", values
+        )
         require(n in (None, len(values)), self.within + name, f"a list of {n} texts", f"{len(values)}")
         return list(values)
 
