@@ -88,9 +88,6 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, self.format_usage())
 
 
-# --- values of options ---
-
-
 def _value(expected: str, pattern: str, convert: Callable[[str], Any], **words: Any) -> Callable[[str], Any]:
     """Return a reader of option values: `words` have fixed meanings, other text must match and convert."""
 
@@ -120,9 +117,6 @@ _setting = _value("NAME=VALUE", r"[^\W\d]\w*=.*", lambda text: tuple(text.split(
 def _names(text: str) -> list[str]:
     """Split column names at commas; a name that contains a comma is put in double quotes."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
-
-
-# --- options ---
 
 
 def _add_files(options: Options, *, model: bool = False) -> None:

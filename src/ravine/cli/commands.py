@@ -47,15 +47,12 @@ ADVICE = {  # which options help, by the cause of a `TableError` or a note
 }
 
 
-# --- reading and writing ---
-
-
 def _with_advice(arguments: Namespace, text: str, cause: str | None, column: str = "") -> str:
     """Add to an error or a note which options of this command help."""
     advice = [
         line for line in ADVICE.get(cause or "", ()) if "--exclude" not in line or "exclude" in arguments
     ]
-    return "; ".join([text, *([", or ".join(advice).format(column=column)] if advice else [])])
+    return f"{text}; {', or '.join(advice).format(column=column)}" if advice else text
 
 
 @contextmanager
@@ -138,9 +135,6 @@ def _score_line(scores: Mapping[str, float]) -> str:
     return "against the labels: " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
 
 
-# --- fit ---
-
-
 def run_fit(arguments: Namespace) -> None:
     """Cluster a file, write the requested outputs, and print the tree."""
     check_files(arguments, *FIT_OUTPUTS)
@@ -211,9 +205,6 @@ def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str
     }
 
 
-# --- predict and report ---
-
-
 def _load_and_read(arguments: Namespace, console: Console) -> tuple[Any, Table]:
     """Return a clusterer and the rows of a file, with the columns that it was fitted on."""
     model = ravine.load(arguments.model)
@@ -254,9 +245,6 @@ def run_report(arguments: Namespace) -> None:
     model, table = _load_and_read(arguments, console)
     _write_report(arguments.out, model, table, arguments, feature_names=table.names, title=arguments.title)
     console.print(f"report: {arguments.out}")
-
-
-# --- compare ---
 
 
 def run_compare(arguments: Namespace) -> None:
@@ -300,8 +288,6 @@ def _format_table(entries: Sequence[Mapping[str, Any]]) -> str:
         lines.append("  ".join([first.ljust(widths[0]), *right]))
     return "\n".join(lines)
 
-
-# --- demo ---
 
 DEMO_START = """\
 1797 handwritten digits, each an image of 8 x 8 pixels: 64 numbers per row.

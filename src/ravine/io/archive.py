@@ -6,6 +6,7 @@ member an array without pickled objects. So no member can declare more bytes tha
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -102,13 +103,11 @@ def _read_array(name: str, content: bytes) -> Array:
 
 def _read_json(content: bytes) -> dict[str, Any]:
     require(len(content) <= JSON_BYTES, "meta", f"of at most {JSON_BYTES} bytes", f"{len(content)}")
-    meta = json.loads(content.decode(), parse_constant=_refuse_constant)
+    expected = "finite, or a string"
+    refuse = functools.partial(require, False, "a number in JSON", expected)  # NaN and Infinity are not JSON
+    meta = json.loads(content.decode(), parse_constant=refuse)
     require(isinstance(meta, dict), "meta", "an object of JSON", shown(meta))
     return dict(meta)
-
-
-def _refuse_constant(name: str) -> None:
-    require(False, "a number in JSON", "finite, or a string", name)
 
 
 def _described(array: Array) -> str:
