@@ -497,11 +497,11 @@ def test_options_of_a_kernel(tmp_path):
         "--model", "moons.ravine", "--out", "labels.csv", where=tmp_path,
     )  # fmt: skip
     assert json.loads(done.stdout)["scores"]["adjusted Rand index"] > 0.97
-    kept = ravine.load(tmp_path / "moons.ravine")
-    assert kept.kernel == "rbf"
-    assert kept.kernel_params == {"gamma": 4.0, "n_components": 0.95, "landmarks": 250}
-    assert len(kept.feature_map_.landmarks) == 250
-    assert list(kept.feature_names_in_) == ["a", "b"]
+    loaded = ravine.load(tmp_path / "moons.ravine")
+    assert loaded.kernel == "rbf"
+    assert loaded.kernel_params == {"gamma": 4.0, "n_components": 0.95, "landmarks": 250}
+    assert len(loaded.feature_map_.landmarks) == 250
+    assert list(loaded.feature_names_in_) == ["a", "b"]
     turned = frame[["b", "kind", "a"]]  # columns are found by name, with a kernel as well
     turned.to_csv(tmp_path / "turned.csv", index=False)
     again = succeed("predict", "moons.ravine", "turned.csv", where=tmp_path)
@@ -516,9 +516,9 @@ def test_a_kernel_with_all_rows_and_all_components(tmp_path):
         "fit", "wine.csv", "--clusters", "2", *options, "--set", "kernel_params={'degree': 2}",
         "--model", "wine.ravine", "--quiet", where=tmp_path,
     )  # fmt: skip
-    kept = ravine.load(tmp_path / "wine.ravine")
-    assert kept.kernel_params == {"degree": 2, "gamma": "auto", "n_components": None, "landmarks": None}
-    assert len(kept.feature_map_.landmarks) == 60
+    loaded = ravine.load(tmp_path / "wine.ravine")
+    assert loaded.kernel_params == {"degree": 2, "gamma": "auto", "n_components": None, "landmarks": None}
+    assert len(loaded.feature_map_.landmarks) == 60
 
 
 def test_debug_shows_a_traceback(tmp_path):

@@ -85,6 +85,9 @@ def test_matrices(tmp_path, order, dtype):
     np.testing.assert_array_equal(found.values, X)
     assert found.classes == ("a", "b")
     assert found.names == ("x0", "x1", "x2", "x3")
+    found = read(tmp_path / "X.npz", columns=["x2", "y"], one_hot=["y"])
+    assert found.names == ("x2", "y=a", "y=b")
+    np.testing.assert_array_equal(found.values, np.c_[X[:, 2], np.repeat([[1, 0], [0, 1]], 35, axis=0)])
 
 
 def test_a_file_without_a_header_gets_names(tmp_path):

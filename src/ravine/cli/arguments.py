@@ -168,7 +168,7 @@ def _add_method(fit: argparse.ArgumentParser) -> None:
     add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=text)
     add = fit.add_argument_group("kernel").add_argument
     add("--kernel", choices=KERNELS, help="split in the feature space of a kernel: curved boundaries")
-    absent = argparse.SUPPRESS  # tells an option that was not given from one with its default value
+    absent = argparse.SUPPRESS  # so that an option that was not given can be recognized
     add("--gamma", type=_gamma, default=absent, metavar="X|auto", help="how fast similarity falls (auto)")
     text = "dimensions of the feature space: a number, or a share of the variance (all)"
     add("--components", type=_components, default=absent, metavar="N|SHARE|all", help=text)
@@ -223,7 +223,9 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:
-    demo.add_argument("--report", metavar="FILE", help="where the page goes (default: a temporary folder)")
+    demo.add_argument(
+        "--report", metavar="FILE", help="the path of the page (default: in a temporary folder)"
+    )
     demo.add_argument("--force", action="store_true", help="overwrite an existing page")
 
 

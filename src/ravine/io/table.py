@@ -215,7 +215,7 @@ class _Spool:
         """Return all rows."""
         if self.file is not None:
             return FileMatrix(self.file, (self.n_rows, self.width))
-        return np.concatenate(self.parts) if self.parts else np.zeros((0, self.width))
+        return np.concatenate(self.parts)
 
 
 def _load(
@@ -229,6 +229,7 @@ def _load(
     numbers = list(dict.fromkeys(f.column for f in features if f.value is None))
     encoded = [f.column for f in features if f.value is not None]
     texts = list(dict.fromkeys([*encoded, *choice.row_columns]))
+    in_place = isinstance(source, Matrix) and not encoded  # its rows stay where they are
     spool, classes = _Spool(len(features)), dict[str, int]()
     id_blocks, codes = [], []
     n_rows, missing, infinite = 0, np.zeros(len(features), np.int64), np.zeros(len(features), np.int64)
@@ -243,14 +244,14 @@ def _load(
         if choice.label is not None:
             labels = text_of[choice.label]
             codes += [-1 if is_missing(t) else classes.setdefault(str(t), len(classes)) for t in labels]
-        if not isinstance(source, Matrix):  # a matrix stays where it is
+        if not in_place:
             spool.add(block)
     if n_rows == 0:
         raise TableError(f"{source.path} has column names but no rows")
     _check_finite(source, features, infinite, "infinite")
     if fill is None:
         _check_finite(source, features, missing, "missing")
-    rows = source.select(numbers) if isinstance(source, Matrix) else spool.rows()
+    rows = source.select(numbers) if isinstance(source, Matrix) and in_place else spool.rows()
     if isinstance(fill, str):
         fill = _medians(rows)
     if fill is not None and missing.any():
