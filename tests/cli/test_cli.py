@@ -32,7 +32,7 @@ def succeed(*arguments, by=run, **options):
 
 
 def fail(code, *arguments, by=run, **options):
-    """Run what must fail: one sentence on standard error, nothing else."""
+    """Run a command that must fail with one sentence on standard error and no other output."""
     done = by(*arguments, **options)
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
@@ -44,7 +44,7 @@ def fail(code, *arguments, by=run, **options):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Wine in a folder: with ids, classes, a column of text, and a few values missing in another file."""
+    """A folder with the wine data: ids, classes and a text column; another file has missing values."""
     where = tmp_path_factory.mktemp("wine")
     frame = WINE.data.copy()
     frame.insert(0, "bottle", [f"b{i:03}" for i in range(len(frame))])
@@ -58,7 +58,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fitted(folder):
-    """Everything that one fit can write."""
+    """The outputs of one fit with all options for writing, and the same model fitted in Python."""
     done = succeed(
         "fit", "wine.csv", "--id", "bottle", "--label", "kind", "--clusters", "3", "--seed", "1",
         "--jobs", "1",
@@ -78,7 +78,7 @@ def test_fit_writes_labels_with_ids(folder, fitted):
     np.testing.assert_array_equal(labels["cluster"], model.labels_)
 
 
-def test_fit_says_what_it_found(fitted):
+def test_fit_prints_the_tree_and_the_files(fitted):
     done, model = fitted
     assert model.tree_.export_text() in done.stdout
     assert re.search(r"against the labels: V-measure 0\.\d{3}", done.stdout)
@@ -86,7 +86,7 @@ def test_fit_says_what_it_found(fitted):
         assert line in done.stdout
     assert "note: 1 text column left out (color); --one-hot includes them" in done.stderr
     assert "3 of 3 clusters" in done.stderr
-    assert "\r" not in done.stderr  # no bar where there is no terminal
+    assert "\r" not in done.stderr  # no progress bar without a terminal
 
 
 def test_the_model_can_be_used_from_python(folder, fitted):
@@ -104,11 +104,11 @@ def test_the_sql_gives_the_same_clusters(folder, fitted):
     np.testing.assert_array_equal(found["cluster"], fitted[1].labels_)
 
 
-def test_the_report_of_a_fit_tells_how_to_repeat_it(folder, fitted):
+def test_the_report_of_a_fit_shows_how_to_repeat_it(folder, fitted):
     page = (folder / "wine.html").read_text()
     assert "ravine fit wine.csv --id bottle" in page
     assert "MinimumDensity(n_clusters=3, n_jobs=1, random_state=1).fit(X)" in page
-    assert "b0" in page  # exemplars go by their ids
+    assert "b0" in page  # exemplars are shown by their ids
 
 
 def test_predict(folder, fitted):
@@ -122,7 +122,7 @@ def test_predict(folder, fitted):
     np.testing.assert_array_equal(found["cluster"], fitted[1].labels_)
 
 
-def test_predict_refuses_what_the_model_does_not_know(folder, fitted):
+def test_predict_refuses_missing_columns_and_other_files(folder, fitted):
     WINE.data[["ash", "hue"]].to_csv(folder / "few.csv", index=False)
     assert "lacks columns that the model was fitted on: alcohol" in fail(
         1, "predict", "wine.ravine", "few.csv", where=folder
@@ -147,7 +147,7 @@ def test_report_of_a_model(folder, fitted):
     )
 
 
-def test_standard_input_json_and_columns(folder):
+def test_standard_input_with_json_and_columns(folder):
     done = succeed(
         "fit", "-", "--columns", "proline,hue,flavanoids,ash", "--exclude", "ash", "--json", "--quiet",
         "--clusters", "2", "--method", "principal-direction", "--set", "threshold=density",
@@ -164,7 +164,7 @@ def test_standard_input_json_and_columns(folder):
     assert found["splits"][0]["quality"] == pytest.approx(model.tree_.splits[0].quality)
 
 
-def test_holes_are_filled_and_text_encoded_on_request(folder):
+def test_missing_values_are_filled_in_and_text_encoded_on_request(folder):
     where = {"where": folder}
     assert "holes.csv has 4 missing values in ash (4); fill them in with --impute median" in fail(
         1, "fit", "holes.csv", **where
@@ -183,7 +183,7 @@ def test_holes_are_filled_and_text_encoded_on_request(folder):
     )
     done = succeed("fit", "holes.csv", *options, "--out", "-", "--model", "holes.ravine", **where)
     assert "4 missing values filled in" in done.stderr
-    assert "cluster 0" in done.stderr  # standard output is for the labels
+    assert "cluster 0" in done.stderr  # standard output has the labels
     assert done.stdout.startswith("bottle,cluster\nb000,")
     model = ravine.load(folder / "holes.ravine")
     assert model.tree_.feature_names[-2:] == ("color=red", "color=white")
@@ -230,7 +230,7 @@ def test_compare_ranks_without_labels_and_scores_with_them(folder):
     assert text.splitlines()[0].split() == ["method", "MSP", "smallest", "n_clusters", "seconds"]
 
 
-def test_demo_says_what_it_found_and_ends_with_its_report(tmp_path):
+def test_demo_explains_the_result_and_ends_with_the_report(tmp_path):
     page = tmp_path / "deep" / "demo.html"
     page.parent.mkdir()
     done = succeed("demo", "--report", page)
@@ -244,7 +244,7 @@ def test_demo_says_what_it_found_and_ends_with_its_report(tmp_path):
 # --- files that cannot be read or written ---
 
 
-def test_bad_files_are_one_sentence_and_exit_code_1(tmp_path):
+def test_a_bad_file_is_an_error_of_one_sentence_with_exit_code_1(tmp_path):
     cases = {
         "empty.csv": (b"", "empty.csv is empty"),
         "ragged.csv": (b"a,b\n1,2\n3,4,5\n", "3 fields in line 3, but 2 in the first line"),
@@ -269,19 +269,19 @@ def test_bad_files_are_one_sentence_and_exit_code_1(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_no_permission(tmp_path):
+def test_a_file_without_read_permission(tmp_path):
     path = tmp_path / "secret.csv"
     path.write_text("a,b\n1,2\n3,4\n")
     path.chmod(0)
     before = []
-    if os.geteuid() == 0:  # even root may not, without its capabilities
+    if os.geteuid() == 0:  # root is refused only without its capabilities
         if shutil.which("setpriv") is None:
-            pytest.skip("running as root, and there is no setpriv to do without its rights")
+            pytest.skip("running as root, and there is no setpriv to drop its rights")
         before = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     assert "secret.csv: permission denied" in fail(1, "fit", path, by=started, before=before)
 
 
-def test_nothing_is_overwritten_without_force(tmp_path):
+def test_files_are_overwritten_only_with_force(tmp_path):
     WINE.data.to_csv(tmp_path / "wine.csv", index=False)
     (tmp_path / "labels.csv").write_text("precious")
     for option in ("--out", "--report", "--model", "--sql"):
@@ -295,7 +295,7 @@ def test_nothing_is_overwritten_without_force(tmp_path):
     assert (tmp_path / "labels.csv").read_text().startswith("row,cluster\n0,0\n")
 
 
-def test_only_regular_files_are_replaced(tmp_path):
+def test_pipes_and_devices_are_not_replaced(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "link.csv").symlink_to("pipe.csv")
@@ -306,7 +306,7 @@ def test_only_regular_files_are_replaced(tmp_path):
     ):
         for force in ([], ["--force"]):
             message = fail(2, "fit", "t.csv", option, name, *force, where=tmp_path)
-            assert f"{option}: {name} is {kind}, not a regular file; name a file" in message
+            assert f"{option}: {name} is {kind}, not a regular file" in message
     assert (tmp_path / "pipe.csv").is_fifo()
     assert (tmp_path / "link.csv").is_symlink()
 
@@ -316,7 +316,7 @@ def test_links_are_followed(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "old.csv").write_text("old")
     (tmp_path / "old.csv").symlink_to("there/old.csv")
-    (tmp_path / "new.csv").symlink_to("there/new.csv")  # leads nowhere yet
+    (tmp_path / "new.csv").symlink_to("there/new.csv")  # its target does not exist yet
     (tmp_path / "lost.csv").symlink_to("nowhere/new.csv")
     options = ("--clusters", "1", "--quiet")
     assert "exists; --force overwrites it" in fail(
@@ -454,7 +454,7 @@ def test_settings_are_checked_against_the_method(tmp_path):
     )
 
 
-def test_settings_that_are_on_or_off(folder):
+def test_boolean_settings_accept_yes_and_no(folder):
     options = ("wine.csv", "--columns", "proline,hue,ash", "--clusters", "2", "--json", "--quiet")
 
     def sizes(*more):
@@ -482,12 +482,12 @@ def test_settings_that_are_on_or_off(folder):
         ),
     ],
 )
-def test_settings_that_no_method_takes_are_a_clear_sentence(tmp_path, options, message):
+def test_settings_with_wrong_values_are_an_error_of_one_sentence(tmp_path, options, message):
     (tmp_path / "t.csv").write_text("a,b,c\n1,2,3\n3,-4,5\n5,4,3\n")
     assert message in fail(1, "fit", "t.csv", *options, where=tmp_path)
 
 
-def test_kernels_have_options_of_their_own(tmp_path):
+def test_options_of_a_kernel(tmp_path):
     X, y = make_moons(300, noise=0.06, random_state=0)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y})
     frame.to_csv(tmp_path / "moons.csv", index=False)
@@ -497,31 +497,31 @@ def test_kernels_have_options_of_their_own(tmp_path):
         "--model", "moons.ravine", "--out", "labels.csv", where=tmp_path,
     )  # fmt: skip
     assert json.loads(done.stdout)["scores"]["adjusted Rand index"] > 0.97
-    kept = ravine.load(tmp_path / "moons.ravine")
-    assert kept.kernel == "rbf"
-    assert kept.kernel_params == {"gamma": 4.0, "n_components": 0.95, "landmarks": 250}
-    assert len(kept.feature_map_.landmarks) == 250
-    assert list(kept.feature_names_in_) == ["a", "b"]
-    turned = frame[["b", "kind", "a"]]  # columns are found by their names, also behind a map
+    loaded = ravine.load(tmp_path / "moons.ravine")
+    assert loaded.kernel == "rbf"
+    assert loaded.kernel_params == {"gamma": 4.0, "n_components": 0.95, "landmarks": 250}
+    assert len(loaded.feature_map_.landmarks) == 250
+    assert list(loaded.feature_names_in_) == ["a", "b"]
+    turned = frame[["b", "kind", "a"]]  # columns are found by name, with a kernel as well
     turned.to_csv(tmp_path / "turned.csv", index=False)
     again = succeed("predict", "moons.ravine", "turned.csv", where=tmp_path)
     assert again.stdout == (tmp_path / "labels.csv").read_text()
     assert "valid feature names" not in again.stderr
 
 
-def test_all_rows_and_all_components_on_request(tmp_path):
+def test_a_kernel_with_all_rows_and_all_components(tmp_path):
     WINE.data.iloc[:60].to_csv(tmp_path / "wine.csv", index=False)
     options = ("--kernel", "polynomial", "--components", "all", "--landmarks", "all", "--gamma", "auto")
     succeed(
         "fit", "wine.csv", "--clusters", "2", *options, "--set", "kernel_params={'degree': 2}",
         "--model", "wine.ravine", "--quiet", where=tmp_path,
     )  # fmt: skip
-    kept = ravine.load(tmp_path / "wine.ravine")
-    assert kept.kernel_params == {"degree": 2, "gamma": "auto", "n_components": None, "landmarks": None}
-    assert len(kept.feature_map_.landmarks) == 60
+    loaded = ravine.load(tmp_path / "wine.ravine")
+    assert loaded.kernel_params == {"degree": 2, "gamma": "auto", "n_components": None, "landmarks": None}
+    assert len(loaded.feature_map_.landmarks) == 60
 
 
-def test_debug_shows_where_an_error_comes_from(tmp_path):
+def test_debug_shows_a_traceback(tmp_path):
     done = run("fit", tmp_path / "none.csv", "--debug")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
@@ -530,7 +530,7 @@ def test_debug_shows_where_an_error_comes_from(tmp_path):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """A folder with rows that take a while to cluster."""
+    """A folder with rows that take several seconds to cluster."""
     where = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(0)
     pd.DataFrame(rng.standard_normal((20_000, 20))).to_csv(where / "large.csv", index=False)
@@ -538,7 +538,7 @@ def large(tmp_path_factory):
 
 
 def end(folder, number, *options, after="2 of 500 clusters"):
-    """Send a signal to a long fit once it has said `after`; return the code and the last line."""
+    """Send a signal to a long fit once it has printed `after`; return exit code, output and last line."""
     (folder / "labels.csv").write_text("old")
     process = subprocess.Popen(
         [*COMMAND, "fit", "large.csv", "--out", "labels.csv", "--force", "--clusters", "500", *options],
@@ -546,7 +546,9 @@ def end(folder, number, *options, after="2 of 500 clusters"):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored behind & of a shell
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a shell ignores it in background jobs
     )
     while after not in process.stderr.readline():
         assert process.poll() is None
@@ -564,12 +566,12 @@ def end(folder, number, *options, after="2 of 500 clusters"):
         (signal.SIGTERM, TERMINATED, "ravine: error: terminated by SIGTERM"),
     ],
 )
-def test_an_end_from_outside_leaves_the_old_file(large, number, code, line, after):
+def test_a_signal_leaves_the_old_file(large, number, code, line, after):
     assert end(large, number, after=after) == (code, "", line)
     assert (large / "labels.csv").read_text() == "old"
 
 
-def test_what_was_found_before_an_interrupt_is_saved_where_that_is_asked_for(large):
+def test_save_partial_writes_the_clusters_found_before_an_interrupt(large):
     code, out, last = end(large, signal.SIGINT, "--save-partial")
     assert code == INTERRUPTED
     found = re.fullmatch(r"ravine: error: interrupted: the result has the (\d+) clusters found so far", last)
@@ -588,7 +590,7 @@ def test_sigterm_saves_nothing(large):
     assert (large / "labels.csv").read_text() == "old"
 
 
-def test_an_end_from_outside_is_not_lost_in_a_callback():
+def test_a_signal_is_not_lost_in_a_callback():
     lost = """
 import ctypes, os, signal, time
 from ravine.cli import main
@@ -604,7 +606,7 @@ time.sleep(60)
 
 
 def shell(command, where, **environment):
-    """Run ravine by a line of the shell, which can close streams; `ravine` stands for the command."""
+    """Run a line of shell, which can close streams; the word `ravine` is replaced by the command."""
     return subprocess.run(
         ["bash", "-c", command.replace("ravine", " ".join(COMMAND), 1)],
         cwd=where, env={**os.environ, **environment}, capture_output=True, text=True,
@@ -644,7 +646,7 @@ def test_a_pipe_that_nobody_reads_does_not_stop_a_fit(folder):
 @pytest.mark.parametrize(
     "command", ["fit wine.csv --clusters 2", "fit wine.csv --clusters 2 --out -", "demo"]
 )
-def test_a_terminal_that_is_not_utf_8_shows_the_tree_in_plain_characters(folder, tmp_path, command):
+def test_a_terminal_without_utf_8_shows_the_tree_in_ascii(folder, tmp_path, command):
     done = shell(f"ravine {command}", folder, PYTHONIOENCODING="ascii", TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     shown = done.stdout + done.stderr
@@ -653,7 +655,7 @@ def test_a_terminal_that_is_not_utf_8_shows_the_tree_in_plain_characters(folder,
     assert shown.isascii()
 
 
-def test_a_name_that_is_not_utf_8(folder, tmp_path):
+def test_a_file_name_that_is_not_utf_8(folder, tmp_path):
     name = os.fsdecode(b"w\xff.csv")
     shutil.copy(folder / "wine.csv", tmp_path / name)
     done = shell("ravine fit w*.csv --clusters 2 --report page.html", tmp_path)
@@ -661,7 +663,7 @@ def test_a_name_that_is_not_utf_8(folder, tmp_path):
     assert "w\\udcff.csv" in (tmp_path / "page.html").read_text()
 
 
-def test_errors_are_json_too(tmp_path):
+def test_with_json_errors_are_json(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     for code, message, *words in (
         (1, "none.csv: no such file or directory", "fit", "none.csv"),
@@ -697,7 +699,7 @@ def test_version():
     assert succeed("--version", by=started).stdout.strip() == f"ravine {ravine.__version__}"
 
 
-def test_help_is_quick_and_shows_examples():
+def test_help_is_fast_and_shows_examples():
     assert "examples:" in succeed("--help").stdout
     times = []
     for _ in range(5):
@@ -717,7 +719,7 @@ def test_every_public_clusterer_is_a_method():
     assert set(arguments.METHODS) >= {"minimum-density", "principal-direction"}
 
 
-def test_the_formats_and_dialects_are_those_that_there_are():
+def test_the_lists_of_choices_are_complete():
     from ravine.data.feature_map import kernel_names
     from ravine.io.files import FORMATS
     from ravine.tree.export import QUOTES
@@ -745,7 +747,7 @@ def test_completion():
     assert "-l method -x -a" in fish
 
 
-def test_a_terminal_gets_a_bar(tmp_path):
+def test_a_terminal_shows_a_progress_bar(tmp_path):
     import pty
 
     WINE.data.to_csv(tmp_path / "wine.csv", index=False)
@@ -763,7 +765,7 @@ def test_a_terminal_gets_a_bar(tmp_path):
 
 
 @pytest.mark.parametrize(("bound", "text"), [(5, "3 of 5 clusters, 1.2 s"), (2**31 - 1, "3 clusters, 1.2 s")])
-def test_progress_shows_how_many_are_wanted_if_that_is_known(bound, text):
+def test_progress_shows_the_requested_number_of_clusters_if_there_is_one(bound, text):
     stream = io.StringIO()
     Console(False, stream).progress(ravine.Progress(3, bound, 10.0, None, 4.0, 1.23))
     assert stream.getvalue() == f"{text}\n"
@@ -772,7 +774,7 @@ def test_progress_shows_how_many_are_wanted_if_that_is_known(bound, text):
 @pytest.mark.parametrize(
     ("dialect", "quoted"), [("mysql", "`ash`"), ("mssql", "[ash]"), ("postgres", '"ash"')]
 )
-def test_other_dialects_quote_names_their_own_way(folder, tmp_path, dialect, quoted):
+def test_each_dialect_quotes_names_in_its_way(folder, tmp_path, dialect, quoted):
     out = tmp_path / "wine.sql"
     options = ("--columns", "ash,hue", "--clusters", "2", "--jobs", "1", "--quiet")
     succeed("fit", "wine.csv", *options, "--sql", out, "--dialect", dialect, where=folder)
@@ -788,7 +790,7 @@ def test_labels_as_tab_separated_values(folder, tmp_path):
     assert len(labels) == 178
 
 
-def test_ids_are_no_formulas_for_a_spreadsheet(tmp_path):
+def test_ids_that_look_like_formulas_are_escaped(tmp_path):
     ids = [
         "=1+1",
         "+cmd|' /C calc'!A0",
@@ -821,7 +823,7 @@ def test_long_fields_are_read(tmp_path):
     assert done.stdout == "id,cluster\n" + 200_000 * "x" + ",0\ny,0\n"
 
 
-def test_compare_with_text_columns_and_a_report_of_rows_with_holes(folder, tmp_path):
+def test_compare_with_text_columns_and_a_report_of_rows_with_missing_values(folder, tmp_path):
     options = ("--columns", "ash,hue,color", "--one-hot", "color", "--clusters", "2", "--jobs", "1")
     found = json.loads(succeed("compare", "wine.csv", *options, "--json", "--quiet", where=folder).stdout)
     assert {entry["method"] for entry in found} == set(arguments.METHODS)

@@ -85,13 +85,16 @@ def test_matrices(tmp_path, order, dtype):
     np.testing.assert_array_equal(found.values, X)
     assert found.classes == ("a", "b")
     assert found.names == ("x0", "x1", "x2", "x3")
+    found = read(tmp_path / "X.npz", columns=["x2", "y"], one_hot=["y"])
+    assert found.names == ("x2", "y=a", "y=b")
+    np.testing.assert_array_equal(found.values, np.c_[X[:, 2], np.repeat([[1, 0], [0, 1]], 35, axis=0)])
 
 
 def test_a_file_without_a_header_gets_names(tmp_path):
     found = read(write(tmp_path, "1,2\n3,4\n5,6\n"))
     assert found.names == ("x0", "x1")
     assert found.values.tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert "the first line holds numbers" in found.notes[0].text
+    assert "the first line holds numbers" in found.notes[0][0]
     counted = read(write(tmp_path, "0,1\n3,4\n5,6\n"))  # as pandas names columns
     assert counted.names == ("0", "1")
     assert counted.values.tolist() == [[3, 4], [5, 6]]
@@ -101,7 +104,7 @@ def test_text_columns_are_left_out_with_a_note(tmp_path):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     found = read(tmp_path / "t.csv")
     assert found.names == ("size", "count", "kind")
-    assert found.notes == (("2 text columns left out (name, color)", "text left out"),)
+    assert found.notes == [("2 text columns left out (name, color)", "text left out")]
 
 
 @pytest.mark.parametrize("large", [False, True])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import ravine
+from ravine.cli.errors import UsageError
 
 # These lists repeat names that live in other modules, because importing those takes seconds and
 # `ravine --help` should answer at once. A test compares them.
@@ -80,22 +81,11 @@ examples:
 Options = argparse._ActionsContainer  # a parser, or a group of its options
 
 
-class ParserError(Exception):
-    """The arguments cannot be parsed; `parser` is that of the command."""
-
-    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
-        super().__init__(message)
-        self.parser = parser
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser that lets `main` decide how to show an error: as text, or as JSON."""
 
     def error(self, message: str) -> NoReturn:
-        raise ParserError(self, message)
-
-
-# --- values of options ---
+        raise UsageError(message, self.format_usage())
 
 
 def _value(expected: str, pattern: str, convert: Callable[[str], Any], **words: Any) -> Callable[[str], Any]:
@@ -127,9 +117,6 @@ _setting = _value("NAME=VALUE", r"[^\W\d]\w*=.*", lambda text: tuple(text.split(
 def _names(text: str) -> list[str]:
     """Split column names at commas; a name that contains a comma is put in double quotes."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
-
-
-# --- options ---
 
 
 def _add_files(options: Options, *, model: bool = False) -> None:
@@ -181,7 +168,7 @@ def _add_method(fit: argparse.ArgumentParser) -> None:
     add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=text)
     add = fit.add_argument_group("kernel").add_argument
     add("--kernel", choices=KERNELS, help="split in the feature space of a kernel: curved boundaries")
-    absent = argparse.SUPPRESS  # tells an option that was not given from one with its default value
+    absent = argparse.SUPPRESS  # so that an option that was not given can be recognized
     add("--gamma", type=_gamma, default=absent, metavar="X|auto", help="how fast similarity falls (auto)")
     text = "dimensions of the feature space: a number, or a share of the variance (all)"
     add("--components", type=_components, default=absent, metavar="N|SHARE|all", help=text)
@@ -236,7 +223,9 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:
-    demo.add_argument("--report", metavar="FILE", help="where the page goes (default: a temporary folder)")
+    demo.add_argument(
+        "--report", metavar="FILE", help="the path of the page (default: in a temporary folder)"
+    )
     demo.add_argument("--force", action="store_true", help="overwrite an existing page")
 
 

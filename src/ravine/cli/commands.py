@@ -47,15 +47,12 @@ ADVICE = {  # which options help, by the cause of a `TableError` or a note
 }
 
 
-# --- reading and writing ---
-
-
 def _with_advice(arguments: Namespace, text: str, cause: str | None, column: str = "") -> str:
     """Add to an error or a note which options of this command help."""
     advice = [
         line for line in ADVICE.get(cause or "", ()) if "--exclude" not in line or "exclude" in arguments
     ]
-    return "; ".join([text, *([", or ".join(advice).format(column=column)] if advice else [])])
+    return f"{text}; {', or '.join(advice).format(column=column)}" if advice else text
 
 
 @contextmanager
@@ -88,15 +85,10 @@ def _read(
         one_hot="all" if one_hot == ["all"] else one_hot,
         impute=arguments.impute is not None,
     )
+    text_format = {"delimiter": arguments.delimiter, "encoding": arguments.encoding}
     with _data_path(arguments) as path:
         try:
-            source = open_source(
-                path,
-                file_format=arguments.format,
-                delimiter=arguments.delimiter,
-                encoding=arguments.encoding,
-            )
-            table = read(source, choice)
+            table = read(open_source(path, file_format=arguments.format, **text_format), choice)
         except TableError as error:
             text = str(error).replace(str(path), _source_name(arguments))
             raise InvalidInputError(_with_advice(arguments, text, error.cause, error.column)) from error
@@ -141,9 +133,6 @@ def _scores(table: Table, labels: IntArray) -> dict[str, float]:
 
 def _score_line(scores: Mapping[str, float]) -> str:
     return "against the labels: " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
-
-
-# --- fit ---
 
 
 def run_fit(arguments: Namespace) -> None:
@@ -216,9 +205,6 @@ def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str
     }
 
 
-# --- predict and report ---
-
-
 def _load_and_read(arguments: Namespace, console: Console) -> tuple[Any, Table]:
     """Return a clusterer and the rows of a file, with the columns that it was fitted on."""
     model = ravine.load(arguments.model)
@@ -259,9 +245,6 @@ def run_report(arguments: Namespace) -> None:
     model, table = _load_and_read(arguments, console)
     _write_report(arguments.out, model, table, arguments, feature_names=table.names, title=arguments.title)
     console.print(f"report: {arguments.out}")
-
-
-# --- compare ---
 
 
 def run_compare(arguments: Namespace) -> None:
@@ -305,8 +288,6 @@ def _format_table(entries: Sequence[Mapping[str, Any]]) -> str:
         lines.append("  ".join([first.ljust(widths[0]), *right]))
     return "\n".join(lines)
 
-
-# --- demo ---
 
 DEMO_START = """\
 1797 handwritten digits, each an image of 8 x 8 pixels: 64 numbers per row.
@@ -361,12 +342,3 @@ def run_demo(arguments: Namespace) -> None:
     _write_text(path, page)
     purity, v_measure = (score(digits.target, model.labels_) for score in (metrics.purity, metrics.v_measure))
     print(DEMO_END.format(seconds=seconds, purity=purity, v_measure=v_measure, path=path.resolve()))
-
-
-COMMANDS: dict[str, Callable[[Namespace], None]] = {
-    "fit": run_fit,
-    "predict": run_predict,
-    "report": run_report,
-    "compare": run_compare,
-    "demo": run_demo,
-}

@@ -1,86 +1,59 @@
-"""Scripts that complete the commands and options of `ravine` in a shell, made from its parser."""
+"""Scripts that complete the commands and options of `ravine` in a shell, generated from the parser."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Iterator
 
+# One case per situation, "command:previous word:current word"; the first that matches decides.
 BASH = """\
 _ravine() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" words=""
-  COMPREPLY=()
-  case "${{COMP_WORDS[1]}} $before" in
-{values}
+  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" command="" words=""
+  [[ $COMP_CWORD -gt 1 ]] && command="${{COMP_WORDS[1]}}"
+  case "$command:$previous:$current" in
+{cases}
+    *) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
-  if [[ -z $words ]]; then
-    if [[ $COMP_CWORD -eq 1 ]]; then
-      words="{commands}"
-    elif [[ $current == -* ]]; then
-      case "${{COMP_WORDS[1]}}" in
-{options}
-      esac
-    else
-      case "${{COMP_WORDS[1]}}" in
-{places}
-      esac
-      [[ -z $words ]] && COMPREPLY=($(compgen -f -- "$current")) && return
-    fi
-  fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
 complete -o filenames -F _ravine ravine"""
 
+Commands = dict[str, tuple[str, list[argparse.Action]]]  # the summary and the arguments of each command
+
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the script for one shell."""
-    commands = _commands(parser)
+    (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    summaries = {choice.dest: choice.help or "" for choice in subparsers._choices_actions}
+    commands = {name: (summaries[name], command._actions) for name, command in subparsers.choices.items()}
     if shell == "fish":
-        return _fish(commands)
-    text = _bash(commands)
+        return "\n".join(_fish(commands))
+    text = BASH.format(cases="\n".join(f'    {case}) words="{words}" ;;' for case, words in _cases(commands)))
     return f"autoload -U +X bashcompinit && bashcompinit\n{text}" if shell == "zsh" else text
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, tuple[str, list[argparse.Action]]]:
-    """Return the commands with their help and what each takes."""
-    (made,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    summaries = {choice.dest: choice.help or "" for choice in made._choices_actions}
-    return {name: (summaries[name], command._actions) for name, command in made.choices.items()}
-
-
-def _bash(commands: dict[str, tuple[str, list[argparse.Action]]]) -> str:
-    values, options, places = [], [], []
+def _cases(commands: Commands) -> Iterator[tuple[str, str]]:
+    """Yield the cases of the bash script, and the words that complete each."""
+    yield ":*", " ".join([*commands, "--help", "--version"])
     for name, (_, actions) in commands.items():
-        listed = " ".join(option for action in actions for option in action.option_strings)
-        options.append(f'        {name}) words="{listed}" ;;')
-        for action in actions:
-            if not action.choices:
-                continue
-            choices = " ".join(map(str, action.choices))
-            if action.option_strings:
-                values.append(f'    "{name} {action.option_strings[-1]}") words="{choices}" ;;')
-            else:
-                places.append(f'        {name}) words="{choices}" ;;')
-    listed = " ".join([*commands, "--help", "--version"])
-    return BASH.format(
-        values="\n".join(values), commands=listed, options="\n".join(options), places="\n".join(places)
-    )
+        choices = {action: " ".join(map(str, action.choices)) for action in actions if action.choices}
+        yield from (
+            (f"{name}:{a.option_strings[-1]}:*", words) for a, words in choices.items() if a.option_strings
+        )
+        yield f"{name}:*:-*", " ".join(option for action in actions for option in action.option_strings)
+        yield from ((f"{name}:*", words) for a, words in choices.items() if not a.option_strings)
 
 
-def _fish(commands: dict[str, tuple[str, list[argparse.Action]]]) -> str:
-    lines = []
+def _fish(commands: Commands) -> Iterator[str]:
     for name, (summary, actions) in commands.items():
-        quoted = shlex.quote(summary)
-        lines.append(f"complete -c ravine -f -n __fish_use_subcommand -a {name} -d {quoted}")
+        yield f"complete -c ravine -f -n __fish_use_subcommand -a {name} -d {shlex.quote(summary)}"
         for action in actions:
+            line = f"complete -c ravine -n '__fish_seen_subcommand_from {name}'"
             choices = f" -x -a {shlex.quote(' '.join(map(str, action.choices)))}" if action.choices else ""
-            seen = f"'__fish_seen_subcommand_from {name}'"
-            if not action.option_strings:
-                if choices:
-                    lines.append(f"complete -c ravine -n {seen}{choices}")
-                continue
-            takes = "" if action.nargs == 0 else choices or " -r"
-            help_text = shlex.quote((action.help or "").replace("%%", "%"))
-            lines.append(
-                f"complete -c ravine -n {seen} -l {action.option_strings[-1][2:]}{takes} -d {help_text}"
-            )
-    return "\n".join(lines)
+            if action.option_strings:
+                value = "" if action.nargs == 0 else choices or " -r"
+                text = shlex.quote((action.help or "").replace("%%", "%"))
+                yield f"{line} -l {action.option_strings[-1][2:]}{value} -d {text}"
+            elif choices:
+                yield line + choices

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ravine.cli.arguments import ParserError, build_parser
+from ravine.cli.arguments import build_parser
 from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
 from ravine.exceptions import RavineError
 
@@ -28,11 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     closed = prepare_streams()
     try:
         arguments = build_parser().parse_args(given)
-    except ParserError as error:
-        if "--json" in given:
-            return _fail(str(error), USAGE_ERROR, as_json=True)
-        error.parser.print_usage(sys.stderr)
-        error.parser.exit(USAGE_ERROR, f"{error.parser.prog}: error: {error}\n")
+    except UsageError as error:
+        as_json = "--json" in given
+        print("" if as_json else error.usage, end="", file=sys.stderr)
+        return _fail(str(error), USAGE_ERROR, as_json=as_json)
     arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
     end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
     try:
@@ -58,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> None:
         return
     from ravine.cli import commands  # imports numpy, which --help and completion can do without
 
-    commands.COMMANDS[arguments.command](arguments)
+    getattr(commands, f"run_{arguments.command}")(arguments)
 
 
 def prepare_streams() -> frozenset[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def check_files(arguments: Namespace, *outputs: str) -> None:
             if "stdout" in arguments.closed:
                 raise UsageError("--out: standard output is closed; name a file")
         else:
-            _check_path("out", given["out"], check_label_path)
+            with _usage_errors("out"):
+                check_label_path(given["out"])
     options: dict[Path, str] = {}
     for option, path in given.items():
         target = _check_target(option, path)
@@ -54,16 +56,19 @@ def check_files(arguments: Namespace, *outputs: str) -> None:
         options[target] = option
 
 
-def _check_path(option: str, path: Path, check: Any, advice: str = "") -> Any:
+@contextmanager
+def _usage_errors(option: str) -> Iterator[None]:
+    """Turn errors about a path into errors about the option that gives it."""
     try:
-        return check(path)
+        yield
     except InvalidInputError as error:
-        raise UsageError(f"--{option}: {error}{advice}") from error
+        raise UsageError(f"--{option}: {error}") from error
 
 
 def _check_target(option: str, path: Path) -> Path:
     """Return the file that would be replaced, with links followed."""
-    target: Path = _check_path(option, path, file_to_replace, "; name a file")
+    with _usage_errors(option):
+        target = file_to_replace(path)
     folder = target.parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         raise UsageError(f"--{option}: there is no folder {folder}")

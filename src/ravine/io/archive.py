@@ -6,6 +6,7 @@ member an array without pickled objects. So no member can declare more bytes tha
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -102,13 +103,11 @@ def _read_array(name: str, content: bytes) -> Array:
 
 def _read_json(content: bytes) -> dict[str, Any]:
     require(len(content) <= JSON_BYTES, "meta", f"of at most {JSON_BYTES} bytes", f"{len(content)}")
-    meta = json.loads(content.decode(), parse_constant=_refuse_constant)
+    expected = "finite, or a string"
+    refuse = functools.partial(require, False, "a number in JSON", expected)  # NaN and Infinity are not JSON
+    meta = json.loads(content.decode(), parse_constant=refuse)
     require(isinstance(meta, dict), "meta", "an object of JSON", shown(meta))
     return dict(meta)
-
-
-def _refuse_constant(name: str) -> None:
-    require(False, "a number in JSON", "finite, or a string", name)
 
 
 def _described(array: Array) -> str:
@@ -158,11 +157,11 @@ class Stored:
 
     def number(self, name: str, *, low: float) -> float:
         """Take a finite number of at least `low`."""
-
-        def holds(value: Any) -> bool:
-            return type(value) in (int, float) and low <= value <= sys.float_info.max
-
-        return float(self._checked(name, f"a number of at least {low:g}", holds))
+        kinds, high = (int, float), sys.float_info.max
+        expected = f"a number of at least {low:g}"
+        return float(
+            self._checked(name, expected, lambda value: type(value) in kinds and low <= value <= high)
+        )
 
     def boolean(self, name: str) -> bool:
         """Take true or false."""
@@ -175,11 +174,10 @@ class Stored:
 
     def texts(self, name: str, n: int | None = None) -> list[str]:
         """Take a list of strings: n of them, if n is given."""
-
-        def holds(value: Any) -> bool:
-            return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-        values = self._checked(name, "a list of texts", holds)
+        values = self._checked(name, "a list of texts", lambda value: isinstance(value, list))
+        require(
+            all(isinstance(value, str) for value in values), self.within + name, "a list of texts", values
+        )
         require(n in (None, len(values)), self.within + name, f"a list of {n} texts", f"{len(values)}")
         return list(values)
 

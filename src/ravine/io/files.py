@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from ravine.io.arrow_files import open_arrow, open_parquet
@@ -21,6 +20,7 @@ SUFFIXES = {
     "npz": (".npz",),
 }
 FORMATS = tuple(SUFFIXES)
+BINARY_FORMATS = {"parquet": open_parquet, "arrow": open_arrow, "npy": open_npy, "npz": open_npz}
 
 
 def open_source(
@@ -35,17 +35,13 @@ def open_source(
         head = file.read(8)
     if not head:
         raise TableError(f"{path} is empty")
-    openers: dict[str, Callable[[], Source]] = {
-        "csv": lambda: open_csv(path, delimiter, encoding),
-        "tsv": lambda: open_csv(path, delimiter or "\t", encoding),
-        "jsonl": lambda: open_json_lines(path, encoding),
-        "parquet": lambda: open_parquet(path),
-        "arrow": lambda: open_arrow(path),
-        "npy": lambda: open_npy(path),
-        "npz": lambda: open_npz(path),
-    }
+    found = file_format or _detect(path, head)
     with translate_read_errors(path):
-        return openers[file_format or _detect(path, head)]()
+        if found in ("csv", "tsv"):
+            return open_csv(path, delimiter or ("\t" if found == "tsv" else None), encoding)
+        if found == "jsonl":
+            return open_json_lines(path, encoding)
+        return BINARY_FORMATS[found](path)
 
 
 def _detect(path: Path, head: bytes) -> str:

@@ -44,26 +44,20 @@ def _matrix(path: Path, rows: Any, vectors: Mapping[str, Any]) -> Matrix:
     return Matrix(path=path, names=names, numeric=frozenset(features), rows=rows, vectors=vectors)
 
 
-def _check_matrix(shape: Sequence[int], dtype: Any, what: str) -> None:
-    if len(shape) != 2 or np.dtype(dtype).kind not in "biuf":
-        found = f"it has shape {tuple(shape)} and type {dtype}"
+def _check_matrix(array: Any, what: str) -> None:
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        found = f"it has shape {array.shape} and type {array.dtype}"
         raise TableError(f"{what} has to be a matrix of numbers with one row per observation; {found}")
 
 
 def open_npy(path: Path) -> Matrix:
     """Open an NPY file that holds one matrix."""
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    _check_matrix(array, "the array")
+    if not array.flags.c_contiguous:
+        return _matrix(path, array, {})
     file = open(path, "rb")  # noqa: SIM115 - stays open as long as the matrix
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, is_fortran, dtype = read(file)
-    _check_matrix(shape, dtype, "the array")
-    if is_fortran and shape[0] > 1 and shape[1] > 1:
-        return _matrix(path, np.load(path, mmap_mode="r", allow_pickle=False), {})
-    offset = file.tell()
-    size, expected = path.stat().st_size, offset + shape[0] * shape[1] * dtype.itemsize
-    if size < expected:
-        raise TableError(f"{path} is truncated: it has {size} of {expected} bytes")
-    return _matrix(path, FileMatrix(file, (shape[0], shape[1]), dtype, offset), {})
+    return _matrix(path, FileMatrix(file, array.shape, array.dtype, array.offset), {})
 
 
 def open_npz(path: Path) -> Matrix:
@@ -78,5 +72,5 @@ def open_npz(path: Path) -> Matrix:
         raise TableError(f"{path} has to hold one matrix, or one named X; it holds {', '.join(arrays)}")
     main = "X" if "X" in matrices else matrices[0]
     rows = arrays[main]
-    _check_matrix(rows.shape, rows.dtype, main)
+    _check_matrix(rows, main)
     return _matrix(path, rows, {n: array for n, array in arrays.items() if array.shape == rows.shape[:1]})

@@ -77,14 +77,9 @@ class FileMatrix:
         """Return rows in increasing order; where they lie close together, the rows between are read too."""
         if len(selected) == 0 or selected[-1] - selected[0] > MAX_GAP * len(selected):
             rows = np.empty((len(selected), self._width), dtype=self.dtype)
-            for i, row in enumerate(selected):
-                rows[i] = self._read(int(row), int(row) + 1)
+            for i, row in enumerate(selected.tolist()):
+                rows[i] = self._read(row, row + 1)
             return rows
         step = max(1, PIECE_BYTES // (self._width * self.dtype.itemsize))
-        parts = []
-        for start in range(int(selected[0]), int(selected[-1]) + 1, step):
-            low, high = np.searchsorted(selected, [start, start + step])
-            if low < high:
-                stop = int(selected[high - 1]) + 1
-                parts.append(self._read(start, stop)[selected[low:high] - start])
-        return np.concatenate(parts)
+        runs = np.split(selected, np.flatnonzero(np.diff(selected // step)) + 1)
+        return np.concatenate([self._read(int(run[0]), int(run[-1]) + 1)[run - run[0]] for run in runs])

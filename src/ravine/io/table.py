@@ -20,6 +20,8 @@ from ravine.io.numpy_files import Matrix
 from ravine.io.on_disk import FileMatrix
 from ravine.io.source import BLOCK_ROWS, Cause, Source, TableError, Texts, is_missing
 
+Note = tuple[str, Cause | None]
+
 MEMORY_BYTES = 1 << 27  # 128 MB: larger tables go to a file
 MAX_VALUES = 50  # distinct values of a one-hot encoded column; more are most likely ids or free text
 
@@ -34,13 +36,6 @@ class Feature(NamedTuple):
     def name(self) -> str:
         """The name of the feature: column, or column=value."""
         return self.column if self.value is None else f"{self.column}={self.value}"
-
-
-class Note(NamedTuple):
-    """Something a user should know about how a table was read; `cause` as in `TableError`."""
-
-    text: str
-    cause: Cause | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +61,7 @@ class Table:
 
     `fill` has the value per column that replaces missing ones, if any were to be filled in. `classes` has the
     values of the label column, and `class_of` the position of each row's class in it, -1 if it has none.
+    `notes` are sentences about how the table was read, each with a cause as in `TableError`.
     """
 
     names: tuple[str, ...]
@@ -75,7 +71,7 @@ class Table:
     id_blocks: Sequence[bytes] = ()  # JSON lists: strings of Python take several times the memory
     classes: tuple[str, ...] = ()
     class_of: IntArray | None = None
-    notes: tuple[Note, ...] = ()
+    notes: Sequence[Note] = ()
 
     @property
     def n_rows(self) -> int:
@@ -104,13 +100,13 @@ def read_table(source: Source, choice: Choice) -> Table:
     one_hot = () if choice.one_hot == "all" else choice.one_hot
     _check_known(source, [*(choice.columns or ()), *choice.exclude, *one_hot, *choice.row_columns])
     features, left_out = _features(source, choice)
-    notes = []
+    notes: list[Note] = []
     if not source.has_header:
-        notes.append(Note("the first line holds numbers, so it is read as a row; columns are x0, x1, ..."))
+        notes.append(("the first line holds numbers, so it is read as a row; columns are x0, x1, ...", None))
     if left_out:
         few = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
-        text = f"{len(left_out)} text column{'s' * (len(left_out) > 1)} left out ({few})"
-        notes.append(Note(text, "text left out"))
+        count = f"{len(left_out)} text column{'s' * (len(left_out) > 1)}"
+        notes.append((f"{count} left out ({few})", "text left out"))
     if not features:
         found = f"{source.path} has no numeric column to cluster by (it has {_list(source.names)})"
         raise TableError(found, "delimiter")
@@ -153,10 +149,9 @@ def read_for_model(
     if absent:
         raise TableError(f"{source.path} lacks columns that the model was fitted on: {_list(absent)}")
     features = [feature for name in names if (feature := _find_feature(name, source)) is not None]
-    for feature in features:
-        if feature.value is None and feature.column not in source.numeric:
-            text = f"{source.path}: column {feature.column!r} holds text, where numbers are expected"
-            raise TableError(text)
+    for column, value in features:
+        if value is None and column not in source.numeric:
+            raise TableError(f"{source.path}: column {column!r} holds text, where numbers are expected")
     return _load(source, features, choice, fill, [])
 
 
@@ -220,7 +215,7 @@ class _Spool:
         """Return all rows."""
         if self.file is not None:
             return FileMatrix(self.file, (self.n_rows, self.width))
-        return np.concatenate(self.parts) if self.parts else np.zeros((0, self.width))
+        return np.concatenate(self.parts)
 
 
 def _load(
@@ -234,6 +229,7 @@ def _load(
     numbers = list(dict.fromkeys(f.column for f in features if f.value is None))
     encoded = [f.column for f in features if f.value is not None]
     texts = list(dict.fromkeys([*encoded, *choice.row_columns]))
+    in_place = isinstance(source, Matrix) and not encoded  # its rows stay where they are
     spool, classes = _Spool(len(features)), dict[str, int]()
     id_blocks, codes = [], []
     n_rows, missing, infinite = 0, np.zeros(len(features), np.int64), np.zeros(len(features), np.int64)
@@ -246,23 +242,27 @@ def _load(
         if choice.id is not None:
             id_blocks.append(json.dumps(text_of[choice.id]).encode())
         if choice.label is not None:
-            codes.append(_encode(text_of[choice.label], classes))
-        if not isinstance(source, Matrix):  # a matrix stays where it is
+            labels = text_of[choice.label]
+            codes += [-1 if is_missing(t) else classes.setdefault(str(t), len(classes)) for t in labels]
+        if not in_place:
             spool.add(block)
     if n_rows == 0:
         raise TableError(f"{source.path} has column names but no rows")
     _check_finite(source, features, infinite, "infinite")
     if fill is None:
         _check_finite(source, features, missing, "missing")
-    rows = source.select(numbers) if isinstance(source, Matrix) else spool.rows()
+    rows = source.select(numbers) if isinstance(source, Matrix) and in_place else spool.rows()
     if isinstance(fill, str):
         fill = _medians(rows)
     if fill is not None and missing.any():
-        rows = _filled(rows, fill)
-        notes.append(Note(f"{missing.sum()} missing values filled in with the median of their column"))
-    class_of = np.concatenate(codes) if codes else None
+        if isinstance(rows, FileMatrix):
+            rows.fill = fill
+        else:
+            rows = np.where(np.isnan(rows), fill, rows)
+        notes.append((f"{missing.sum()} missing values filled in with the median of their column", None))
+    class_of = None if choice.label is None else np.array(codes, dtype=np.int64)
     names = tuple(feature.name for feature in features)
-    return Table(names, rows, fill, choice.id, id_blocks, tuple(classes), class_of, tuple(notes))
+    return Table(names, rows, fill, choice.id, id_blocks, tuple(classes), class_of, notes)
 
 
 def _assemble(
@@ -276,12 +276,6 @@ def _assemble(
         else:
             block[:, j] = [np.nan if is_missing(text) else text == value for text in texts[column]]
     return block
-
-
-def _encode(texts: Texts, classes: dict[str, int]) -> IntArray:
-    """Return the class of each row as a number, adding new classes; -1 where it is missing."""
-    codes = [-1 if is_missing(text) else classes.setdefault(str(text), len(classes)) for text in texts]
-    return np.array(codes, dtype=np.int64)
 
 
 def _check_finite(source: Source, features: Sequence[Feature], counts: IntArray, cause: Cause) -> None:
@@ -307,10 +301,3 @@ def _medians(rows: Any) -> FloatArray:
             present = column[~np.isnan(column)]
             medians[j] = np.median(present) if len(present) else 0.0
     return medians
-
-
-def _filled(rows: Any, fill: FloatArray) -> Any:
-    if isinstance(rows, FileMatrix):
-        rows.fill = fill
-        return rows
-    return np.where(np.isnan(rows), fill, rows)
