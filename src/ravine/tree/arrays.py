@@ -186,7 +186,7 @@ class TreeArrays:
             return None
         pivot = self.boundary(0).pivot
         none = Hyperplane(np.zeros(len(pivot)), pivot, 0.0)  # of a leaf
-        normals = np.array([(boundary or none).weights for boundary in boundaries])
+        normals = np.array([(boundary or none).normal for boundary in boundaries])
         return pivot, normals, np.array([(boundary or none).threshold for boundary in boundaries])
 
     def leaf_of(self, rows: MemoryRows) -> IntArray:
