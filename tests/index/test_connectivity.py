@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh
 
 from ravine.index import connectivity_kernels as kernels
-from ravine.index.connectivity import ConnectivityIndex, draw_in
+from ravine.index.connectivity import ConnectivityIndex
+from ravine.index.interval import contract_outliers
 from tests.index.test_every_index import make_profile
 
 
@@ -70,7 +71,7 @@ def test_points_very_close_together_do_no_harm():
 
 def test_the_contraction_is_continuous_and_draws_outliers_in():
     points = np.concatenate([np.linspace(-1, 1, 200), [30.0]])
-    moved, steep, by_edge = draw_in(points, np.array(0.8), 0.3)
+    moved, steep, by_edge = contract_outliers(points, np.array(0.8), 0.3)
     inside = np.abs(points) <= 0.8
     np.testing.assert_array_equal(moved[inside], points[inside])
     assert np.abs(moved[~inside][:-1]).max() < 0.8 + 0.2 * 0.2

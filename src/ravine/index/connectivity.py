@@ -12,11 +12,11 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, Profile
+from ravine.index.interval import contract_outliers
 
 BINS_PER_SIGMA = 8
 BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
 SIGMA = 0.5  # the scale, times sd n^(-1/5)
-DELTA = 0.01  # the exponent of the contraction, for distances in units of sigma
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class ConnectivityIndex:
         """Return log theta, with the cut where the second eigenvector changes its sign."""
         from ravine.index import connectivity_kernels
 
-        points, steep, by_edge = draw_in(profile.points, np.array(self.beta * profile.std), self.sigma)
+        points, steep, by_edge = contract_outliers(
+            profile.points, np.array(self.beta * profile.std), self.sigma
+        )
         slope = np.empty(len(points))
         if len(points) < 2:
             return IndexValue(0.0, np.zeros(len(points)), 0.0, valid=False)
@@ -118,18 +120,3 @@ class ConnectivitySchedule:
     def fallbacks(self) -> Sequence[ConnectivitySchedule]:
         """Return nothing: the first beta has the widest interval already."""
         return ()
-
-
-def draw_in(points: FloatArray, edge: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw points beyond `edge` towards it (T_Delta, Equation 23, in units of sigma).
-
-    Returns them, the derivative of each by its own position, and by the edge.
-    """
-    excess = np.maximum(np.abs(points) - edge, 0.0) / sigma
-    outside = excess > 0
-    floor = (DELTA * (1 - DELTA)) ** (1 / DELTA)
-    drawn = DELTA * ((excess + floor) ** (1 - DELTA) - floor ** (1 - DELTA))
-    sign = np.sign(points)
-    steep = np.where(outside, DELTA * (1 - DELTA) * (excess + floor) ** -DELTA, 1.0)
-    moved = np.where(outside, sign * (edge + sigma * drawn), points)
-    return moved, steep, np.where(outside, sign * (1.0 - steep), 0.0)

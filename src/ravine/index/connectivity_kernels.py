@@ -14,19 +14,21 @@ import numpy as np
 
 from ravine._jit import jit
 
-WIDEST_GAP = 600.0  # in units of s: beyond, exp underflows
+WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
+NARROWEST_GAP = 1e-300  # units of s: keeps the conductance of points in one place finite
 
 
 @jit
-def kernel_sums(values, decay, left, right):
-    """left[i] = sum over j < i of values[j] exp(-(t_i - t_j) / s), right[i] the same over j > i."""
+def kernel_sums(values, decay):
+    """Return the sums over j < i and over j > i of values[j] exp(-|t_i - t_j| / s), for every i."""
     n = len(values)
-    left[0] = 0.0
-    right[n - 1] = 0.0
+    left = np.zeros(n)
+    right = np.zeros(n)
     for i in range(1, n):
         left[i] = (left[i - 1] + values[i - 1]) * decay[i - 1]
     for i in range(n - 2, -1, -1):
         right[i] = (right[i + 1] + values[i + 1]) * decay[i]
+    return left, right
 
 
 @jit
@@ -105,55 +107,31 @@ def standard_eigenvalue(mass, degree, c, y):
 @jit
 def connectivity(points, mass, s, normalized, slope):
     """Return log theta, fill `slope` with its derivative by each point, and return the eigenvector y."""
-    n = len(points)
-    gaps = np.empty(n - 1)
-    for i in range(n - 1):
-        gaps[i] = min(max((points[i + 1] - points[i]) / s, 1e-300), WIDEST_GAP)
+    gaps = np.minimum(np.maximum(np.diff(points) / s, NARROWEST_GAP), WIDEST_GAP)
     decay = np.exp(-gaps)
-    left = np.empty(n)
-    right = np.empty(n)
-    kernel_sums(mass, decay, left, right)
+    left, right = kernel_sums(mass, decay)
     degree = mass + left + right
-    pull = (right - left) / s
-    c = np.empty(n - 1)
-    for i in range(n - 1):
-        c[i] = degree[i] * degree[i + 1] / (2.0 * math.sinh(gaps[i]))
+    c = degree[:-1] * degree[1:] / (2.0 * np.sinh(gaps))
     y = points - np.sum(mass * points) / np.sum(mass)
-    m = mass * degree
-    theta = smallest_mode(m, c, y)
+    theta = smallest_mode(mass * degree, c, y)
     if not normalized:
         theta = standard_eigenvalue(mass, degree, c, y)
-        m = mass * degree / (degree - theta)
-    fill_slope(mass, degree, gaps, decay, pull, c, m, y, theta, s, normalized, slope)
+    energy = np.zeros(len(points) + 1)
+    energy[1:-1] = c * np.diff(y) ** 2
+    square = mass * y * y
+    by_degree = (energy[:-1] + energy[1:]) / degree
+    if normalized:
+        by_degree -= theta * square
+        scale = np.sum(square * degree)
+    else:
+        rest = degree - theta
+        by_degree += theta * theta * square / (rest * rest)
+        scale = np.sum(square * degree * degree / (rest * rest))
+    # a point moves the degrees of all points, its own included, and the gaps on both sides of it
+    left_sums, right_sums = kernel_sums(by_degree, decay)
+    slope[:] = by_degree * ((right - left) / s) + mass * (right_sums - left_sums) / s
+    by_gap = energy[1:-1] / (np.tanh(gaps) * s)
+    slope[:-1] += by_gap
+    slope[1:] -= by_gap
+    slope /= theta * scale
     return math.log(theta), y
-
-
-@jit
-def fill_slope(mass, degree, gaps, decay, pull, c, m, y, theta, s, normalized, slope):
-    """slope[k] = d log theta / d t_k: through the degrees of all points, and through the gaps beside k."""
-    n = len(mass)
-    energy = np.zeros(n + 1)
-    for i in range(n - 1):
-        energy[i + 1] = c[i] * (y[i + 1] - y[i]) ** 2
-    a = np.empty(n)
-    scale = 0.0
-    for i in range(n):
-        square = mass[i] * y[i] * y[i]
-        a[i] = (energy[i] + energy[i + 1]) / degree[i]
-        if normalized:
-            a[i] -= theta * square
-            scale += square * degree[i]
-        else:
-            rest = degree[i] - theta
-            a[i] += theta * theta * square / (rest * rest)
-            scale += square * degree[i] * degree[i] / (rest * rest)
-    left = np.empty(n)
-    right = np.empty(n)
-    kernel_sums(a, decay, left, right)
-    for k in range(n):
-        total = a[k] * pull[k] + mass[k] * (right[k] - left[k]) / s
-        if k < n - 1:
-            total += energy[k + 1] / (math.tanh(gaps[k]) * s)
-        if k > 0:
-            total -= energy[k] / (math.tanh(gaps[k - 1]) * s)
-        slope[k] = total / (theta * scale)

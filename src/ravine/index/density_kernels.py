@@ -58,34 +58,42 @@ def nearest(line, b):
 
 
 @jit
+def add_terms(line, b, least, js, s0, s1, s2):
+    """Add mass exp((least - u^2) / 2) times 1, u, u^2, with u = (b - t_j) / h, until terms are lost."""
+    for j in js:
+        u = (b - line.points[j]) / line.h
+        if u * u - least > FAR:
+            break
+        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
+        s0 += e
+        s1 += u * e
+        s2 += u * u * e
+    return s0, s1, s2
+
+
+@jit
 def log_density(line, b):
     """Return log I(b), and I'(b) / I(b), I''(b) / I(b)."""
     right, least = nearest(line, b)
     if least == np.inf:
         return -np.inf, 0.0, 0.0
-    s0 = 0.0
-    s1 = 0.0
-    s2 = 0.0
-    for j in range(right, len(line.points)):
-        u = (b - line.points[j]) / line.h
-        if u * u - least > FAR:
-            break
-        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
-        s0 += e
-        s1 += u * e
-        s2 += u * u * e
-    for j in range(right - 1, -1, -1):
-        u = (b - line.points[j]) / line.h
-        if u * u - least > FAR:
-            break
-        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
-        s0 += e
-        s1 += u * e
-        s2 += u * u * e
+    s0, s1, s2 = add_terms(line, b, least, range(right, len(line.points)), 0.0, 0.0, 0.0)
+    s0, s1, s2 = add_terms(line, b, least, range(right - 1, -1, -1), s0, s1, s2)
     h = line.h
     value = math.log(s0 / (line.total * h * ROOT_TWO_PI)) - 0.5 * least
     bend = (s2 / s0 - 1.0) / (h * h) if h * h > 0.0 else np.inf
     return value, -s1 / (s0 * h), bend
+
+
+@jit
+def spread(out, ks, e, ratio, shrink):
+    """Add e ratio, e ratio^2 shrink, e ratio^3 shrink^3, ... to out[ks], until terms are lost."""
+    for k in ks:
+        e *= ratio
+        ratio *= shrink
+        if e < TINY:
+            break
+        out[k] += e
 
 
 @jit
@@ -96,35 +104,18 @@ def density_sums(line, first, step, out):
     two exponentials per point and two products per pair.
     """
     m = len(out)
-    h = line.h
-    half = math.exp(-0.5 * (step / h) ** 2)
-    shrink = math.exp(-((step / h) ** 2))
+    half = math.exp(-0.5 * (step / line.h) ** 2)
+    shrink = math.exp(-((step / line.h) ** 2))
     out[:] = 0.0
     for j in range(len(line.points)):
-        place = (line.points[j] - first) / step
-        k0 = int(min(max(round(place), 0.0), m - 1.0))
-        u = (first + k0 * step - line.points[j]) / h
+        k = int(min(max(round((line.points[j] - first) / step), 0.0), m - 1.0))
+        u = (first + k * step - line.points[j]) / line.h
         top = line.mass[j] * math.exp(-0.5 * u * u)
-        if top < TINY:
-            continue
-        out[k0] += top
-        cross = math.exp(-u * step / h)
-        e = top
-        ratio = cross * half
-        for k in range(k0 + 1, m):
-            e *= ratio
-            ratio *= shrink
-            if e < TINY:
-                break
-            out[k] += e
-        e = top
-        ratio = half / cross
-        for k in range(k0 - 1, -1, -1):
-            e *= ratio
-            ratio *= shrink
-            if e < TINY:
-                break
-            out[k] += e
+        if top >= TINY:
+            cross = math.exp(-u * step / line.h)
+            out[k] += top
+            spread(out, range(k + 1, m), top, cross * half, shrink)
+            spread(out, range(k - 1, -1, -1), top, half / cross, shrink)
 
 
 @jit
@@ -190,23 +181,11 @@ def grid_at_points(points, low, high):
     A bandwidth far smaller than the range of the points has its modes and valleys there, and the number of
     thresholds does not depend on it.
     """
-    n = len(points)
-    first = np.searchsorted(points, low, side="right")
-    last = np.searchsorted(points, high)
-    grid = np.empty(2 * (last - first) + 3)
-    grid[0] = low
-    m = 1
-    for j in range(first, last + 1):
-        if 0 < j < n:
-            middle = points[j - 1] / 2.0 + points[j] / 2.0
-            if low < middle < high:
-                grid[m] = middle
-                m += 1
-        if j < last:
-            grid[m] = points[j]
-            m += 1
-    grid[m] = high
-    return grid[: m + 1]
+    first, last = np.searchsorted(points, low, side="right"), np.searchsorted(points, high)
+    near = points[max(first - 1, 0) : last + 1]
+    middles = near[:-1] / 2.0 + near[1:] / 2.0
+    middles = middles[(low < middles) & (middles < high)]
+    return np.sort(np.concatenate((np.array([low, high]), points[first:last], middles)))
 
 
 @jit
@@ -329,16 +308,10 @@ def slide(line, b, step):
             if k == 1:
                 break
             middle = b + (k - 1) * step
-            reach = abs(step)
-            return True, settle(everywhere(line), unlabeled(), middle - reach, middle, middle + reach)[0]
+            free = Line(line.points, line.mass, line.total, line.h, np.inf, line.eta)
+            return True, settle(free, unlabeled(), middle - abs(step), middle, middle + abs(step))[0]
         before = now
     return False, b
-
-
-@jit
-def everywhere(line):
-    """Return the line without an interval."""
-    return Line(line.points, line.mass, line.total, line.h, np.inf, line.eta)
 
 
 @jit
@@ -427,21 +400,15 @@ def lowest_valley(points, mass, total, h, min_weight):
         grid = grid_at_points(points, points[0], points[-1])
     else:
         grid = points[0] + step * np.arange(int((points[-1] - points[0]) / step) + 3)
+    values = curve(points, mass, total, h, np.inf, h, grid)
     left_of = np.cumsum(mass)
-    best = np.nan
-    least = np.inf
-    before = np.inf
-    now = log_density(line, grid[0])[0]
-    for k in range(1, len(grid)):
-        after = log_density(line, grid[k])[0]
-        if now < before and now <= after and now < least and k > 1:
-            b = grid[k - 1]
-            threshold = settle(line, unlabeled(), b - step, b, b + step)[0]
+    best, least = np.nan, np.inf
+    for k in range(1, len(grid) - 1):
+        if values[k] < min(least, values[k - 1]) and values[k] <= values[k + 1]:
+            threshold = settle(line, unlabeled(), grid[k] - step, grid[k], grid[k] + step)[0]
             j = np.searchsorted(points, threshold)
             left = left_of[j - 1] if j > 0 else 0.0
             if min(left, total - left) >= min_weight:
-                least = now
+                least = values[k]
                 best = threshold
-        before = now
-        now = after
     return best

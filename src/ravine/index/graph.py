@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.linalg import eigh
 
 from ravine._validate import FloatArray
-from ravine.index.connectivity import draw_in
+from ravine.index.interval import contract_outliers
 
 RESOLVED = 1e-9  # of the largest possible eigenvalue: below, the second eigenvector is no longer resolved
 UNSEEN = 1e-200  # eigenvalues below this are this, so that their inverse is a number
@@ -57,7 +57,7 @@ class GraphConnectivity:
         from ravine.index import graph_kernels
 
         std = np.sqrt(mass @ points**2 / mass.sum())
-        moved, steep, by_edge = draw_in(points, self.beta * std, self.sigma)
+        moved, steep, by_edge = contract_outliers(points, self.beta * std, self.sigma)
         k, k_over = np.empty((2, len(points), len(points)))
         graph_kernels.similarities(moved, self.sigma, SIMILARITIES.index(self.similarity), k, k_over)
         values, modes = self._modes(moved, k, mass)

@@ -13,8 +13,9 @@ from ravine._validate import FloatArray
 from ravine.data.blocks import ArrayBlocks, Query, RowBlocks, run
 from ravine.data.microclusters import MicroClusters, around_threshold, microclusters, nearest, of_points
 from ravine.data.standardization import Standardization, fix_sign, principal, standardization_of
-from ravine.index.connectivity import SIGMA, ConnectivityIndex, draw_in
+from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
+from ravine.index.interval import contract_outliers
 from ravine.optimize import several
 from ravine.optimize.large_margin import widen
 from ravine.split.hyperplane import Hyperplane, NearestCenter, Split
@@ -344,7 +345,7 @@ def _measure(
     the directions were found with are far too coarse for the bound to mean anything.
     """
     std = np.sqrt(weights @ points**2 / weights.sum())
-    drawn = draw_in(points, index.beta * std, index.sigma)[0]
+    drawn = contract_outliers(points, index.beta * std, index.sigma)[0]
     fine, radii = of_points(drawn, weights, FINE, rng)
     eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
     diameter = float(np.linalg.norm(np.ptp(drawn, axis=0)))
