@@ -156,7 +156,7 @@ def test_the_lowest_valley_of_a_tiny_bandwidth_is_the_widest_gap_with_enough_on_
 def test_few_cuts_find_what_many_find(monkeypatch):
     profile = make_profile(8, n=300)
     index = MinimumDensityIndex(0.05, alpha=0.9)
-    line = line_of(profile, 0.05, index.half_width(profile))
+    line = line_of(profile, 0.05, 0.9 * profile.std)
     many = kernels.coarse_curve.py_func(line, UNLABELED)
     monkeypatch.setattr(kernels, "MAX_GRID", 10)
     few = kernels.coarse_curve.py_func(line, UNLABELED)

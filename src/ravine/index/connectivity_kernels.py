@@ -1,4 +1,4 @@
-"""The second eigenvalue of a graph on a line, compiled: O(G) an evaluation, with high relative accuracy.
+"""The second eigenvalue of a graph on a line, compiled: in linear time, with high relative accuracy.
 
 For the Laplace kernel exp(-|t_i - t_j| / s) of sorted points with masses w the graph's second eigenvector is
 that of a path: with degrees d = K w, gaps g_i in units of s, conductances c_i = d_i d_{i+1} / (2 sinh g_i)
@@ -15,6 +15,8 @@ import numpy as np
 from ravine._jit import jit
 
 WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
+MAX_ITERATIONS = 500  # of inverse iteration, which is linear in theta_2 / theta_3: a dozen is usual
+MAX_FALSE_POSITIONS = 100  # of the Illinois rule, which is superlinear: ten are usual
 NARROWEST_GAP = 1e-300  # units of s: keeps the conductance of points in one place finite
 
 
@@ -35,13 +37,14 @@ def kernel_sums(values, decay):
 def smallest_mode(m, c, y):
     """Improve y to the second eigenvector of the path and return theta; inverse iteration by partial sums.
 
-    Flows are summed from both ends, over nodes of one sign, so that a theta of 1e-100 keeps its digits.
+    The flow over an edge is the sum of m y on one side of it. It is summed from the end on which all y have
+    one sign: without cancellation, a theta of 1e-100 keeps its digits.
     """
     n = len(m)
     flow = np.empty(n - 1)
     theta = np.inf
     total = np.sum(m)
-    for _ in range(500):
+    for _ in range(MAX_ITERATIONS):
         y -= np.sum(m * y) / total
         run = 0.0
         for i in range(n - 1):
@@ -65,12 +68,10 @@ def smallest_mode(m, c, y):
         largest = max(abs(y[0]), abs(y[n - 1]))  # y is monotone; its square may overflow
         y /= largest
         norm = np.sum(m * y * y)
-        new = energy / largest / largest / norm
+        before, theta = theta, energy / largest / largest / norm
         y /= math.sqrt(norm)
-        if abs(new - theta) <= 1e-13 * new:
-            theta = new
+        if abs(theta - before) <= 1e-13 * theta:
             break
-        theta = new
     return theta
 
 
@@ -86,7 +87,7 @@ def standard_eigenvalue(mass, degree, c, y):
     below = smallest_mode(mass * degree / (degree - high), c, y) - high
     side = 0
     value = low + (high - low) * (above / (above - below))
-    for _ in range(100):
+    for _ in range(MAX_FALSE_POSITIONS):
         excess = smallest_mode(mass * degree / (degree - value), c, y) - value
         if abs(excess) <= 1e-12 * value:
             break

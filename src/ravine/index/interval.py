@@ -9,9 +9,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 
-# The exponent of T_Delta, for distances in units of sigma. A hundredth makes distances outside of the interval
-# about a hundred times shorter; the paper only asks for a small one.
-DELTA = 0.01
+DELTA = 0.01  # the paper's distance reducing parameter (Section 7.1: min(0.01, sigma^2)); sigma is 1 here
 
 
 def contract_outliers(
