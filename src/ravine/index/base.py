@@ -69,8 +69,8 @@ class ProjectionIndex(Protocol):
 class Schedule(Protocol):
     """The sequence of indices that a search follows, from the easiest to the one that is meant.
 
-    Every index has one. The argument `index` is always one of those that `indices` returned, and `value` the
-    result of its `evaluate` for `profile`.
+    Every index has one, a subclass of this, in its own file. `index` is always one of those that `indices`
+    returned, and `value` the result of its `evaluate` for `profile`.
     """
 
     @property
@@ -86,6 +86,7 @@ class Schedule(Protocol):
 
     def accepts(self, value: IndexValue, profile: Profile) -> bool:
         """Return whether the optimum of one index is good enough to leave out the indices after it."""
+        return False
 
     def rank(self, index: Any, profile: Profile, value: IndexValue) -> float:
         """Return how good an optimum is, in [0, 1], to choose among starts; higher is better."""
@@ -95,6 +96,8 @@ class Schedule(Protocol):
 
     def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
         """Return further numbers to report, for profiles with bins of this width."""
+        return {}
 
     def fallbacks(self) -> Sequence[Schedule]:
-        """Return the schedules to try when this one finds nothing; may be empty."""
+        """Return the schedules to try when this one finds nothing."""
+        return ()

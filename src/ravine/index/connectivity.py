@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ravine.index.base import IndexValue, Profile
+from ravine.index.base import IndexValue, Profile, Schedule
 from ravine.index.interval import contract_outliers
 
 BINS_PER_SIGMA = 8  # affinities then err by a factor of exp(1/4) at most, and mostly by far less; a choice
-# Standard deviations: half-widths of the interval, in the paper's steps of 0.5 (Section 7.1). The largest, and
-# the factor of sd n^(-1/5) in sigma (1 in the paper), were chosen with the means of `benchmarks/papers.py
-# --table scpp` in sight; `benchmarks/sensitivity.py sigma` shows how much they matter.
+# Standard deviations: half-widths of the interval, in the paper's steps of 0.5 (Section 7.1). The largest,
+# and the factor of sd n^(-1/5) in sigma (1 in the paper), were chosen with the means of
+# `benchmarks/papers.py --table scpp` in sight; `benchmarks/sensitivity.py sigma` shows how much they matter.
 BETAS = (1.5, 1.0, 0.5)
 SIGMA = 0.5
 
@@ -79,7 +79,7 @@ class ConnectivityIndex:
 
 
 @dataclass(frozen=True)
-class ConnectivitySchedule:
+class ConnectivitySchedule(Schedule):
     """Spectral connectivity with sigma = 0.5 sd n^(-1/5) and beta lowered until the split is balanced.
 
     The first of `betas` whose smaller side has at least `least_share` of the weight counts, or else the last
@@ -114,7 +114,3 @@ class ConnectivitySchedule:
         """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
         bound = index.error_bound(width)
         return {"sigma": unit * index.sigma, "beta": index.beta, "binning_error_bound": bound}
-
-    def fallbacks(self) -> Sequence[ConnectivitySchedule]:
-        """Return nothing: the first beta has the widest interval already."""
-        return ()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, PlacedLabels, Profile
+from ravine.index.base import IndexValue, PlacedLabels, Profile, Schedule
 
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
@@ -100,7 +100,8 @@ class MinimumDensityIndex:
         """Return the same with the penalty of labels added to the density, except for `labeled_slope`."""
         slope = np.empty(len(profile.points))
         value, threshold, d_half, valid = _kernels().minimum(*self._line(profile), *labels, slope)
-        return IndexValue(value, slope, threshold, d_std=self.alpha * d_half, valid=valid)
+        d_std = self.alpha * d_half if d_half else 0.0  # alpha may be infinite
+        return IndexValue(value, slope, threshold, d_std, valid)
 
     def curve(self, profile: Profile, thresholds: FloatArray) -> FloatArray:
         """Return the logarithm of the penalized density at every threshold."""
@@ -125,10 +126,10 @@ class MinimumDensityIndex:
 
 
 @dataclass(frozen=True)
-class MinimumDensitySchedule:
+class MinimumDensitySchedule(Schedule):
     """Minimum density with bandwidth 0.9 sd n^(-1/5) and alpha growing to `alpha_max` (MDH, Section 5.1.1).
 
-    `alpha_max` is the paper's; ten values of alpha are a choice.
+    All values of alpha are followed, and the last valid optimum counts. Ten of them are a choice.
     """
 
     bandwidth_factor: float = 1.0
@@ -141,10 +142,6 @@ class MinimumDensitySchedule:
         h = bandwidth(deviation, total, self.bandwidth_factor)
         alphas = np.linspace(min(FIRST_ALPHA, self.alpha_max), self.alpha_max, self.n_alphas)
         return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
-
-    def accepts(self, value: IndexValue, profile: Profile) -> bool:
-        """Return False: all values of alpha are followed, and the last valid optimum counts."""
-        return False
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
         """Return the bounded relative depth."""

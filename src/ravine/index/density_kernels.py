@@ -23,7 +23,10 @@ FAR = 80.0  # squared bandwidths: a term exp(-FAR / 2) = 4e-18 below the largest
 TINY = 1e-250  # mass: smaller terms are dropped before products of them become subnormal
 SUMMABLE = 1e-230  # share of the mass: a smaller sum may lack terms below TINY, and is taken in logarithms
 CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lower after Newton's method
-MAX_GRID = 1 << 15  # thresholds: a grid that needs more than this shows single points, which then make it
+PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
+MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
+SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
+FOOT_STEPS = 8  # steps per bandwidth, and at most one more of them, on the way to the foot of a valley
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
 ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
 
@@ -49,12 +52,9 @@ def unlabeled():
 def nearest(line, b):
     """Return the number of points left of b, and the squared distance of the nearest in bandwidths."""
     right = np.searchsorted(line.points, b)
-    gap = np.inf
-    if right < len(line.points):
-        gap = line.points[right] - b
-    if right > 0:
-        gap = min(gap, b - line.points[right - 1])
-    return right, (gap / line.h) ** 2
+    ahead = line.points[right] - b if right < len(line.points) else np.inf
+    behind = b - line.points[right - 1] if right > 0 else np.inf
+    return right, (min(ahead, behind) / line.h) ** 2
 
 
 @jit
@@ -121,11 +121,7 @@ def density_sums(line, first, step, out):
 @jit
 def interval_penalty(line, b):
     """Return the excess of b over the interval with its sign, and log Q, Q = (L / eta) excess^2."""
-    excess = 0.0
-    if b > line.half:
-        excess = b - line.half
-    elif b < -line.half:
-        excess = b + line.half
+    excess = b - min(max(b, -line.half), line.half)
     if excess == 0.0:
         return 0.0, -np.inf
     h = line.h
@@ -146,8 +142,7 @@ def add_logs(log_f, log_p):
 def objective(line, labels, b):
     """Return log F(b), F'/F, F''/F and the shares I/F and Q/F."""
     value, d1, d2 = log_density(line, b)
-    density = 1.0
-    outside = 0.0
+    density, outside = 1.0, 0.0
     excess, log_q = interval_penalty(line, b)
     if excess != 0.0:
         value, density = add_logs(value, log_q)
@@ -203,33 +198,28 @@ def coarse_curve(line, labels):
     step = h / 2.0
     if low == high:
         grid = np.full(1, low)
-    elif 4.0 * (high - low) > MAX_GRID * h:
+    elif PER_BANDWIDTH * (high - low) > MAX_GRID * h:
         grid = grid_at_points(line.points, low, high)
         if len(labels.points) > 0:
             grid = np.sort(np.append(grid, best))
     else:
-        m = max(5, math.ceil(4.0 * (high - low) / h) + 1)
+        m = max(MIN_GRID, math.ceil(PER_BANDWIDTH * (high - low) / h) + 1)
         step = (high - low) / (m - 1)
         grid = low + step * np.arange(m)
         sums = np.empty(m)
         density_sums(line, low, step, sums)
         if np.min(sums) > SUMMABLE * line.total:
             if len(labels.points) > 0:
-                add_penalties(line, labels, grid, sums)
+                for k in range(m):
+                    penalties = (
+                        math.exp(interval_penalty(line, grid[k])[1]) + label_penalty(labels, grid[k])[0]
+                    )
+                    sums[k] += line.total * h * ROOT_TWO_PI * penalties  # in the unit of the sums behind I
             return grid, np.log(sums), step
     values = np.empty(len(grid))
     for k in range(len(grid)):
         values[k] = objective(line, labels, grid[k])[0]
     return grid, values, step
-
-
-@jit
-def add_penalties(line, labels, grid, sums):
-    """Add Q and P to the sums behind I, in their unit."""
-    unit = line.total * line.h * ROOT_TWO_PI
-    for k in range(len(grid)):
-        q = math.exp(interval_penalty(line, grid[k])[1])
-        sums[k] += unit * (q + label_penalty(labels, grid[k])[0])
 
 
 @jit
@@ -245,7 +235,7 @@ def settle(line, labels, left, b, right):
         before = b
         left, b, right = newton_step(left, b, right, here[1], here[2])
         here = objective(line, labels, b)
-        if abs(b - before) <= 1e-9 * line.h:
+        if abs(b - before) <= SETTLED * line.h:
             break
     worse = len(labels.points) > 0 and first[0] < here[0]
     return (start, first) if worse else (b, here)
@@ -290,7 +280,7 @@ def minimum(points, mass, total, h, half, eta, places, sides, strength, slope):
     d_half = 0.0 if excess == 0.0 else -outside * 2.0 / abs(excess)
     if len(places) > 0 or excess == 0.0:
         return value, b, d_half, len(places) > 0 or d2 > 0.0
-    reachable, foot = slide(line, b, h / 8.0 if excess > 0.0 else -h / 8.0)
+    reachable, foot = slide(line, b, math.copysign(h / FOOT_STEPS, excess))
     return value, foot, d_half, reachable
 
 
@@ -302,7 +292,7 @@ def slide(line, b, step):
     been found. Returns whether there is one, and the threshold: the foot, or the edge itself.
     """
     before = log_density(line, b)[0]
-    for k in range(1, 10):
+    for k in range(1, FOOT_STEPS + 2):
         now = log_density(line, b + k * step)[0]
         if now > before:
             if k == 1:
@@ -326,8 +316,7 @@ def fill_slope(line, b, share, slope):
             e = line.mass[j] * math.exp(-0.5 * (u * u - least))
             total += e
             slope[j] = u * e
-    for j in range(len(slope)):
-        slope[j] *= share / (total * line.h)
+    slope *= share / (total * line.h)
 
 
 @jit
@@ -335,7 +324,8 @@ def relative_depth(points, mass, total, h, b):
     """Return 1 - I / M at b, with M the density at the lower of the two adjacent modes; at least 0."""
     line = Line(points, mass, total, h, np.inf, h)
     here = log_density(line, b)[0]
-    lower = min(log_mode(line, b, -h / 4.0), log_mode(line, b, h / 4.0))
+    step = h / PER_BANDWIDTH
+    lower = min(log_mode(line, b, -step), log_mode(line, b, step))
     return -math.expm1(here - lower) if here < lower else 0.0
 
 
@@ -395,7 +385,7 @@ def log_mode(line, b, step):
 def lowest_valley(points, mass, total, h, min_weight):
     """Return the lowest local minimum of the density with this much mass on either side, or NaN."""
     line = Line(points, mass, total, h, np.inf, h)
-    step = h / 4.0
+    step = h / PER_BANDWIDTH
     if points[-1] - points[0] > MAX_GRID * step:
         grid = grid_at_points(points, points[0], points[-1])
     else:

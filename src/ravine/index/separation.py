@@ -6,13 +6,13 @@ Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile
+from ravine.index.base import IndexValue, Profile, Schedule
 
 BINS_PER_DEVIATION = 128  # a choice: the variance in a bin, which is lost, is 5e-6 of that of all rows
 FLOOR = 1e-14  # share of the variance of the profile below which the variance of a side is rounding
@@ -99,7 +99,7 @@ class SeparationIndex:
 
 
 @dataclass(frozen=True)
-class SeparationSchedule:
+class SeparationSchedule(Schedule):
     """Separation probability with the regularizer lambda times the mean variance of the columns."""
 
     regularization: float = 1.0
@@ -111,10 +111,6 @@ class SeparationSchedule:
         ridge = self.regularization * mean_variance
         return [SeparationIndex(ridge, deviation / BINS_PER_DEVIATION, self.min_share)]
 
-    def accepts(self, value: IndexValue, profile: Profile) -> bool:
-        """Return False: the one index is followed to its end."""
-        return False
-
     def rank(self, index: SeparationIndex, profile: Profile, value: IndexValue) -> float:
         """Return the separation probability."""
         return index.separation_probability(profile, value.threshold)
@@ -122,11 +118,3 @@ class SeparationSchedule:
     def value(self, index: SeparationIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return 1 - MSP, which has no unit."""
         return math.exp(value.value)
-
-    def facts(self, index: SeparationIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return nothing further."""
-        return {}
-
-    def fallbacks(self) -> Sequence[SeparationSchedule]:
-        """Return nothing: thresholds may lie anywhere."""
-        return ()
