@@ -51,14 +51,14 @@ class ConnectivityIndex:
 
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log theta, with the threshold where the second eigenvector changes its sign."""
-        from ravine.index.connectivity_kernels import connectivity
+        from ravine.index import connectivity_kernels as kernels
 
         slope = np.zeros(len(profile.points))
         if len(slope) < 2:
             return IndexValue(0.0, slope, 0.0, valid=False)
         edge = np.array(self.beta * profile.std)
         points, by_point, by_edge = contract_outliers(profile.points, edge, self.sigma)
-        value, mode = connectivity(points, profile.mass, self.sigma, self.normalized, slope)
+        value, mode = kernels.connectivity(points, profile.mass, self.sigma, self.normalized, slope)
         k = min(max(int(np.searchsorted(mode > 0, True)), 1), len(points) - 1)
         threshold = float(profile.points[k - 1] / 2 + profile.points[k] / 2)
         return IndexValue(value, slope * by_point, threshold, d_std=self.beta * float(slope @ by_edge))
