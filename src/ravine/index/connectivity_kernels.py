@@ -26,8 +26,7 @@ NARROWEST_GAP = 1e-300  # units of s: keeps the conductance of points in one pla
 def kernel_sums(values, decay):
     """Return the sums over j < i and over j > i of values[j] exp(-|t_i - t_j| / s), for every i."""
     n = len(values)
-    left = np.zeros(n)
-    right = np.zeros(n)
+    left, right = np.zeros(n), np.zeros(n)
     for i in range(1, n):
         left[i] = (left[i - 1] + values[i - 1]) * decay[i - 1]
     for i in range(n - 2, -1, -1):
@@ -43,9 +42,8 @@ def smallest_mode(m, c, y):
     one sign: without cancellation, a theta of 1e-100 keeps its digits.
     """
     n = len(m)
-    flow = np.empty(n - 1)
+    flow, total = np.empty(n - 1), np.sum(m)
     theta = np.inf
-    total = np.sum(m)
     for _ in range(MAX_ITERATIONS):
         y -= np.sum(m * y) / total
         run = 0.0
@@ -83,11 +81,10 @@ def standard_eigenvalue(mass, degree, c, y):
 
     theta falls as lambda grows, so the difference has one zero, found by false position (Illinois rule).
     """
-    low = 0.0
+    low, side = 0.0, 0
     above = smallest_mode(mass, c, y)
     high = min(above, np.min(degree) * (1.0 - 1e-12))
     below = smallest_mode(mass * degree / (degree - high), c, y) - high
-    side = 0
     for _ in range(MAX_FALSE_POSITIONS):
         value = low + (high - low) * (above / (above - below))
         excess = smallest_mode(mass * degree / (degree - value), c, y) - value

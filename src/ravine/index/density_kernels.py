@@ -190,8 +190,7 @@ def coarse_curve(line, labels):
     Q and P are convex, so the least F lies in the interval, or between it and the least P. The grid has
     steps of at most h / 4, or lies at the points and in the middle of their gaps.
     """
-    low, high, h = -line.half, line.half, line.h
-    best = 0.0
+    low, high, best, h = -line.half, line.half, 0.0, line.h
     if len(labels.points) > 0:
         best = lowest_label_penalty(labels.points, labels.sides, labels.strength)[0]
         low, high = min(low, best), max(high, best)
@@ -228,8 +227,7 @@ def settle(line, labels, left, b, right):
 
     Where P begins at b the second derivative jumps, and Newton's steps may end higher than they began.
     """
-    start = b
-    first = objective(line, labels, b)
+    start, first = b, objective(line, labels, b)
     here = first
     for _ in range(MAX_NEWTON_STEPS):
         before = b
@@ -249,8 +247,7 @@ def lowest(line, labels):
     slope of I from eta / 2 on, so that eta is as far as a minimum can lie outside.
     """
     grid, values, step = coarse_curve(line, labels)
-    last = len(grid) - 1
-    bound = np.min(values) + CLOSE
+    last, bound = len(grid) - 1, np.min(values) + CLOSE
     best = (0.0, (np.inf, 0.0, 0.0, 1.0, 0.0))
     for k in range(last + 1):
         lower_left = k > 0 and values[k - 1] < values[k]
@@ -356,10 +353,8 @@ def log_mode(line, b, step):
     Empty stretches are skipped, so that the number of steps is at most a hundred per point, whatever the
     bandwidth. Where a step is below rounding, every point is a mode of its own.
     """
-    last = log_density(line, b)[0]
-    rising = False
+    last, at, rising = log_density(line, b)[0], b, False
     end = line.points[0] - line.h if step < 0 else line.points[-1] + line.h
-    at = b
     while (at > end) if step < 0 else (at < end):
         behind, ahead = neighbors(line.points, at, step)
         # a rising density may be about to fall behind the last point

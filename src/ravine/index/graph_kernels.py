@@ -14,8 +14,7 @@ def similarities(points, sigma, kind, alpha, k, k_over):
     """Fill k(x) for the distance x = |p_i - p_j| / sigma of every pair, and k'(x) / x."""
     n, d = points.shape
     for i in range(n):
-        k[i, i] = 1.0
-        k_over[i, i] = 0.0
+        k[i, i], k_over[i, i] = 1.0, 0.0
         for j in range(i):
             square = 0.0
             for c in range(d):

@@ -38,8 +38,7 @@ def label_penalty(labels, threshold):
 def lowest_label_penalty(points, sides, strength):
     """Return the minimizer of the convex P, and P there; the middle of all minimizers if P can be 0."""
     labels = PlacedLabels(points, sides, strength)
-    left = np.inf
-    right = -np.inf
+    left, right = np.inf, -np.inf
     for i in range(len(points)):
         if sides[i] > 0.0:
             left = min(left, points[i])
