@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh
 
 from ravine.index import connectivity_kernels as kernels
-from ravine.index.connectivity import ConnectivityIndex, draw_in
+from ravine.index.connectivity import ConnectivityIndex
+from ravine.index.interval import contract_outliers
 from tests.index.test_every_index import make_profile
 
 
 def dense(points, mass, s, normalized):
-    """The second eigenvalue of the Laplacian over points, each counted as often as its mass says."""
+    """The second eigenvalue of the Laplacian over points, each counted as often as its mass."""
     K = np.exp(-np.abs(points[:, None] - points[None, :]) / s)
     root = np.sqrt(mass)
     A = root[:, None] * K * root[None, :]
@@ -68,9 +69,9 @@ def test_points_very_close_together_do_no_harm():
         assert found == pytest.approx(dense(points, np.ones(40), 0.5, normalized), rel=1e-6)
 
 
-def test_the_contraction_is_continuous_and_draws_outliers_in():
+def test_the_contraction_is_continuous_and_moves_outliers_in():
     points = np.concatenate([np.linspace(-1, 1, 200), [30.0]])
-    moved, steep, by_edge = draw_in(points, np.array(0.8), 0.3)
+    moved, steep, by_edge = contract_outliers(points, np.array(0.8), 0.3)
     inside = np.abs(points) <= 0.8
     np.testing.assert_array_equal(moved[inside], points[inside])
     assert np.abs(moved[~inside][:-1]).max() < 0.8 + 0.2 * 0.2
@@ -80,15 +81,15 @@ def test_the_contraction_is_continuous_and_draws_outliers_in():
 
 
 @pytest.mark.parametrize("normalized", [True, False])
-def test_the_error_of_stand_ins_is_within_its_bound(normalized):
+def test_the_error_of_representatives_is_within_its_bound(normalized):
     rng = np.random.default_rng(0)
     points = np.sort(np.concatenate([rng.normal(-2, 0.7, 150), rng.normal(2, 0.7, 150)]))
     width = 0.05
     bins = np.floor(points / width)
-    stand_ins = np.array([points[bins == b].mean() for b in np.unique(bins)])
+    centers = np.array([points[bins == b].mean() for b in np.unique(bins)])
     mass = np.array([(bins == b).sum() for b in np.unique(bins)], dtype=float)
     index = ConnectivityIndex(0.5, beta=1e6, normalized=normalized)
-    log_theta, _ = kernels.connectivity(stand_ins, mass, 0.5, normalized, np.empty(len(mass)))
+    log_theta, _ = kernels.connectivity(centers, mass, 0.5, normalized, np.empty(len(mass)))
     theta = np.exp(log_theta)
     found = theta / (1 + theta) if normalized else theta
     exact = dense(points, np.ones(300), 0.5, normalized)

@@ -45,7 +45,7 @@ def test_densities_on_a_grid_are_the_plain_sums():
     np.testing.assert_allclose(out / scale, expected, rtol=1e-10)
 
 
-def test_a_gap_of_a_thousand_bandwidths_is_cut_in_its_middle():
+def test_a_gap_of_a_thousand_bandwidths_has_its_threshold_in_the_middle():
     profile = seen(np.array([-3.0, -2.5, 1.0, 1.2]), np.ones(4))
     index = MinimumDensityIndex(0.001, alpha=0.9)
     middle = (profile.points[1] + profile.points[2]) / 2
@@ -75,7 +75,7 @@ def test_relative_depth_is_that_of_equation_30():
     assert bounded / (1 - bounded) == pytest.approx(depth, rel=1e-3)
 
 
-def test_one_heap_has_no_valid_cut():
+def test_one_group_has_no_valid_threshold():
     rng = np.random.default_rng(0)
     profile = seen(rng.standard_normal(500), np.ones(500))
     assert not MinimumDensityIndex(0.4, alpha=0.9).evaluate(profile).valid
@@ -97,9 +97,11 @@ def test_a_foot_within_one_bandwidth_of_the_edge_is_reached():
 def test_curve_is_the_penalized_density_of_equation_10():
     profile = make_profile(7)
     index = MinimumDensityIndex(0.4, alpha=0.3)
-    cuts = np.array([-2.0, -0.1, 0.0, 0.5, 3.0])
-    expected = [oracles.penalized(profile.points, profile.mass, 0.4, 0.3, index.eta * 0.4, b) for b in cuts]
-    np.testing.assert_allclose(np.exp(index.curve(profile, cuts)), expected, rtol=1e-9)
+    thresholds = np.array([-2.0, -0.1, 0.0, 0.5, 3.0])
+    expected = [
+        oracles.penalized(profile.points, profile.mass, 0.4, 0.3, index.eta * 0.4, b) for b in thresholds
+    ]
+    np.testing.assert_allclose(np.exp(index.curve(profile, thresholds)), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("h", [0.4, 0.01])  # at 0.01 the density is next to nothing between the points
@@ -118,10 +120,10 @@ def test_the_coarse_curve_is_the_density_with_both_penalties(h):
 @settings(deadline=None, max_examples=300)
 @example(27649, 50.0, 5.0, 1)
 @given(st.integers(0, 10**6), st.floats(0.0, 60.0), st.sampled_from([0.0, 5.0]), st.sampled_from([-1, 1]))
-def test_the_mode_beside_a_cut_is_that_of_the_plain_walk(seed, gap, spread, sign):
+def test_the_mode_beside_a_threshold_is_that_of_the_plain_walk(seed, gap, spread, sign):
     rng = np.random.default_rng(seed)
-    heaps = np.cumsum(rng.uniform(0.0, gap, 6))
-    points = np.sort(heaps[rng.integers(0, 6, 30)] + rng.normal(0, 0.5, 30))
+    groups = np.cumsum(rng.uniform(0.0, gap, 6))
+    points = np.sort(groups[rng.integers(0, 6, 30)] + rng.normal(0, 0.5, 30))
     mass = 10.0 ** rng.uniform(0, spread, 30)
     threshold = rng.uniform(points[0] - 2 * gap, points[-1] + 2 * gap)
     line = kernels.Line(points, mass, mass.sum(), 0.7, np.inf, 1.0)
@@ -153,16 +155,16 @@ def test_the_lowest_valley_of_a_tiny_bandwidth_is_the_widest_gap_with_enough_on_
         assert found == pytest.approx(gap, abs=1e-3)
 
 
-def test_few_cuts_find_what_many_find(monkeypatch):
+def test_a_grid_at_the_points_finds_what_an_even_one_finds(monkeypatch):
     profile = make_profile(8, n=300)
     index = MinimumDensityIndex(0.05, alpha=0.9)
-    line = line_of(profile, 0.05, index.half_width(profile))
+    line = line_of(profile, 0.05, 0.9 * profile.std)
     many = kernels.coarse_curve.py_func(line, UNLABELED)
     monkeypatch.setattr(kernels, "MAX_GRID", 10)
     few = kernels.coarse_curve.py_func(line, UNLABELED)
-    for cuts, curve, _ in (many, few):
-        lowest = cuts[np.argmin(curve)]
+    for thresholds, curve, _ in (many, few):
+        lowest = thresholds[np.argmin(curve)]
         assert lowest == pytest.approx(index.evaluate(profile).threshold, abs=0.03)
         np.testing.assert_allclose(
-            np.diff(curve), np.diff(index.curve(profile, cuts)), atol=1e-9
+            np.diff(curve), np.diff(index.curve(profile, thresholds)), atol=1e-9
         )  # up to a constant

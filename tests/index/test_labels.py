@@ -17,7 +17,7 @@ def labeled_profile(seed, offset=1.5, n_labeled=8):
     profile = make_profile(seed, offset=offset)
     points = rng.uniform(-3.0, 3.0, n_labeled)
     sides = np.where(points + rng.normal(0.0, 1.0, n_labeled) > 0, 1.0, -1.0)
-    points[:2], sides[:2] = (0.8, -0.6), (-1.0, 1.0)  # no cut has all on their sides
+    points[:2], sides[:2] = (0.8, -0.6), (-1.0, 1.0)  # no threshold has all on their sides
     return replace(profile, labeled=points), sides, rng.uniform(0.5, 2.0, n_labeled)
 
 
@@ -40,8 +40,8 @@ def test_value_is_phi_ssc_of_the_paper(seed, gamma):
         plain = oracles.penalized(profile.points, profile.mass, h, 0.6, index.eta * h, b)
         return plain + penalty_at(profile.labeled, sides, gamma / unit**3 * weights, b)
 
-    cuts = np.linspace(-4.0, 4.0, 2001)
-    lowest = min(f(b) for b in cuts)
+    thresholds = np.linspace(-4.0, 4.0, 2001)
+    lowest = min(f(b) for b in thresholds)
     assert np.exp(result.value) == pytest.approx(f(result.threshold), rel=1e-9)
     assert lowest * (1 - 1e-3) <= np.exp(result.value) <= lowest * (1 + 1e-9)
 
@@ -82,24 +82,24 @@ def test_the_least_penalty_is_found(seed):
         assert penalty_slope(labels, b).sum() == pytest.approx(-here[1])
 
 
-def test_sides_that_lie_apart_are_cut_in_the_middle_at_no_cost():
+def test_sides_that_lie_apart_have_a_threshold_in_the_middle_at_no_cost():
     labels = PlacedLabels(np.array([-2.0, 0.5, 1.5, 3.0]), np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4))
     assert kernels.lowest_label_penalty(*labels) == (1.0, 0.0)
     assert kernels.label_penalty(labels, 1.0) == (0.0, 0.0, 0.0)
 
 
-def test_labels_pull_the_cut_out_of_the_interval_as_gamma_grows():
+def test_labels_pull_the_threshold_out_of_the_interval_as_gamma_grows():
     profile, _, _ = labeled_profile(0, offset=0.0)
     profile = replace(profile, labeled=np.array([2.0, 2.5]))
     sides = np.array([-1.0, 1.0])
     inner = MinimumDensityIndex(0.4, alpha=0.1)
-    cuts = [
+    thresholds = [
         LabeledIndex(inner, sides, np.ones(2), g, 1.0).evaluate(profile).threshold
         for g in (0.01, 1, 1e4, 1e8)
     ]
-    assert (np.diff(cuts) > 0).all()
-    assert cuts[0] < 0.5
-    assert 1.9 < cuts[-1] < 2.5
+    assert (np.diff(thresholds) > 0).all()
+    assert thresholds[0] < 0.5
+    assert 1.9 < thresholds[-1] < 2.5
 
 
 @pytest.mark.parametrize("name", sorted(INDICES))

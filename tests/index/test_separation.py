@@ -6,7 +6,7 @@ from tests.index.test_every_index import make_profile, seen
 
 
 def best_by_hand(points, mass, ridge, least):
-    """The best cut by trying all of them."""
+    """The best threshold by trying all of them."""
     best = (-np.inf, np.nan)
     for k in range(1, len(points)):
         if points[k] == points[k - 1] or min(mass[:k].sum(), mass[k:].sum()) < least * mass.sum():
@@ -22,7 +22,7 @@ def best_by_hand(points, mass, ridge, least):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("ridge", "least"), [(0.0, 0.05), (0.5, 0.05), (0.1, 0.4)])
-def test_the_best_cut_is_that_of_all_cuts(seed, ridge, least):
+def test_the_best_threshold_is_that_of_all(seed, ridge, least):
     profile = make_profile(seed, offset=seed / 2)
     index = SeparationIndex(ridge, 0.01, least)
     kappa, threshold = best_by_hand(profile.points, profile.mass, ridge, least)
@@ -43,7 +43,7 @@ def test_one_far_point_does_not_win():
     assert far.value < near.value
 
 
-def test_no_cut_is_said():
+def test_no_threshold_is_not_valid():
     index = SeparationIndex(0.0, 0.01, least_share=0.4)
     profile = seen(np.array([0.0, 0.0, 0.0, 5.0]), np.ones(4))
     assert not index.evaluate(profile).valid

@@ -1,1 +1,1 @@
-"""Projection indices: what makes a line through the data a good one to cut."""
+"""Projection indices: how good the best threshold on a line through the data is."""

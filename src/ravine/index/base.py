@@ -1,4 +1,4 @@
-"""What an index sees and what it says: a profile of mass on a line, and a value with its slope."""
+"""The contract of an index: a profile of mass on a line goes in, a value with its slope comes out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ravine._validate import FloatArray
 
 
 class PlacedLabels(NamedTuple):
-    """Labeled rows on a line: their points, sides (-1 or 1), and the cost of a unit on the wrong side."""
+    """Labeled rows on a line: their points, their sides (-1 or 1), and the penalty per squared length."""
 
     points: FloatArray
     sides: FloatArray
@@ -19,11 +19,11 @@ class PlacedLabels(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """Mass on a line: all that an index ever sees of the data.
+    """Mass on a line: the only form in which an index receives data.
 
-    `points` are sorted and centered (their weighted mean is 0), `mass` is positive. A point is one row, or
-    the exact center of the rows of one bin. `labeled` are the exact places of the rows whose class is known,
-    in their own order, where there are such rows.
+    `points` are sorted and centered (their weighted mean is 0), `mass` is positive and sums to `total`, and
+    `std` is the standard deviation. A point is one row, or the exact center of the rows of one bin. `labeled`
+    are the points of the labeled rows, if there are any, in their own order and not binned.
     """
 
     points: FloatArray
@@ -40,12 +40,11 @@ class Profile:
 
 @dataclass(frozen=True)
 class IndexValue:
-    """What an index says of a profile, to be minimized.
+    """The value of an index at its best threshold, to be minimized over directions.
 
-    `slope` is the derivative of `value` by the position of each point, all else held fixed, and `d_std`
-    its derivative by the standard deviation of the profile; `labeled_slope` is that by the place of each
-    labeled row. `valid` says whether the cut is one in the index's own sense; a minimum at the edge of the
-    search interval, say, is not.
+    `slope` is the derivative of `value` by the position of each point with `std` held fixed, `d_std` that by
+    `std`, and `labeled_slope` that by the position of each labeled row. `valid` is False where the threshold
+    is not an optimum of what the index is about, such as one at the edge of the interval that is searched.
     """
 
     value: float
@@ -57,20 +56,21 @@ class IndexValue:
 
 
 class ProjectionIndex(Protocol):
-    """Maps a profile to a value and a cut; knows nothing of rows, weights, files or clusters of machines."""
+    """Maps a profile to a value and a threshold; knows nothing of rows, directions or files."""
 
     @property
     def resolution(self) -> float:
-        """The widest bin that still shows this index all it needs."""
+        """The widest bin of a profile that this index can work with."""
 
     def evaluate(self, profile: Profile) -> IndexValue:
-        """Return the value at the best cut, with its derivatives."""
+        """Return the value at the best threshold, with its derivatives."""
 
 
 class Schedule(Protocol):
     """The sequence of indices that a search follows, from the easiest to the one that is meant.
 
-    Every index has one. `index` is always one of those that `indices` returned.
+    Every index has one, a subclass of this, in its own file. `index` is always one of those that `indices`
+    returned, and `value` the result of its `evaluate` for `profile`.
     """
 
     @property
@@ -78,7 +78,7 @@ class Schedule(Protocol):
         """The name of the method, for results."""
 
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[ProjectionIndex]:
-        """Return the sequence for rows with these summaries.
+        """Return the sequence, all of one resolution, for rows with these summaries.
 
         `deviation` is the standard deviation along the first principal direction, `total` the weight of the
         rows, and `mean_variance` the mean variance of the columns that vary.
@@ -86,15 +86,18 @@ class Schedule(Protocol):
 
     def accepts(self, value: IndexValue, profile: Profile) -> bool:
         """Return whether the optimum of one index is good enough to leave out the indices after it."""
+        return False
 
     def rank(self, index: Any, profile: Profile, value: IndexValue) -> float:
         """Return how good an optimum is, in [0, 1], to choose among starts; higher is better."""
 
     def value(self, index: Any, profile: Profile, value: IndexValue, unit: float) -> float:
-        """Return the value to report, with `unit` the length of one unit of the profile for the user."""
+        """Return the method's own value to report; a unit of the profile is `unit` user's units."""
 
     def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
         """Return further numbers to report, for profiles with bins of this width."""
+        return {}
 
     def fallbacks(self) -> Sequence[Schedule]:
-        """Return the schedules to try when this one finds nothing; may be empty."""
+        """Return the schedules to try when this one finds nothing."""
+        return ()

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile
+from ravine.index.base import IndexValue, Profile, Schedule
+from ravine.index.interval import contract_outliers
 
-BINS_PER_SIGMA = 8
-BETAS = (1.5, 1.0, 0.5)  # half-widths of the interval, in standard deviations: a larger one finds outliers
-SIGMA = 0.5  # the scale, times sd n^(-1/5)
-DELTA = 0.01  # the exponent of the contraction, for distances in units of sigma
+BINS_PER_SIGMA = 8  # affinities then err by a factor of exp(1/4) at most, and mostly by far less; a choice
+# Standard deviations: half-widths of the interval, in the paper's steps of 0.5 (Section 7.1). The largest,
+# and the factor of sd n^(-1/5) in sigma (1 in the paper), were chosen with the means of
+# `benchmarks/papers.py --table scpp` in sight; `benchmarks/sensitivity.py sigma` shows how much they matter.
+BETAS = (1.5, 1.0, 0.5)
+SIGMA = 0.5
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class ConnectivityIndex:
 
     The value is :math:`\log\theta` with :math:`\theta = \lambda_2 / (1 - \lambda_2)` for the normalized
     Laplacian and :math:`\theta = \lambda_2` for the standard one. Points farther than `beta` standard
-    deviations from the mean are drawn in (Equation 23), so that a few outliers are no cluster.
-    Cost: O(G) by the path form.
+    deviations from the mean are moved towards it (Equation 23), so that a few outliers are not a cluster.
+
+    Cost: linear in the number of points, for each of some inverse iterations.
 
     Examples
     --------
@@ -43,47 +46,44 @@ class ConnectivityIndex:
 
     @property
     def resolution(self) -> float:
-        """An eighth of sigma: affinities are right within a factor of exp(1/4), and mostly much better."""
+        """An eighth of sigma."""
         return self.sigma / BINS_PER_SIGMA
 
     def evaluate(self, profile: Profile) -> IndexValue:
-        """Return log theta, with the cut where the second eigenvector changes its sign."""
-        from ravine.index import connectivity_kernels
+        """Return log theta, with the threshold where the second eigenvector changes its sign."""
+        from ravine.index import connectivity_kernels as kernels
 
-        points, steep, by_edge = draw_in(profile.points, np.array(self.beta * profile.std), self.sigma)
-        slope = np.empty(len(points))
-        if len(points) < 2:
-            return IndexValue(0.0, np.zeros(len(points)), 0.0, valid=False)
-        value, mode = connectivity_kernels.connectivity(
-            points, profile.mass, self.sigma, self.normalized, slope
-        )
-        k = int(np.searchsorted(mode > 0, True))
-        k = min(max(k, 1), len(points) - 1)
+        slope = np.zeros(len(profile.points))
+        if len(slope) < 2:
+            return IndexValue(0.0, slope, 0.0, valid=False)
+        edge = np.array(self.beta * profile.std)
+        points, by_point, by_edge = contract_outliers(profile.points, edge, self.sigma)
+        value, mode = kernels.connectivity(points, profile.mass, self.sigma, self.normalized, slope)
+        k = min(max(int(np.searchsorted(mode > 0, True)), 1), len(points) - 1)
         threshold = float(profile.points[k - 1] / 2 + profile.points[k] / 2)
-        return IndexValue(value, slope * steep, threshold, d_std=self.beta * float(slope @ by_edge))
+        return IndexValue(value, slope * by_point, threshold, d_std=self.beta * float(slope @ by_edge))
 
     def eigenvalue(self, profile: Profile) -> float:
-        """Return lambda_2 itself."""
+        """Return lambda_2."""
         theta = float(np.exp(self.evaluate(profile).value))
         return theta / (1.0 + theta) if self.normalized else theta
 
     def error_bound(self, radius: float) -> float:
-        """Bound the relative error of lambda_2 when points stand for others within `radius` of them.
+        """Bound the relative error of lambda_2 when points represent others within `radius` of them.
 
-        Distances are then right within 2 radius, so affinities within a factor of exp(r), r = 2 radius /
-        sigma. For the standard Laplacian that bounds lambda_2 itself (Corollary 7 with alpha = 0), for the
-        normalized one lambda_2 is right within exp(2 r).
+        Distances then err by at most 2 radius, so affinities by a factor of exp(r), r = 2 radius / sigma. So
+        does lambda_2 of the standard Laplacian (Corollary 7 with alpha = 0); the normalized one by exp(2 r).
         """
         r = 2.0 * radius / self.sigma
         return float(np.expm1(2.0 * r if self.normalized else r))
 
 
 @dataclass(frozen=True)
-class ConnectivitySchedule:
-    """Spectral connectivity with sigma = 0.5 sd n^(-1/5) and beta lowered until the threshold is balanced.
+class ConnectivitySchedule(Schedule):
+    """Spectral connectivity with sigma = 0.5 sd n^(-1/5) and beta lowered until the split is balanced.
 
-    Of `betas` the first counts whose smaller side has at least `least_share` of the weight, or the last. The
-    factor one half was found on the data sets of the paper (Section 7.2) with the first beta, 1.5.
+    The first of `betas` whose smaller side has at least `least_share` of the weight counts, or else the last
+    (Section 7.1, where that share is 1 / 2K for K clusters).
     """
 
     normalized: bool = True
@@ -107,29 +107,10 @@ class ConnectivitySchedule:
         return max(0.0, 1.0 - index.eigenvalue(profile) / largest)
 
     def value(self, index: ConnectivityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
-        """Return lambda_2; the value of the index is log theta."""
+        """Return lambda_2."""
         return index.eigenvalue(profile)
 
     def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
         """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
         bound = index.error_bound(width)
         return {"sigma": unit * index.sigma, "beta": index.beta, "binning_error_bound": bound}
-
-    def fallbacks(self) -> Sequence[ConnectivitySchedule]:
-        """Return nothing: the first beta has the widest interval already."""
-        return ()
-
-
-def draw_in(points: FloatArray, edge: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw points beyond `edge` towards it (T_Delta, Equation 23, in units of sigma).
-
-    Returns them, the derivative of each by its own position, and by the edge.
-    """
-    excess = np.maximum(np.abs(points) - edge, 0.0) / sigma
-    outside = excess > 0
-    floor = (DELTA * (1 - DELTA)) ** (1 / DELTA)
-    drawn = DELTA * ((excess + floor) ** (1 - DELTA) - floor ** (1 - DELTA))
-    sign = np.sign(points)
-    steep = np.where(outside, DELTA * (1 - DELTA) * (excess + floor) ** -DELTA, 1.0)
-    moved = np.where(outside, sign * (edge + sigma * drawn), points)
-    return moved, steep, np.where(outside, sign * (1.0 - steep), 0.0)

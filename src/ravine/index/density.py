@@ -1,6 +1,6 @@
-"""Minimum density: the lowest projected density that a cut near the middle can have.
+"""Minimum density: the lowest projected density at a threshold near the middle.
 
-Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
+Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes (MDH). JMLR 17(156), 2016.
 """
 
 from __future__ import annotations
@@ -8,17 +8,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, PlacedLabels, Profile
+from ravine.index.base import IndexValue, PlacedLabels, Profile, Schedule
 
-BINS_PER_BANDWIDTH = 8
-SMALLEST = 1e-12  # bandwidth, in standard deviations: rounding of the points is not far below
-FALLBACK_ALPHA = 2.5  # standard deviations: half-width of the interval when the usual one has no valley
+BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
+SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
+FARTHEST = 1e100  # bandwidths: largest half-width of the interval, so that squares of distances are finite
+FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
+FALLBACK_ALPHA = 2.5  # standard deviations: alpha_max of the fallback; a choice, see docs/tree.md
 UNLABELED = PlacedLabels(np.empty(0), np.empty(0), np.empty(0))
-FARTHEST = 1e100  # bandwidths from the mean that a cut may lie: squares of them are finite
+
+
+@cache
+def _kernels() -> Any:
+    """Return the compiled loops; importing them imports numba, which has to wait for the first fit."""
+    from ravine.index import density_kernels
+
+    return density_kernels
 
 
 def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
@@ -27,43 +38,41 @@ def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
 
 
 def relative_depth(profile: Profile, threshold: float, bandwidth: float) -> float:
-    """Return depth / (1 + depth) for the relative depth of a threshold (Equation 30): a number in [0, 1].
+    """Return d / (1 + d) for the relative depth d of a threshold (MDH, Equation 30): a number in [0, 1].
 
-    With I the density at the threshold and M at the lower of the two adjacent modes, that is 1 - I / M: it
-    orders thresholds as the relative depth M / I - 1 does, and is 1 across an empty gap.
+    With I the density at the threshold and M at the lower of the two adjacent modes, d is M / I - 1, and
+    this 1 - I / M: the same order, and 1 across an empty gap.
 
     >>> points = np.array([-2.0, -1.5, 1.5, 2.0])
     >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
     >>> relative_depth(profile, 0.0, bandwidth=0.4) > 0.99
     True
     """
-    from ravine.index import density_kernels
-
-    about = profile.points, profile.mass, profile.total, bandwidth
-    return float(density_kernels.relative_depth(*about, threshold))
+    line = profile.points, profile.mass, profile.total, bandwidth
+    return float(_kernels().relative_depth(*line, threshold))
 
 
 @dataclass(frozen=True)
 class MinimumDensityIndex:
-    r"""The penalized density on the best hyperplane with a given normal (Equations 10 and 13).
+    r"""The penalized density on the best hyperplane with a given normal (MDH, Equations 10 and 13).
 
     .. math:: \phi(v) = \min_b \hat I(v, b) + \frac{L}{\eta}\max\{0, |b - \mu_v| - \alpha\sigma_v\}^2
 
     with I the Gaussian kernel density estimate of the projected rows and
-    :math:`L = (e^{1/2} h^2 \sqrt{2\pi})^{-1}`, the steepest that a density of bandwidth h can be. The value
-    is log phi, so that its gradient is the relative one and a bandwidth may fall to nothing.
+    :math:`L = (e^{1/2} h^2 \sqrt{2\pi})^{-1}`, the steepest slope of a density with bandwidth h. The value
+    is log phi: its gradient is relative, and it stays finite as the bandwidth goes to 0.
 
-    Cost: two exponentials a point, and two products a point and candidate cut.
+    Cost: two exponentials per point, and two products per point and candidate threshold.
 
     Parameters
     ----------
     bandwidth : float
         h, in units of the profile.
     alpha : float
-        Cuts lie within alpha standard deviations of the mean.
+        Half-width of the interval of thresholds around the mean, in standard deviations.
     eta : float
-        How far beyond that the penalty lets a cut go, in bandwidths. (The paper's 0.01 is in data units,
-        and its exponent 1 + epsilon = 2 - 1e-6 is 2 here.)
+        How far the penalty lets a threshold leave the interval, in bandwidths. (0.01 in data units in the
+        paper, Section 5.1.1, which finds that it does not matter; the exponent 2 - 1e-6 there is 2 here.)
 
     Examples
     --------
@@ -88,49 +97,40 @@ class MinimumDensityIndex:
         return self.evaluate_with(profile, UNLABELED)
 
     def evaluate_with(self, profile: Profile, labels: PlacedLabels) -> IndexValue:
-        """Return the same with the penalty of labels added to the density; `labeled_slope` is missing."""
-        from ravine.index import density_kernels
-
+        """Return the same with the penalty of labels added to the density, except for `labeled_slope`."""
         slope = np.empty(len(profile.points))
-        half = self.half_width(profile)
-        value, threshold, d_half, valid = density_kernels.minimum(
-            *self._sums(profile), half, self.eta * self.bandwidth, *labels, slope
-        )
-        return IndexValue(value, slope, threshold, d_std=self.alpha * d_half, valid=valid)
+        value, threshold, d_half, valid = _kernels().minimum(*self._line(profile), *labels, slope)
+        d_std = self.alpha * d_half if d_half else 0.0  # alpha may be infinite
+        return IndexValue(value, slope, threshold, d_std, valid)
 
     def curve(self, profile: Profile, thresholds: FloatArray) -> FloatArray:
         """Return the logarithm of the penalized density at every threshold."""
-        from ravine.index import density_kernels
-
-        sums, half = self._sums(profile), self.half_width(profile)
         thresholds = np.asarray(thresholds, dtype=np.float64)
-        return np.asarray(density_kernels.curve(*sums, half, self.eta * self.bandwidth, thresholds))
+        return np.asarray(_kernels().curve(*self._line(profile), thresholds))
 
     def log_density(self, profile: Profile, threshold: float) -> float:
         """Return the logarithm of the density at a threshold, without the penalty."""
-        from ravine.index import density_kernels
-
-        return float(density_kernels.curve(*self._sums(profile), np.inf, 1.0, np.array([threshold]))[0])
+        return float(_kernels().curve(*self._line(profile)[:4], np.inf, 1.0, np.array([threshold]))[0])
 
     def lowest_valley(self, profile: Profile, min_weight: float) -> float | None:
         """Return the lowest local minimum of the density with `min_weight` on either side, or None."""
-        from ravine.index import density_kernels
-
         min_weight = max(min_weight, np.finfo(float).tiny)
-        threshold = density_kernels.lowest_valley(*self._sums(profile), min_weight)
+        threshold = _kernels().lowest_valley(*self._line(profile)[:4], min_weight)
         return None if np.isnan(threshold) else float(threshold)
 
-    def half_width(self, profile: Profile) -> float:
-        """Return how far from the mean a threshold may lie without a penalty."""
-        return min(self.alpha * profile.std, FARTHEST * self.bandwidth)
-
-    def _sums(self, profile: Profile) -> tuple[FloatArray, FloatArray, float, float]:
-        return profile.points, profile.mass, profile.total, self.bandwidth
+    def _line(self, profile: Profile) -> tuple[FloatArray, FloatArray, float, float, float, float]:
+        """Return the fields of `density_kernels.Line`."""
+        h = self.bandwidth
+        half = min(self.alpha * profile.std, FARTHEST * h)
+        return profile.points, profile.mass, profile.total, h, half, self.eta * h
 
 
 @dataclass(frozen=True)
-class MinimumDensitySchedule:
-    """Minimum density with bandwidth 0.9 sd n^(-1/5), alpha growing to `alpha_max` (MDH, Section 5.1.1)."""
+class MinimumDensitySchedule(Schedule):
+    """Minimum density with bandwidth 0.9 sd n^(-1/5) and alpha growing to `alpha_max` (MDH, Section 5.1.1).
+
+    All values of alpha are followed, and the last valid optimum counts. Ten of them are a choice.
+    """
 
     bandwidth_factor: float = 1.0
     alpha_max: float = 0.9
@@ -140,12 +140,8 @@ class MinimumDensitySchedule:
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
         """Return the index at `n_alphas` values of alpha from near 0 to the largest."""
         h = bandwidth(deviation, total, self.bandwidth_factor)
-        alphas = np.linspace(min(0.01, self.alpha_max), self.alpha_max, self.n_alphas)
+        alphas = np.linspace(min(FIRST_ALPHA, self.alpha_max), self.alpha_max, self.n_alphas)
         return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
-
-    def accepts(self, value: IndexValue, profile: Profile) -> bool:
-        """Return False: all values of alpha are followed, and the last valid optimum counts."""
-        return False
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
         """Return the bounded relative depth."""
@@ -156,10 +152,10 @@ class MinimumDensitySchedule:
         return math.exp(index.log_density(profile, value.threshold)) / unit
 
     def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return the bandwidth and the half-width of the interval in standard deviations."""
+        """Return the bandwidth, and the half-width of the interval in standard deviations."""
         return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
 
     def fallbacks(self) -> Sequence[MinimumDensitySchedule]:
-        """Return the same with the interval grown to two and a half standard deviations."""
+        """Return the same with a wider interval, for groups far from the middle."""
         wide = self.alpha_max >= FALLBACK_ALPHA
-        return [] if wide else [replace(self, alpha_max=FALLBACK_ALPHA)]
+        return () if wide else (replace(self, alpha_max=FALLBACK_ALPHA),)

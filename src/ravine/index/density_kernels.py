@@ -23,7 +23,10 @@ FAR = 80.0  # squared bandwidths: a term exp(-FAR / 2) = 4e-18 below the largest
 TINY = 1e-250  # mass: smaller terms are dropped before products of them become subnormal
 SUMMABLE = 1e-230  # share of the mass: a smaller sum may lack terms below TINY, and is taken in logarithms
 CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lower after Newton's method
-MAX_GRID = 1 << 15  # thresholds: a grid that needs more than this shows single points, which then make it
+PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
+MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
+SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
+FOOT_STEPS = 8  # steps per bandwidth, and at most one more of them, on the way to the foot of a valley
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
 ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
 
@@ -49,12 +52,23 @@ def unlabeled():
 def nearest(line, b):
     """Return the number of points left of b, and the squared distance of the nearest in bandwidths."""
     right = np.searchsorted(line.points, b)
-    gap = np.inf
-    if right < len(line.points):
-        gap = line.points[right] - b
-    if right > 0:
-        gap = min(gap, b - line.points[right - 1])
-    return right, (gap / line.h) ** 2
+    ahead = line.points[right] - b if right < len(line.points) else np.inf
+    behind = b - line.points[right - 1] if right > 0 else np.inf
+    return right, (min(ahead, behind) / line.h) ** 2
+
+
+@jit
+def add_terms(line, b, least, js, s0, s1, s2):
+    """Add mass exp((least - u^2) / 2) times 1, u, u^2, with u = (b - t_j) / h, until terms are lost."""
+    for j in js:
+        u = (b - line.points[j]) / line.h
+        if u * u - least > FAR:
+            break
+        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
+        s0 += e
+        s1 += u * e
+        s2 += u * u * e
+    return s0, s1, s2
 
 
 @jit
@@ -63,29 +77,23 @@ def log_density(line, b):
     right, least = nearest(line, b)
     if least == np.inf:
         return -np.inf, 0.0, 0.0
-    s0 = 0.0
-    s1 = 0.0
-    s2 = 0.0
-    for j in range(right, len(line.points)):
-        u = (b - line.points[j]) / line.h
-        if u * u - least > FAR:
-            break
-        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
-        s0 += e
-        s1 += u * e
-        s2 += u * u * e
-    for j in range(right - 1, -1, -1):
-        u = (b - line.points[j]) / line.h
-        if u * u - least > FAR:
-            break
-        e = line.mass[j] * math.exp(-0.5 * (u * u - least))
-        s0 += e
-        s1 += u * e
-        s2 += u * u * e
+    s0, s1, s2 = add_terms(line, b, least, range(right, len(line.points)), 0.0, 0.0, 0.0)
+    s0, s1, s2 = add_terms(line, b, least, range(right - 1, -1, -1), s0, s1, s2)
     h = line.h
     value = math.log(s0 / (line.total * h * ROOT_TWO_PI)) - 0.5 * least
     bend = (s2 / s0 - 1.0) / (h * h) if h * h > 0.0 else np.inf
     return value, -s1 / (s0 * h), bend
+
+
+@jit
+def spread(out, ks, e, ratio, shrink):
+    """Add e ratio, e ratio^2 shrink, e ratio^3 shrink^3, ... to out[ks], until terms are lost."""
+    for k in ks:
+        e *= ratio
+        ratio *= shrink
+        if e < TINY:
+            break
+        out[k] += e
 
 
 @jit
@@ -96,45 +104,24 @@ def density_sums(line, first, step, out):
     two exponentials per point and two products per pair.
     """
     m = len(out)
-    h = line.h
-    half = math.exp(-0.5 * (step / h) ** 2)
-    shrink = math.exp(-((step / h) ** 2))
+    half = math.exp(-0.5 * (step / line.h) ** 2)
+    shrink = math.exp(-((step / line.h) ** 2))
     out[:] = 0.0
     for j in range(len(line.points)):
-        place = (line.points[j] - first) / step
-        k0 = int(min(max(round(place), 0.0), m - 1.0))
-        u = (first + k0 * step - line.points[j]) / h
+        k = int(min(max(round((line.points[j] - first) / step), 0.0), m - 1.0))
+        u = (first + k * step - line.points[j]) / line.h
         top = line.mass[j] * math.exp(-0.5 * u * u)
-        if top < TINY:
-            continue
-        out[k0] += top
-        cross = math.exp(-u * step / h)
-        e = top
-        ratio = cross * half
-        for k in range(k0 + 1, m):
-            e *= ratio
-            ratio *= shrink
-            if e < TINY:
-                break
-            out[k] += e
-        e = top
-        ratio = half / cross
-        for k in range(k0 - 1, -1, -1):
-            e *= ratio
-            ratio *= shrink
-            if e < TINY:
-                break
-            out[k] += e
+        if top >= TINY:
+            cross = math.exp(-u * step / line.h)
+            out[k] += top
+            spread(out, range(k + 1, m), top, cross * half, shrink)
+            spread(out, range(k - 1, -1, -1), top, half / cross, shrink)
 
 
 @jit
 def interval_penalty(line, b):
     """Return the excess of b over the interval with its sign, and log Q, Q = (L / eta) excess^2."""
-    excess = 0.0
-    if b > line.half:
-        excess = b - line.half
-    elif b < -line.half:
-        excess = b + line.half
+    excess = b - min(max(b, -line.half), line.half)
     if excess == 0.0:
         return 0.0, -np.inf
     h = line.h
@@ -155,8 +142,7 @@ def add_logs(log_f, log_p):
 def objective(line, labels, b):
     """Return log F(b), F'/F, F''/F and the shares I/F and Q/F."""
     value, d1, d2 = log_density(line, b)
-    density = 1.0
-    outside = 0.0
+    density, outside = 1.0, 0.0
     excess, log_q = interval_penalty(line, b)
     if excess != 0.0:
         value, density = add_logs(value, log_q)
@@ -190,23 +176,11 @@ def grid_at_points(points, low, high):
     A bandwidth far smaller than the range of the points has its modes and valleys there, and the number of
     thresholds does not depend on it.
     """
-    n = len(points)
-    first = np.searchsorted(points, low, side="right")
-    last = np.searchsorted(points, high)
-    grid = np.empty(2 * (last - first) + 3)
-    grid[0] = low
-    m = 1
-    for j in range(first, last + 1):
-        if 0 < j < n:
-            middle = points[j - 1] / 2.0 + points[j] / 2.0
-            if low < middle < high:
-                grid[m] = middle
-                m += 1
-        if j < last:
-            grid[m] = points[j]
-            m += 1
-    grid[m] = high
-    return grid[: m + 1]
+    first, last = np.searchsorted(points, low, side="right"), np.searchsorted(points, high)
+    near = points[max(first - 1, 0) : last + 1]
+    middles = near[:-1] / 2.0 + near[1:] / 2.0
+    middles = middles[(low < middles) & (middles < high)]
+    return np.sort(np.concatenate((np.array([low, high]), points[first:last], middles)))
 
 
 @jit
@@ -216,27 +190,30 @@ def coarse_curve(line, labels):
     Q and P are convex, so the least F lies in the interval, or between it and the least P. The grid has
     steps of at most h / 4, or lies at the points and in the middle of their gaps.
     """
-    low, high, h = -line.half, line.half, line.h
-    best = 0.0
+    low, high, best, h = -line.half, line.half, 0.0, line.h
     if len(labels.points) > 0:
         best = lowest_label_penalty(labels.points, labels.sides, labels.strength)[0]
         low, high = min(low, best), max(high, best)
     step = h / 2.0
     if low == high:
         grid = np.full(1, low)
-    elif 4.0 * (high - low) > MAX_GRID * h:
+    elif PER_BANDWIDTH * (high - low) > MAX_GRID * h:
         grid = grid_at_points(line.points, low, high)
         if len(labels.points) > 0:
             grid = np.sort(np.append(grid, best))
     else:
-        m = max(5, math.ceil(4.0 * (high - low) / h) + 1)
+        m = max(MIN_GRID, math.ceil(PER_BANDWIDTH * (high - low) / h) + 1)
         step = (high - low) / (m - 1)
         grid = low + step * np.arange(m)
         sums = np.empty(m)
         density_sums(line, low, step, sums)
         if np.min(sums) > SUMMABLE * line.total:
             if len(labels.points) > 0:
-                add_penalties(line, labels, grid, sums)
+                for k in range(m):
+                    penalties = (
+                        math.exp(interval_penalty(line, grid[k])[1]) + label_penalty(labels, grid[k])[0]
+                    )
+                    sums[k] += line.total * h * ROOT_TWO_PI * penalties  # in the unit of the sums behind I
             return grid, np.log(sums), step
     values = np.empty(len(grid))
     for k in range(len(grid)):
@@ -245,28 +222,18 @@ def coarse_curve(line, labels):
 
 
 @jit
-def add_penalties(line, labels, grid, sums):
-    """Add Q and P to the sums behind I, in their unit."""
-    unit = line.total * line.h * ROOT_TWO_PI
-    for k in range(len(grid)):
-        q = math.exp(interval_penalty(line, grid[k])[1])
-        sums[k] += unit * (q + label_penalty(labels, grid[k])[0])
-
-
-@jit
 def settle(line, labels, left, b, right):
     """Return the minimizer of F between left and right, and `objective` there: Newton's steps, or halving.
 
     Where P begins at b the second derivative jumps, and Newton's steps may end higher than they began.
     """
-    start = b
-    first = objective(line, labels, b)
+    start, first = b, objective(line, labels, b)
     here = first
     for _ in range(MAX_NEWTON_STEPS):
         before = b
         left, b, right = newton_step(left, b, right, here[1], here[2])
         here = objective(line, labels, b)
-        if abs(b - before) <= 1e-9 * line.h:
+        if abs(b - before) <= SETTLED * line.h:
             break
     worse = len(labels.points) > 0 and first[0] < here[0]
     return (start, first) if worse else (b, here)
@@ -280,8 +247,7 @@ def lowest(line, labels):
     slope of I from eta / 2 on, so that eta is as far as a minimum can lie outside.
     """
     grid, values, step = coarse_curve(line, labels)
-    last = len(grid) - 1
-    bound = np.min(values) + CLOSE
+    last, bound = len(grid) - 1, np.min(values) + CLOSE
     best = (0.0, (np.inf, 0.0, 0.0, 1.0, 0.0))
     for k in range(last + 1):
         lower_left = k > 0 and values[k - 1] < values[k]
@@ -311,7 +277,7 @@ def minimum(points, mass, total, h, half, eta, places, sides, strength, slope):
     d_half = 0.0 if excess == 0.0 else -outside * 2.0 / abs(excess)
     if len(places) > 0 or excess == 0.0:
         return value, b, d_half, len(places) > 0 or d2 > 0.0
-    reachable, foot = slide(line, b, h / 8.0 if excess > 0.0 else -h / 8.0)
+    reachable, foot = slide(line, b, math.copysign(h / FOOT_STEPS, excess))
     return value, foot, d_half, reachable
 
 
@@ -323,22 +289,16 @@ def slide(line, b, step):
     been found. Returns whether there is one, and the threshold: the foot, or the edge itself.
     """
     before = log_density(line, b)[0]
-    for k in range(1, 10):
+    for k in range(1, FOOT_STEPS + 2):
         now = log_density(line, b + k * step)[0]
         if now > before:
             if k == 1:
                 break
             middle = b + (k - 1) * step
-            reach = abs(step)
-            return True, settle(everywhere(line), unlabeled(), middle - reach, middle, middle + reach)[0]
+            free = Line(line.points, line.mass, line.total, line.h, np.inf, line.eta)
+            return True, settle(free, unlabeled(), middle - abs(step), middle, middle + abs(step))[0]
         before = now
     return False, b
-
-
-@jit
-def everywhere(line):
-    """Return the line without an interval."""
-    return Line(line.points, line.mass, line.total, line.h, np.inf, line.eta)
 
 
 @jit
@@ -353,8 +313,7 @@ def fill_slope(line, b, share, slope):
             e = line.mass[j] * math.exp(-0.5 * (u * u - least))
             total += e
             slope[j] = u * e
-    for j in range(len(slope)):
-        slope[j] *= share / (total * line.h)
+    slope *= share / (total * line.h)
 
 
 @jit
@@ -362,7 +321,8 @@ def relative_depth(points, mass, total, h, b):
     """Return 1 - I / M at b, with M the density at the lower of the two adjacent modes; at least 0."""
     line = Line(points, mass, total, h, np.inf, h)
     here = log_density(line, b)[0]
-    lower = min(log_mode(line, b, -h / 4.0), log_mode(line, b, h / 4.0))
+    step = h / PER_BANDWIDTH
+    lower = min(log_mode(line, b, -step), log_mode(line, b, step))
     return -math.expm1(here - lower) if here < lower else 0.0
 
 
@@ -393,10 +353,8 @@ def log_mode(line, b, step):
     Empty stretches are skipped, so that the number of steps is at most a hundred per point, whatever the
     bandwidth. Where a step is below rounding, every point is a mode of its own.
     """
-    last = log_density(line, b)[0]
-    rising = False
+    last, at, rising = log_density(line, b)[0], b, False
     end = line.points[0] - line.h if step < 0 else line.points[-1] + line.h
-    at = b
     while (at > end) if step < 0 else (at < end):
         behind, ahead = neighbors(line.points, at, step)
         # a rising density may be about to fall behind the last point
@@ -422,26 +380,20 @@ def log_mode(line, b, step):
 def lowest_valley(points, mass, total, h, min_weight):
     """Return the lowest local minimum of the density with this much mass on either side, or NaN."""
     line = Line(points, mass, total, h, np.inf, h)
-    step = h / 4.0
+    step = h / PER_BANDWIDTH
     if points[-1] - points[0] > MAX_GRID * step:
         grid = grid_at_points(points, points[0], points[-1])
     else:
         grid = points[0] + step * np.arange(int((points[-1] - points[0]) / step) + 3)
+    values = curve(points, mass, total, h, np.inf, h, grid)
     left_of = np.cumsum(mass)
-    best = np.nan
-    least = np.inf
-    before = np.inf
-    now = log_density(line, grid[0])[0]
-    for k in range(1, len(grid)):
-        after = log_density(line, grid[k])[0]
-        if now < before and now <= after and now < least and k > 1:
-            b = grid[k - 1]
-            threshold = settle(line, unlabeled(), b - step, b, b + step)[0]
+    best, least = np.nan, np.inf
+    for k in range(1, len(grid) - 1):
+        if values[k] < min(least, values[k - 1]) and values[k] <= values[k + 1]:
+            threshold = settle(line, unlabeled(), grid[k] - step, grid[k], grid[k] + step)[0]
             j = np.searchsorted(points, threshold)
             left = left_of[j - 1] if j > 0 else 0.0
             if min(left, total - left) >= min_weight:
-                least = now
+                least = values[k]
                 best = threshold
-        before = now
-        now = after
     return best

@@ -13,23 +13,23 @@ from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.linalg import eigh
 
 from ravine._validate import FloatArray
-from ravine.index.connectivity import draw_in
+from ravine.index.interval import contract_outliers
 
-RESOLVED = 1e-9  # of the largest possible eigenvalue: below, the second eigenvector is no longer resolved
-UNSEEN = 1e-200  # eigenvalues below this are this, so that their inverse is a number
-COALESCED = 1e-4  # eigenvalues this close to each other, relative to the second, count as one
+RESOLVED = 1e-9  # share of the largest possible eigenvalue below which the second eigenvector is rounding
+SMALLEST = 1e-200  # smaller eigenvalues are replaced by this, so that their inverse is finite
+COALESCED = 1e-4  # relative difference of eigenvalues that count as one; a choice
 SIMILARITIES = ("laplace", "near-laplace", "gaussian")  # in the order of the compiled code
-ALPHA = 0.1  # of the near-Laplace kernel
+ALPHA = 0.1  # shape of the near-Laplace kernel (Equation 30; value of Section 7.1)
 
 
 @dataclass(frozen=True)
 class GraphValue:
-    """What the graph says of projected points.
+    """The connectivity of projected points.
 
-    `value` is log theta as in `ConnectivityIndex`; `slopes` (t, t, points, l) the derivatives of Q' L Q by
-    every coordinate of every point for the t eigenvectors Q of the second eigenvalue, divided by what makes
-    them derivatives of `value`: for a simple eigenvalue, `slopes[0, 0]` is its gradient. `mode` is the second
-    eigenvector in the scale of an indicator: its sign tells the side of each point.
+    `value` is log theta as in `ConnectivityIndex`; `slopes` (t, t, points, l) are the derivatives of Q' L Q
+    by every coordinate of every point for the t eigenvectors Q of the second eigenvalue, scaled to be those
+    of `value`: for a simple eigenvalue, `slopes[0, 0]` is its gradient. `mode` is the second eigenvector in
+    the scale of an indicator: its sign is the side of each point.
     """
 
     value: float
@@ -39,7 +39,7 @@ class GraphValue:
 
     @property
     def multiplicity(self) -> int:
-        """How many eigenvalues coincide with the second."""
+        """The number of eigenvalues that coincide with the second, itself included."""
         return len(self.slopes)
 
 
@@ -57,11 +57,12 @@ class GraphConnectivity:
         from ravine.index import graph_kernels
 
         std = np.sqrt(mass @ points**2 / mass.sum())
-        moved, steep, by_edge = draw_in(points, self.beta * std, self.sigma)
+        moved, by_point, by_edge = contract_outliers(points, self.beta * std, self.sigma)
         k, k_over = np.empty((2, len(points), len(points)))
-        graph_kernels.similarities(moved, self.sigma, SIMILARITIES.index(self.similarity), k, k_over)
+        kind = SIMILARITIES.index(self.similarity)
+        graph_kernels.similarities(moved, self.sigma, kind, ALPHA, k, k_over)
         values, modes = self._modes(moved, k, mass)
-        second = max(float(values[0]), UNSEEN)
+        second = max(float(values[0]), SMALLEST)
         t = 1 + int(np.sum(values[1:] - second <= COALESCED * second))
         value, by_lambda = np.log(second), 1.0 / second
         if self.normalized:
@@ -77,15 +78,15 @@ class GraphConnectivity:
                     by_moved *= factor
                 d_std = self.beta * (by_moved * by_edge).sum(axis=0)
                 through_std = np.divide(d_std, mass.sum() * std, out=np.zeros_like(std), where=std > 0)
-                slopes[a, b] = by_moved * steep + mass[:, None] * points * through_std
+                slopes[a, b] = by_moved * by_point + mass[:, None] * points * through_std
         return GraphValue(float(value), float(values[0]), slopes, modes[:, 0])
 
     def _modes(self, points: FloatArray, k: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the smallest eigenvalues but 0, and their vectors, as functions on the rows.
+        """Return the smallest eigenvalues except 0, and their vectors, as functions on the rows.
 
         The vector of the eigenvalue 0 is known; it is lifted above all others, so that none of them can mix
-        with it where they are 0 up to rounding, too. There the graph has come apart: of the ways to put its
-        parts on two sides the one counts that follows the widest gap between points (single linkage).
+        with it where they are 0 up to rounding, too. There the graph is not connected: its components are
+        divided at the widest gap between points (single linkage), as rounding must not decide.
         """
         degree = k @ mass
         volume = mass * degree if self.normalized else mass
@@ -104,7 +105,7 @@ class GraphConnectivity:
         return rayleigh(k, mass, modes), modes
 
     def error_bound(self, radius: float, diameter: float) -> float:
-        """Bound the relative error of lambda_2 when points stand for others within `radius` (Corollary 7)."""
+        """Bound the relative error of lambda_2 when points represent others within `radius` (Corollary 7)."""
         r = 2.0 * radius
         if self.similarity == "gaussian":
             exponent = ((diameter + r) ** 2 - diameter**2) / (2.0 * self.sigma**2)
@@ -126,7 +127,7 @@ def rayleigh(k: FloatArray, mass: FloatArray, modes: FloatArray) -> FloatArray:
 
 
 def beyond_widest_gap(points: FloatArray) -> npt.NDArray[np.bool_]:
-    """Say which points lie on one side of the widest gap: the longest edge of their minimum spanning tree.
+    """Return which points lie on one side of the widest gap: the longest edge of their minimum spanning tree.
 
     >>> beyond_widest_gap(np.array([[0.0], [1.0], [5.0], [5.5]])).tolist()
     [False, False, True, True]

@@ -6,17 +6,15 @@ import math
 
 from ravine._jit import jit
 
-ALPHA = 0.1  # of the near-Laplace kernel
 LAPLACE, NEAR_LAPLACE, GAUSSIAN = 0, 1, 2
 
 
 @jit
-def similarities(points, sigma, kind, k, k_over):
+def similarities(points, sigma, kind, alpha, k, k_over):
     """Fill k(x) for the distance x = |p_i - p_j| / sigma of every pair, and k'(x) / x."""
     n, d = points.shape
     for i in range(n):
-        k[i, i] = 1.0
-        k_over[i, i] = 0.0
+        k[i, i], k_over[i, i] = 1.0, 0.0
         for j in range(i):
             square = 0.0
             for c in range(d):
@@ -26,8 +24,8 @@ def similarities(points, sigma, kind, k, k_over):
                 value = math.exp(-0.5 * x * x)
                 over = -value
             elif kind == NEAR_LAPLACE:
-                value = (x / ALPHA + 1.0) ** ALPHA * math.exp(-x)
-                over = -value / (x + ALPHA)
+                value = (x / alpha + 1.0) ** alpha * math.exp(-x)
+                over = -value / (x + alpha)
             else:
                 value = math.exp(-x)
                 over = -value / max(x, 1e-12)
@@ -39,8 +37,8 @@ def similarities(points, sigma, kind, k, k_over):
 def slopes(points, mass, k_over, a, b, eigenvalue, out):
     """Fill out with the derivative of a' L b by every coordinate, for eigenvectors a and b of the Laplacian.
 
-    a' L b = 1/2 sum of w_i w_j k_ij (a_i - a_j)(b_i - b_j), less, for the normalized Laplacian, the change of
-    the degrees times its eigenvalue (0 for the standard one).
+    a' L b = 1/2 sum of w_i w_j k_ij (a_i - a_j)(b_i - b_j), minus, for the normalized Laplacian, the change
+    of the degrees times its eigenvalue (0 for the standard one).
     """
     n, d = points.shape
     out[:] = 0.0

@@ -1,6 +1,6 @@
-"""Labeled rows on the wrong side of the cut: a penalty around another index.
+"""Partial labels: another index with a penalty for labeled rows on the wrong side of the threshold.
 
-Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016.
+Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes (MDH). JMLR 17(156), 2016.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from ravine.index.base import IndexValue, PlacedLabels, Profile, ProjectionIndex
 
 @runtime_checkable
 class CurveIndex(Protocol):
-    """An index that is the least of a curve over the threshold, to which a penalty can be added first."""
+    """An index that minimizes a curve over the threshold, to which a penalty can be added before."""
 
     def evaluate_with(self, profile: Profile, labels: PlacedLabels) -> IndexValue:
-        """Return the index of the curve plus the penalty of the labels, without `labeled_slope`."""
+        """Return the value for the curve plus the penalty of the labels, except for `labeled_slope`."""
 
 
 @dataclass(frozen=True)
 class LabeledIndex:
-    r"""Another index, with a penalty for labeled rows on the wrong side of the cut (Equations 16 and 17).
+    r"""Another index, with a penalty for labeled rows on the wrong side (MDH, Equations 16 and 17).
 
     .. math:: \phi_{SSC}(v) = \min_b f(v, b) + \frac{\gamma}{s^3}
               \sum_{i \le l} w_i \max\{0, -y_i (v \cdot x_i - b)\}^2
 
-    for an index that is the least of a curve f over the cut, as the density is; its value is log phi. To any
-    other index, gamma / s^2 times the least of the sum over the cut is added as it is. (The paper's exponent
-    1 + epsilon is 2 here.)
+    for an index that minimizes a curve f over the threshold, as the density is; its value is log phi. To the
+    value of any other index, gamma / s^2 times the least sum over the threshold is added. (The paper's
+    exponent 1 + epsilon is 2 here.)
 
-    Cost: that of the index, and a product a labeled row and candidate cut.
+    Cost: that of the index, and one product per labeled row and candidate threshold.
 
     Parameters
     ----------
     index : ProjectionIndex
-        The index itself.
+        The index without labels.
     sides : array of shape (n_labeled,)
-        -1 for the rows whose place is left of the cut, 1 for those right of it.
+        -1 for rows that belong on the left of the threshold, 1 for those that belong on the right.
     weights : array of shape (n_labeled,)
-        How often each of them counts.
+        The weights of the labeled rows.
     gamma : float
         The weight of the labels against the density.
     unit : float
         s, the length that makes gamma a pure number: the root mean square deviation of the columns, which is
-        1 for standardized rows and makes gamma the paper's own.
+        1 for standardized rows, so that gamma is the paper's there.
 
     Examples
     --------
@@ -69,17 +69,17 @@ class LabeledIndex:
 
     @property
     def resolution(self) -> float:
-        """That of the index itself: the labeled rows are seen exactly."""
+        """That of the index: labeled rows are not binned."""
         return self.index.resolution
 
     def evaluate(self, profile: Profile) -> IndexValue:
-        """Return the value at the best cut, with its derivatives, also by the labeled rows' places."""
+        """Return the value at the best threshold, with its derivatives, also by the labeled rows."""
         assert profile.labeled is not None
         if isinstance(self.index, CurveIndex):
             labels = self._labels(profile.labeled, self.gamma / self.unit**3)
             result = self.index.evaluate_with(profile, labels)
             by_label = penalty_slope(labels, result.threshold)
-            if by_label.any():  # then the value is above log P, and its exponential a number
+            if by_label.any():  # phi is at least the penalty here, and 1 / phi finite
                 by_label *= math.exp(min(-result.value, 700.0))
             return replace(result, labeled_slope=by_label)
         from ravine.index import shared_kernels

@@ -1,4 +1,4 @@
-"""Separation probability: how surely a cut tells the two sides of a profile apart.
+"""Separation probability: how surely a threshold separates the two sides, in the worst case.
 
 Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 """
@@ -6,37 +6,39 @@ Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, Profile
+from ravine.index.base import IndexValue, Profile, Schedule
 
-BINS_PER_DEVIATION = 128  # of the pursuit's profiles
-FLOOR = 1e-14  # variances below this share of the whole profile's are rounding
+BINS_PER_DEVIATION = 128  # a choice: the variance in a bin, which is lost, is 5e-6 of that of all rows
+FLOOR = 1e-14  # share of the variance of the profile below which the variance of a side is rounding
 
 
 @dataclass(frozen=True)
 class SeparationIndex:
-    r"""The least probability of error of the best cut, over all distributions with the sides' moments.
+    r"""The probability of error of the best threshold, for the worst distributions with the sides' moments.
 
     .. math:: \kappa = \max_b \frac{\mu_2 - \mu_1}{\sqrt{\sigma_1^2 + r} + \sqrt{\sigma_2^2 + r}}, \qquad
               \text{MSP} = \frac{\kappa^2}{1 + \kappa^2}
 
-    with the mean and the variance of the points on either side of the cut b. The value is log(1 - MSP), to be
-    minimized. MSP alone is won by one far row against the rest, so both sides need a least share of the mass;
-    `valid` says whether there is such a cut. Cost: O(G), three cumulative sums.
+    with the mean and the variance of the points on either side of the threshold b. The value is log(1 - MSP).
+    One far row against the rest has the highest MSP, so both sides need a least share of the mass; `valid` is
+    False where no threshold leaves it.
+
+    Cost: linear in the number of points, six cumulative sums.
 
     Parameters
     ----------
     ridge : float
         r, in squared units of the profile: the regularizer on this line.
     resolution : float
-        The widest bin: cuts lie between bins, and the spread inside a bin is not seen.
+        The widest bin: thresholds lie between bins, and the variance inside of a bin is lost.
     least_share : float
-        The share of the mass that the smaller side has at least.
+        The least share of the mass on the smaller side; 5 % is a choice.
 
     Examples
     --------
@@ -54,9 +56,9 @@ class SeparationIndex:
     least_share: float = 0.05
 
     def evaluate(self, profile: Profile) -> IndexValue:
-        """Return log(1 - MSP) at the best cut, with its slope."""
+        """Return log(1 - MSP) at the best threshold, with its slope."""
         points, mass = profile.points, profile.mass
-        kappa, means, deviations, left = self._every_cut(profile)
+        kappa, means, deviations, left = self._at_every_gap(profile)
         allowed = np.minimum(left, profile.total - left) >= self.least_share * profile.total
         allowed &= points[1:] > points[:-1]
         if not allowed.any():
@@ -77,30 +79,28 @@ class SeparationIndex:
         k = int(np.searchsorted(profile.points, threshold, side="right"))
         if not 0 < k < len(profile.points):
             return 0.0
-        kappa = float(self._every_cut(profile)[0][k - 1])
+        kappa = float(self._at_every_gap(profile)[0][k - 1])
         return kappa**2 / (1.0 + kappa**2)
 
-    def _every_cut(
+    def _at_every_gap(
         self, profile: Profile
-    ) -> tuple[FloatArray, tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray], FloatArray]:
-        """Return kappa, the sides' means and deviations and the left mass, for the cut after each point."""
+    ) -> tuple[FloatArray, list[FloatArray], list[FloatArray], FloatArray]:
+        """Return kappa, the sides' means and deviations and the left mass for a threshold in every gap."""
         points, mass = profile.points, profile.mass
-        left = np.cumsum(mass)[:-1]
-        right = np.cumsum(mass[::-1])[::-1][1:]
-        moment, square = mass * points, mass * points**2
-        mean_left = np.cumsum(moment)[:-1] / left
-        mean_right = np.cumsum(moment[::-1])[::-1][1:] / right
+        moments = np.stack((mass, mass * points, mass * points**2))
+        left = np.cumsum(moments, axis=1)[:, :-1]
+        right = np.cumsum(moments[:, ::-1], axis=1)[:, ::-1][:, 1:]
         floor = FLOOR * profile.std**2 + np.finfo(float).tiny
-        variance_left = np.maximum(np.cumsum(square)[:-1] / left - mean_left**2, floor)
-        variance_right = np.maximum(np.cumsum(square[::-1])[::-1][1:] / right - mean_right**2, floor)
-        deviations = np.sqrt(variance_left + self.ridge), np.sqrt(variance_right + self.ridge)
-        kappa = (mean_right - mean_left) / (deviations[0] + deviations[1])
-        return kappa, (mean_left, mean_right), deviations, left
+        means = [side[1] / side[0] for side in (left, right)]
+        variances = [s[2] / s[0] - mean**2 for s, mean in zip((left, right), means, strict=True)]
+        deviations = [np.sqrt(np.maximum(variance, floor) + self.ridge) for variance in variances]
+        kappa = (means[1] - means[0]) / (deviations[0] + deviations[1])
+        return kappa, means, deviations, left[0]
 
 
 @dataclass(frozen=True)
-class SeparationSchedule:
-    """Separation probability with the regularizer lambda times the mean variance of a column."""
+class SeparationSchedule(Schedule):
+    """Separation probability with the regularizer lambda times the mean variance of the columns."""
 
     regularization: float = 1.0
     min_share: float = 0.05
@@ -111,10 +111,6 @@ class SeparationSchedule:
         ridge = self.regularization * mean_variance
         return [SeparationIndex(ridge, deviation / BINS_PER_DEVIATION, self.min_share)]
 
-    def accepts(self, value: IndexValue, profile: Profile) -> bool:
-        """Return False: the one index is followed to its end."""
-        return False
-
     def rank(self, index: SeparationIndex, profile: Profile, value: IndexValue) -> float:
         """Return the separation probability."""
         return index.separation_probability(profile, value.threshold)
@@ -122,11 +118,3 @@ class SeparationSchedule:
     def value(self, index: SeparationIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return 1 - MSP, which has no unit."""
         return math.exp(value.value)
-
-    def facts(self, index: SeparationIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return nothing further."""
-        return {}
-
-    def fallbacks(self) -> Sequence[SeparationSchedule]:
-        """Return nothing: thresholds may lie anywhere."""
-        return ()

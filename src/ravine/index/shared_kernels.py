@@ -13,10 +13,7 @@ MAX_NEWTON_STEPS = 60  # halvings alone shrink a bracket by 2^60, which is below
 @jit
 def newton_step(left, b, right, first, second):
     """Return the bracket of a minimizer after the derivatives at b, and Newton's next b, or the middle."""
-    if first > 0.0:
-        right = b
-    else:
-        left = b
+    left, right = (left, b) if first > 0.0 else (b, right)
     new = b - first / second if second > 0.0 else np.inf
     if not left < new < right:
         new = left / 2.0 + right / 2.0
@@ -26,9 +23,7 @@ def newton_step(left, b, right, first, second):
 @jit
 def label_penalty(labels, threshold):
     """Return P(b), the sum of strength max(0, -side (t - b))^2, and its first two derivatives by b."""
-    value = 0.0
-    first = 0.0
-    second = 0.0
+    value, first, second = 0.0, 0.0, 0.0
     for i in range(len(labels.points)):
         wrong = labels.sides[i] * (threshold - labels.points[i])
         if wrong > 0.0:
@@ -43,8 +38,7 @@ def label_penalty(labels, threshold):
 def lowest_label_penalty(points, sides, strength):
     """Return the minimizer of the convex P, and P there; the middle of all minimizers if P can be 0."""
     labels = PlacedLabels(points, sides, strength)
-    left = np.inf
-    right = -np.inf
+    left, right = np.inf, -np.inf
     for i in range(len(points)):
         if sides[i] > 0.0:
             left = min(left, points[i])
