@@ -16,7 +16,8 @@ from ravine import (
     metrics,
     select,
 )
-from ravine.estimators.selection import JUDGE, clusterers
+from ravine.estimators.catalog import CLUSTERERS
+from ravine.estimators.selection import JUDGE
 from tests.split.test_separation import with_a_far_row
 
 WINE = load_wine().data
@@ -74,7 +75,7 @@ def test_one_far_row_does_not_win():
 
 def test_compare_ranks_no_far_row_first():
     X, _ = with_a_far_row()
-    found = compare(X, methods=[FirstRows(1), *(make() for make in clusterers().values())])
+    found = compare(X, methods=[FirstRows(1), *(make() for make in CLUSTERERS.values())])
     far = next(c for c in found.candidates if c.name == "FirstRows()")
     assert far.separation_probability == max(c.separation_probability for c in found.candidates)
     assert far is found.candidates[-1]
@@ -96,9 +97,9 @@ def test_where_no_cluster_is_large_enough_the_largest_is_taken_and_that_is_said(
 
 
 def test_compare_runs_every_method():
-    assert {"MinimumDensity", "MaximinSeparation"} <= clusterers().keys() <= set(ravine.__all__)
+    assert {"MinimumDensity", "MaximinSeparation"} <= CLUSTERERS.keys() <= set(ravine.__all__)
     found = compare(WINE, 3)
-    assert {type(c.estimator) for c in found.candidates} == set(clusterers().values())
+    assert {type(c.estimator) for c in found.candidates} == set(CLUSTERERS.values())
     assert all(c.n_clusters == 3 for c in found.candidates)
     assert found.candidates[0].separation_probability > 0.5
 

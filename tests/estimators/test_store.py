@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import ravine
 from ravine import ClusterTree, InvalidModelError, MinimumDensity
-from ravine.estimators import model_file as store
+from ravine.io import atomic
 from tests.estimators.model_files import damage_json
 from tests.every_estimator import ESTIMATORS
 from tests.tree.test_tree import staircase
@@ -139,7 +139,7 @@ def test_the_file_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         ravine.save(MinimumDensity(3).fit(WINE), path)
     assert path.read_bytes() == before

@@ -101,7 +101,7 @@ def _check_outputs(arguments: Namespace, *options: str) -> None:
 
 def _file_to_replace(option: str, path: Path) -> Path:
     """Return the file behind the name of an output, or say why it cannot be written."""
-    from ravine.estimators.model_file import file_to_replace
+    from ravine.io.atomic import file_to_replace
 
     try:
         real = file_to_replace(path)
@@ -117,7 +117,7 @@ def _file_to_replace(option: str, path: Path) -> Path:
 
 def _write_text(path: str | Path, text: str) -> None:
     """Write a text at once or not at all; bytes of a file's name that are no UTF-8 are written as codes."""
-    from ravine.estimators.model_file import write_atomically
+    from ravine.io.atomic import write_atomically
 
     write_atomically(Path(path), text.encode(errors="backslashreplace"))
 
@@ -394,7 +394,7 @@ def run_report(arguments: Namespace) -> None:
 
 def run_compare(arguments: Namespace) -> None:
     """Run all methods and rank them by their separation probability (MSP), which needs no labels."""
-    from ravine.estimators.selection import MIN_SHARE, evaluate_projected, rank
+    from ravine.estimators.selection import MIN_SHARE, fit_candidate, rank
 
     voice = Voice(arguments.quiet, sys.stderr)
     with _source(arguments) as (source, path):
@@ -408,7 +408,7 @@ def run_compare(arguments: Namespace) -> None:
                 random_state=arguments.seed,
                 n_jobs=arguments.jobs or os.cpu_count(),
             )
-            judged.append(evaluate_projected(method, model, table.values, None, MIN_SHARE))
+            judged.append(fit_candidate(method, model, table.values, None, MIN_SHARE))
             voice.say(f"{method}: {judged[-1].n_clusters} clusters, {judged[-1].seconds:.1f} s")
     found = [
         {

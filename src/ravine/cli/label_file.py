@@ -28,7 +28,7 @@ def check_labels_name(name: str | None) -> None:
 
 def write_labels(name: str, table: Table, labels: IntArray) -> None:
     """Write the id and the cluster of every row, a block at a time."""
-    from ravine.estimators.model_file import atomic_file
+    from ravine.io.atomic import atomic_file
 
     if name == "-":
         _write_text(sys.stdout.buffer, ",", table, labels)

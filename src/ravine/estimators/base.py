@@ -79,20 +79,16 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
-        """Restore the state of the previous fit if this one fails."""
-        before = self._fitted()
+        """Restore the result of the previous fit, the attributes that end with "_", if this one fails."""
+        state = self.__dict__
+        before = {name: value for name, value in state.items() if name.endswith("_")}
         try:
             yield
         except BaseException:
-            for name in self._fitted():
-                delattr(self, name)
-            for name, value in before.items():
-                setattr(self, name, value)
+            for name in [name for name in state if name.endswith("_")]:
+                del state[name]
+            state.update(before)
             raise
-
-    def _fitted(self) -> dict[str, Any]:
-        """Return the attributes set by a fit: all names that end with an underscore."""
-        return {name: value for name, value in vars(self).items() if name.endswith("_")}
 
     def _rng(self) -> np.random.Generator:
         """Return the generator for samples and random starts, with a fixed seed by default."""

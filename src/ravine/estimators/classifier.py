@@ -19,7 +19,6 @@ from ravine.data.blocks import ArrayBlocks, one_blas_thread, run
 from ravine.data.feature_map import length
 from ravine.data.standardization import LARGEST, Standardization, standardization_of
 from ravine.estimators.base import RowsEstimator
-from ravine.estimators.model_parts import Parts, splits_from, splits_to_parts
 from ravine.estimators.partial_labels import (
     UNLABELED,
     check_classes,
@@ -32,6 +31,7 @@ from ravine.io.archive import Stored, require
 from ravine.split.hyperplane import Hyperplane, Split
 from ravine.split.labeled import LabeledSplitter, group, labeled_density
 from ravine.split.labels import Known, Labels, support_machine
+from ravine.tree.serialize import Parts, splits_from, splits_to_parts
 
 SCHEMES = ("tree", "one-vs-one")
 SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"

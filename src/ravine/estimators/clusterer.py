@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
 from ravine.estimators.base import RowsEstimator
-from ravine.estimators.model_parts import Parts, tree_from, tree_to_parts
 from ravine.estimators.partial_labels import partial_labels, warn_constant
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
@@ -26,6 +25,7 @@ from ravine.split.hyperplane import Splitter
 from ravine.split.labels import Known
 from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
 from ravine.tree.score import depth_of_splits
+from ravine.tree.serialize import Parts, tree_from, tree_to_parts
 
 UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto", in square roots of the number of rows

@@ -1,114 +1,30 @@
-"""Keeping trees and models: JSON, and a file of JSON and arrays that never runs code.
-
-docs/format.md describes both. What is read is checked once, here: a model that loads is whole.
-"""
+"""Model files: JSON and arrays, never code. Everything read is checked; see docs/format.md."""
 
 from __future__ import annotations
 
-import json
 import os
-import stat
-import tempfile
-import textwrap
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from ravine.data.feature_map import map_from
-from ravine.estimators.model_parts import jsonable, number, tree_from, tree_to_parts
+from ravine.estimators.catalog import ESTIMATORS
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.io.archive import Stored, read_archive, require, shown, write_archive
+from ravine.io.atomic import write_atomically
+from ravine.tree.serialize import FORMAT, VERSION, check_version, format_version, refusing
 
-if TYPE_CHECKING:
-    from ravine.tree.tree import ClusterTree
-
-FORMAT = "ravine model"
-VERSION = 2
 ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
-REASON = 300  # letters of a reason at most; an error may repeat what is in the file
 NOT_A_MODEL = "is not a whole ravine model"
-# the arrays of a tree that hold whole numbers; all others hold float64
-INTEGERS = (
-    *("parent", "left", "right", "order", "label", "split_node", "split_made", "split_iterations"),
-    *("split_method", "split_status", "several_split", "center_split", "center_right"),
-)
-
-
-def to_json(tree: ClusterTree) -> str:
-    """Return the whole tree as JSON; numbers that are not finite become strings."""
-    facts, arrays = tree_to_parts(tree)
-    lists = {name: jsonable(array) for name, array in arrays.items()}
-    shape = list(np.shape(arrays["split_weights"]))
-    return json.dumps({"format": FORMAT, "version": VERSION, **facts, "shape": shape, "arrays": lists})
-
-
-def from_json(text: str) -> ClusterTree:
-    """Read a tree from JSON."""
-    what, advice = "the text is not a whole ravine tree", "write it again with to_json"
-    with _refusing(what, advice):
-        facts = json.loads(text)
-        require(isinstance(facts, dict), "a tree", "an object of JSON", shown(facts))
-        stored = Stored(facts, {})
-        version = _version(stored)
-    _check_version("the text", version)
-    with _refusing(what, advice):
-        stored.arrays = _arrays_from(stored)
-        tree = tree_from(stored)
-        stored.finish()
-    return tree
-
-
-def _arrays_from(stored: Stored) -> dict[str, Any]:
-    """Take the arrays out of JSON, where they are flat lists."""
-    shape = stored.fact("shape")
-    whole = isinstance(shape, list) and len(shape) == 2 and all(type(x) is int and x >= 0 for x in shape)
-    require(whole, "shape", "the numbers of splits and features", shown(shape))
-    lists = stored.inner("arrays").facts
-    arrays = {name: _array(name, values) for name, values in lists.items()}
-    two_dimensional = {"split_weights": shape, "split_direction": shape, "several_directions": (-1, shape[1])}
-    return {name: array.reshape(two_dimensional.get(name, -1)) for name, array in arrays.items()}
-
-
-def _array(name: str, values: Any) -> Any:
-    require(isinstance(values, list), name, "a list of numbers", shown(values))
-    if name not in INTEGERS:
-        return np.array([number(name, x) for x in values], dtype=np.float64)
-    require(all(type(x) is int for x in values), name, "a list of whole numbers", shown(values))
-    return np.array(values, dtype=np.int64)
-
-
-@contextmanager
-def _refusing(what: str, advice: str = "save the model again") -> Iterator[None]:
-    """Make one sentence of whatever goes wrong with a file or a text."""
-    try:
-        yield
-    except Exception as error:
-        reason = textwrap.shorten(str(error) or type(error).__name__, REASON)
-        raise InvalidModelError(f"{what}: {reason}; {advice}") from error
-
-
-def _version(stored: Stored) -> int:
-    stored.text("format", [FORMAT])
-    return stored.integer("version", low=1)
-
-
-def _check_version(what: str, version: int) -> None:
-    if version != VERSION:
-        advice = "upgrade ravine" if version > VERSION else "fit and save the model again"
-        raise InvalidModelError(
-            f"{what} has version {version} of the format, and this ravine reads version {VERSION}: {advice}"
-        )
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a file, without the training rows, at once or not at all.
+    """Write a fitted estimator to a file, completely or not at all.
 
-    Only the landmarks of a kernel's map are training rows that are kept (all rows, where there are few).
-
-    The file holds JSON and arrays, no code. A model that `ravine.load` would refuse is not written.
+    The file holds JSON and arrays, no code. It has no training rows, except the landmarks of a kernel map
+    (all rows, if there are few). A model that `ravine.load` would refuse is not written.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -122,97 +38,54 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "class": type(model).__name__,
-        "parameters": _parameter(model.get_params(deep=False)),
+        "parameters": _jsonable(model.get_params(deep=False)),
         "n_features": int(model.n_features_in_),
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
         "columns": None if columns is None else list(map(str, columns)),
-        "map": _parameter(map_facts),
+        "map": _jsonable(map_facts),
         **facts,
     }
     filled = {} if fill is None else {"fill": np.asarray(fill, dtype=np.float64)}
     try:
         content = write_archive(meta, {**arrays, **map_arrays, **filled})
         stored = read_archive(content)
-        _version(stored)
+        format_version(stored)
         _rebuild(stored)
     except (RavineError, ValueError) as error:
         raise InvalidInputError(f"the model could not be loaded again: {error}; it is not saved") from error
     write_atomically(Path(path), content)
 
 
-def _parameter(value: Any) -> Any:
-    """Return a parameter as JSON has it; functions and random generators become null."""
+def _jsonable(value: Any) -> Any:
+    """Return a parameter as a JSON value; functions and random generators become null."""
     if isinstance(value, Mapping):
-        return {str(name): _parameter(x) for name, x in value.items()}
+        return {str(name): _jsonable(x) for name, x in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, list | tuple):
-        return [_parameter(x) for x in value]
-    if not isinstance(value, bool | int | float | str):
-        return None
-    return value
-
-
-def file_to_replace(path: Path) -> Path:
-    """Return the file that writing to `path` creates or replaces, behind links; refuse what is not a file.
-
-    A new file moved over a link, a pipe or a device would put a regular file in its place.
-    """
-    place = Path(os.path.realpath(path))
-    try:
-        kind = stat.S_IFMT(os.stat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return place
-    if kind != stat.S_IFREG:
-        what = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        raise InvalidInputError(f"{path} is {what.get(kind, 'a device')}, not a regular file")
-    return place
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file under another name beside its place; it is moved there at the end, or goes."""
-    path = file_to_replace(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file at once or not at all."""
-    with atomic_file(path) as file:
-        file.write(content)
+        return [_jsonable(x) for x in value]
+    return value if isinstance(value, bool | int | float | str) else None
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that `ravine.save` wrote; never runs anything from the file.
+    """Read an estimator that `ravine.save` wrote; nothing in the file is executed.
 
-    Every part is checked: what is not a whole model is refused with an `InvalidModelError`. Reading takes
-    about twice the size of the file in memory, whatever it declares.
+    Everything is checked: a file that is not a whole model raises an `InvalidModelError`. Reading takes about
+    twice the size of the file in memory, whatever the file declares.
     """
     name = os.fspath(path)
     content = _content(name)
-    with _refusing(f"{name} {NOT_A_MODEL}"):
+    with refusing(f"{name} {NOT_A_MODEL}"):
         stored = read_archive(content)
-        version = _version(stored)
-    _check_version(name, version)
-    with _refusing(f"{name} {NOT_A_MODEL}"):
+        version = format_version(stored)
+    check_version(name, version)
+    with refusing(f"{name} {NOT_A_MODEL}"):
         return _rebuild(stored)
 
 
 def _content(name: str) -> bytes:
-    """Return what is in a file, if it may be a model: a large file of another kind is not read."""
+    """Return the content of a file if it begins like a model, so that no other large file is read."""
     with open(name, "rb") as file:
         first = file.read(len(ZIP)) if os.path.isfile(name) else b""
         if first != ZIP:
@@ -222,11 +95,7 @@ def _content(name: str) -> bytes:
 
 def _rebuild(stored: Stored) -> Any:
     """Return the estimator of a file, after checking everything in it."""
-    import ravine
-
-    public = {name: getattr(ravine, name) for name in ravine.__all__}
-    known = {name: make for name, make in public.items() if hasattr(make, "get_params")}
-    make = known[stored.text("class", sorted(known))]
+    make = ESTIMATORS[stored.text("class", sorted(ESTIMATORS))]
     model = make(**_parameters_from(stored, make().get_params(deep=False)))
     n_features = model.n_features_in_ = stored.integer("n_features", low=1)
     model.n_iter_ = stored.integer("n_iter", low=0)
@@ -245,7 +114,7 @@ def _rebuild(stored: Stored) -> Any:
 
 
 def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Take the parameters of an estimator; one that is not there has its default."""
+    """Read the parameters of an estimator; a missing one has its default."""
     given = stored.inner("parameters").facts
     unknown = sorted(set(given) - set(defaults))
     require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)

@@ -395,16 +395,16 @@ class ClusterTree:
 
     def to_json(self) -> str:
         """Return the whole tree as JSON."""
-        from ravine.estimators import model_file as store
+        from ravine.tree import serialize
 
-        return store.to_json(self)
+        return serialize.to_json(self)
 
     @staticmethod
     def from_json(text: str) -> ClusterTree:
         """Read a tree from JSON; a text that is none gives an `InvalidModelError`."""
-        from ravine.estimators import model_file as store
+        from ravine.tree import serialize
 
-        return store.from_json(text)
+        return serialize.from_json(text)
 
 
 def as_rows(X: Any, sample_weight: Any = None) -> ArrayBlocks:
