@@ -61,8 +61,8 @@ def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> tuple[Flo
 def success_ratio(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
     r"""Return how well a bipartition separates at least one class from the rest (MDH, Equations 27 to 29).
 
-    Each class is assigned to the side with the majority of its rows. With E the number of rows on the wrong
-    side and S the number of rows on the correct side, for the side where it is smaller, the ratio is
+    Each class is assigned to the side with the majority of its rows. E is the number of rows on the wrong
+    side; each side has a number of rows that belong there, and S is the smaller of the two. The ratio is
     :math:`S / (S + E)`. It is 0 if all classes have their majority on the same side.
 
     >>> success_ratio([0, 0, 1, 1], [0, 0, 1, 1])

@@ -36,7 +36,8 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     kernel_params : dict, optional
         Parameters of the kernel, such as gamma, and `n_components` and `landmarks` of its feature map.
     random_state : int, Generator or None
-        Source of samples and random starts. None is a fixed seed: the same data give the same result.
+        Source of samples (above 32 000 rows), of starts and of power iterations (above 256 features). None is
+        a fixed seed: the same data give the same result.
     n_jobs : int, optional
         Number of threads. The result has the same bits for any number.
 

@@ -148,9 +148,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X, weights = self._checked(X, sample_weight, reset=True)
-        given, known = check_labels(y, length(X))
-        counted = known if weights is None else known & (weights > 0)
-        self.classes_ = check_classes(given, known, counted)
+        given, labeled = check_labels(y, length(X))
+        counted = labeled if weights is None else labeled & (weights > 0)
+        self.classes_ = check_classes(given, labeled, counted)
         ranks = np.full(len(given), UNLABELED)
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
         self._fit_map(X, weights, len(self.classes_))
@@ -291,11 +291,7 @@ class _Fitting:
     """State of one fit: all rows, the ranks of their classes (-1 if unknown) and their standardization."""
 
     def __init__(
-        self,
-        model: MinimumDensityClassifier,
-        rows: ArrayBlocks,
-        ranks: IntArray,
-        rng: np.random.Generator,
+        self, model: MinimumDensityClassifier, rows: ArrayBlocks, ranks: IntArray, rng: np.random.Generator
     ) -> None:
         self.model, self.rows, self.ranks, self.rng = model, rows, ranks, rng
         known = np.flatnonzero(ranks != UNLABELED)

@@ -18,7 +18,9 @@ from ravine.exceptions import InvalidInputError
 from ravine.metrics import separation_probability
 
 MIN_SHARE = 0.05  # minimum share of the rows in the smaller of two clusters, to rule out outliers
-JUDGE = 0.1  # regularization of the MSP by which all candidates are compared, whatever their own
+SCORE_REGULARIZATION = (
+    0.1  # regularization of the MSP by which all candidates are compared, whatever their own
+)
 
 
 @dataclass(frozen=True)
@@ -173,5 +175,5 @@ def fit_candidate(name: str, model: Any, X: Any, weights: FloatArray | None, min
     k, share = len(mass), float(mass.min() / mass.sum())
     if k < 2:
         return Candidate(name, model, 0.0, share, k, False, seconds)
-    found = separation_probability(X, labels, regularization=JUDGE, sample_weight=weights)
+    found = separation_probability(X, labels, regularization=SCORE_REGULARIZATION, sample_weight=weights)
     return Candidate(name, model, found, share, k, share >= min_share * 2 / k, seconds)
