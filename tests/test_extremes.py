@@ -148,7 +148,7 @@ except InvalidInputError as error:
 
 
 def test_damaged_sparse_matrices_are_refused_at_every_door():
-    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns; make it anew"
+    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns; build it again"
     assert run(DAMAGE) == [f"{expected} from its data"]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
@@ -166,3 +168,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def warn_constant(constant: npt.NDArray[np.bool_], stacklevel: int) -> None:
+    """Warn about columns that have the same value in all rows."""
+    if constant.any():
+        warnings.warn(
+            f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

@@ -18,14 +18,8 @@ from ravine._validate import FloatArray, IntArray, check_choice, check_int, chec
 from ravine.data.blocks import ArrayBlocks, one_blas_thread, run
 from ravine.data.feature_map import length
 from ravine.data.standardization import LARGEST, Standardization, standardization_of
-from ravine.estimators.base import RowsEstimator
-from ravine.estimators.partial_labels import (
-    UNLABELED,
-    check_classes,
-    check_labels,
-    classes_from,
-    warn_constant,
-)
+from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.partial_labels import UNLABELED, check_classes, check_labels, classes_from
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.hyperplane import Hyperplane, Split

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
 from ravine.data.blocks import ArrayBlocks, one_blas_thread
-from ravine.estimators.base import RowsEstimator
-from ravine.estimators.partial_labels import partial_labels, warn_constant
+from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.partial_labels import partial_labels
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.hyperplane import Splitter

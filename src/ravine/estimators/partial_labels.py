@@ -103,13 +103,3 @@ def _is_partial(y: Any) -> bool:
     if given.dtype.kind not in "if" or not np.isfinite(given).all():
         return False
     return bool((given == UNLABELED).any() and (given == np.round(given)).all())
-
-
-def warn_constant(constant: npt.NDArray[np.bool_], stacklevel: int) -> None:
-    """Warn about columns that have the same value in all rows."""
-    if constant.any():
-        warnings.warn(
-            f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
