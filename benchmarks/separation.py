@@ -22,7 +22,7 @@ if not __package__:  # run as a script, from anywhere
 
 from benchmarks.datasets import load, of_classes, problem
 from ravine import MaximinSeparation
-from ravine.estimators.selection import JUDGE
+from ravine.estimators.selection import SCORE_REGULARIZATION
 from ravine.metrics import separation_probability
 
 Array = np.ndarray[Any, Any]
@@ -93,9 +93,9 @@ def evaluate_projected(directory: str | None, out: Path) -> None:
         found = []
         for _, X, y in problems:
             # one lambda for the clusters and their measure; starts as the paper does
-            labels = MaximinSeparation(regularization=JUDGE, standardize=False).fit(X).labels_
+            labels = MaximinSeparation(regularization=SCORE_REGULARIZATION, standardize=False).fit(X).labels_
             if len(np.unique(labels)) == 2:
-                msp = separation_probability(X, labels, regularization=JUDGE)
+                msp = separation_probability(X, labels, regularization=SCORE_REGULARIZATION)
                 found.append((msp, accuracy(y, labels)))
         points = np.array(found)
         r = float(np.corrcoef(points.T)[0, 1])

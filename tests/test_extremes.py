@@ -148,8 +148,8 @@ except InvalidInputError as error:
 
 
 def test_damaged_sparse_matrices_are_refused_at_every_door():
-    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns; make it anew"
-    assert run(DAMAGE) == [f"{expected} from its data"]
+    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns"
+    assert run(DAMAGE) == [f"{expected}; build it again from its data"]
 
 
 WEIGHTS = """

@@ -26,7 +26,7 @@ def test_binary_v_measure_is_that_of_the_merged_classes():
     assert metrics.binary_v_measure(TRUE, PRED) == pytest.approx(v_measure_score(merged, PRED))
 
 
-def test_nothing_told_apart_is_zero():
+def test_no_class_separated_is_zero():
     assert metrics.success_ratio([0, 0, 1], [0, 0, 0]) == 0.0
     assert metrics.success_ratio(["a", "a", "a", "b"], [0, 0, 1, 1]) < 1.0
     assert metrics.binary_v_measure([0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx(0.0, abs=1e-12)
@@ -69,7 +69,7 @@ def test_relative_depth_and_margin():
     )
 
 
-def test_relative_depth_in_any_order_of_the_rows_takes_the_weights_along():
+def test_relative_depth_sorts_weights_with_their_rows():
     rng = np.random.default_rng(0)
     points = rng.permutation(np.concatenate([rng.normal(-2, 0.6, 30), rng.normal(2, 0.6, 30)]))
     counts = rng.integers(0, 6, 60)
@@ -77,7 +77,7 @@ def test_relative_depth_in_any_order_of_the_rows_takes_the_weights_along():
     assert metrics.relative_depth(points, 0.0, 0.5, sample_weight=counts) == pytest.approx(expected, rel=1e-9)
 
 
-def test_bad_input_is_said_clearly():
+def test_bad_input_is_one_clear_error():
     with pytest.raises(InvalidInputError, match="same length"):
         metrics.purity([0, 1], [0])
     with pytest.raises(InvalidInputError, match="two clusters at most, got 3"):
@@ -111,7 +111,7 @@ def test_separation_probability_is_definition_1(ridge):
     assert found == pytest.approx(metrics.separation_probability(WINE, right, regularization=ridge), rel=1e-6)
 
 
-def test_separation_probability_of_three_is_the_least_of_the_pairs():
+def test_separation_probability_of_three_clusters_is_the_minimum_of_the_pairs():
     table = metrics.separation_probability(WINE, CLASSES, pairwise=True)
     np.testing.assert_array_equal(table, table.T)
     np.testing.assert_array_equal(np.diag(table), 1.0)
@@ -122,7 +122,7 @@ def test_separation_probability_of_three_is_the_least_of_the_pairs():
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10_000))
-def test_separation_probability_does_not_see_invertible_maps(seed):
+def test_separation_probability_is_invariant_under_invertible_maps(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40, 3))
     labels = rng.integers(0, 2, 40)
@@ -216,7 +216,7 @@ def test_generalized_separation_probability_takes_weights_and_three_clusters():
     assert metrics.generalized_separation_probability(s, three) == table.min()
 
 
-def test_separations_say_what_is_wrong():
+def test_bad_input_of_separation_probabilities_is_one_clear_error():
     with pytest.raises(InvalidInputError, match="two clusters or more, got one"):
         metrics.separation_probability(WINE, np.zeros(178))
     with pytest.raises(InvalidInputError, match="each of 178 rows"):

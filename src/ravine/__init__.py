@@ -1,4 +1,4 @@
-"""ravine clusters data by cutting it with hyperplanes that run through its ravines."""
+"""Clustering with hyperplanes that run through the ravines of the data."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives: it is imported when it is first asked for, so that the command line answers
-# at once and `import ravine` costs nothing.
+# The module of each public name, which is imported at the first use, so that `import ravine` is quick.
 _HOMES = {
     "Candidate": "ravine.estimators.selection",
     "ClusterTree": "ravine.tree.tree",

@@ -40,7 +40,7 @@ def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: i
 
 
 def check_csr(X: Any) -> Any:
-    """Return a sparse matrix as CSR with sorted entries and no duplicates; copied only where necessary.
+    """Return a sparse matrix as CSR with sorted entries and no duplicates; copied only if necessary.
 
     Its index arrays are checked: the compiled loops trust them, and an index out of range would read memory
     outside of the matrix.
@@ -71,7 +71,7 @@ def _check_stored(X: Any) -> None:
             raise _damaged(kind, f"an indptr that is not {n + 1} non-decreasing numbers from 0")
         stored = min(len(X.indices), len(X.data))
         if starts[-1] > stored:
-            raise _damaged(kind, f"{stored} stored entries where indptr ends at {starts[-1]}")
+            raise _damaged(kind, f"{stored} stored entries, but indptr ends at {starts[-1]}")
         _check_numbers(kind, which, X.indices[: starts[-1]], m)
 
 

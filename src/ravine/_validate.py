@@ -24,7 +24,7 @@ MAX_NAMED = 5  # number of columns that an error names
 def not_finite(
     columns: Sequence[Any] | IntArray = (), *, what: str = "Input X", limit: float | None = None
 ) -> InvalidInputError:
-    """Return the error for NaN and infinity in the rows, with the columns that have them where known.
+    """Return the error for NaN and infinity in the rows, naming the columns that have them, if given.
 
     `limit` is the largest absolute value that is allowed, if there is one.
 
@@ -41,7 +41,7 @@ def not_finite(
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
-    """Return `sample_weight` as float64, or None where every row counts once.
+    """Return `sample_weight` as float64, or None if every row counts once.
 
     A weight of k stands for k copies of the row; a row of weight 0 has no influence but gets a label. Weights
     below the rounding error of the largest are set to 0, with a warning. If the largest is above 1e60 or

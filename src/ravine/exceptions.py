@@ -1,8 +1,8 @@
-"""The exceptions and warnings that ravine raises on purpose."""
+"""The exceptions and warnings of ravine."""
 
 
 class RavineError(Exception):
-    """Base of every exception that ravine raises on purpose."""
+    """Base of all exceptions of ravine."""
 
 
 class InvalidInputError(RavineError, ValueError):
@@ -10,8 +10,8 @@ class InvalidInputError(RavineError, ValueError):
 
 
 class InvalidModelError(RavineError, ValueError):
-    """A file or a text is not a ravine model, or not a whole one."""
+    """A file or a text is not a ravine model, or is incomplete."""
 
 
 class InterruptedWarning(UserWarning):
-    """A fit was interrupted from the keyboard: the tree is what was found until then."""
+    """A fit was interrupted from the keyboard: the tree has the splits found so far."""

@@ -1,7 +1,8 @@
-"""The papers' measures of a partition, against classes and without them; all take weights."""
+"""Measures of a partition from the papers, with and without known classes; all support weights."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -24,11 +25,11 @@ from ravine.optimize.sides import Side, SideSums, varying
 
 
 def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
-    """Return the weight of the rows of each class (rows) in each cluster (columns)."""
+    """Return the weight of each class (row of the table) in each cluster (column)."""
     true, pred = np.asarray(labels_true), np.asarray(labels_pred)
     if true.ndim != 1 or true.shape != pred.shape or len(true) == 0:
         raise InvalidInputError(
-            "labels_true and labels_pred have to be lists of the same length, at least 1; "
+            "labels_true and labels_pred have to be lists of the same length of at least 1, "
             f"got shapes {true.shape} and {pred.shape}"
         )
     classes, row = np.unique(true, return_inverse=True)
@@ -40,9 +41,9 @@ def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -
 
 
 def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the contingency of a bipartition, and that of the classes merged by where most of each lies.
+    """Return the contingency table of a bipartition, and that with classes merged by majority side.
 
-    A class that is split evenly goes to the smaller side.
+    A class with equal weight on both sides goes to the smaller side.
     """
     table = contingency(labels_true, labels_pred, sample_weight)
     if table.shape[1] > 2:
@@ -59,11 +60,11 @@ def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> tuple[Flo
 
 
 def success_ratio(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
-    r"""Return how well a bipartition tells at least one class from the rest (MDH, Equations 27 to 29).
+    r"""Return how well a bipartition separates at least one class from the rest (MDH, Equations 27 to 29).
 
-    Each class is assigned to the side that holds most of it. With E the rows on the wrong side and S the
-    smaller of the two sides' rightly placed rows, the ratio is :math:`S / (S + E)`. It is 0 if no class has
-    its majority apart from the others.
+    Each class is assigned to the side with the majority of its rows. E is the number of rows on the wrong
+    side; each side has a number of rows that belong there, and S is the smaller of the two. The ratio is
+    :math:`S / (S + E)`. It is 0 if all classes have their majority on the same side.
 
     >>> success_ratio([0, 0, 1, 1], [0, 0, 1, 1])
     1.0
@@ -98,7 +99,7 @@ def _v_measure(table: FloatArray) -> float:
 
 
 def v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
-    """Return the V-measure, the harmonic mean of homogeneity and completeness, with weights.
+    """Return the V-measure, the harmonic mean of homogeneity and completeness.
 
     >>> v_measure([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
@@ -109,7 +110,7 @@ def v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) 
 
 
 def purity(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
-    """Return the share of rows whose class is the majority class of their cluster.
+    """Return the share of rows that are of the majority class of their cluster.
 
     >>> purity([0, 0, 1, 1], [0, 0, 0, 1])
     0.75
@@ -132,7 +133,7 @@ def _projected(X: Any, weights: Any) -> FloatArray:
     if points.ndim == 1:
         return points
     if weights is None:
-        raise InvalidInputError(f"rows of shape {points.shape} need the weights to project them on")
+        raise InvalidInputError(f"rows of shape {points.shape} need `weights` to project them onto")
     return np.asarray(points @ np.asarray(weights, dtype=np.float64))
 
 
@@ -144,11 +145,11 @@ def relative_depth(
     weights: npt.ArrayLike | None = None,
     sample_weight: Any = None,
 ) -> float:
-    """Return how deep the projected density is at a cut, relative to its adjacent modes (MDH, Equation 30).
+    """Return how deep the density is at a threshold, relative to the adjacent modes (MDH, Equation 30).
 
-    `X` holds projected points, or rows to be projected on `weights`. With I the density at the cut and M at
-    the lower of the two adjacent modes this is (M - I) / I: 0 where the cut separates no modes, infinite
-    across an empty gap.
+    `X` holds projected points, or rows to be projected onto `weights`. With I the density at the threshold
+    and M that at the lower of the two adjacent modes this is (M - I) / I: 0 if the threshold does not
+    separate modes, infinite across an empty gap.
 
     >>> depth = relative_depth([-1.0, -0.9, 0.9, 1.0], 0.0, 0.3)
     >>> depth > 10
@@ -168,7 +169,7 @@ def relative_depth(
 def margin(
     X: npt.ArrayLike, threshold: float, *, weights: npt.ArrayLike | None = None, sample_weight: Any = None
 ) -> float:
-    """Return the distance from a cut (or a hyperplane weights . x = cut) to the nearest row.
+    """Return the distance from a threshold, or a hyperplane weights . x = threshold, to the nearest row.
 
     >>> margin([[0.0, 0.0], [3.0, 4.0]], 1.0, weights=[0.6, 0.8])
     1.0
@@ -186,19 +187,20 @@ def separation_probability(
 ) -> Any:
     r"""Return the minimum separation probability (MSP) of a labeling (MSPC, Definition 1).
 
-    Of all distributions with the means and covariances of two clusters take the worst: a hyperplane exists
-    that still puts a row on its right side with at least this probability,
+    For every distribution with the means and covariances of the two clusters, the best hyperplane puts a row
+    on the correct side with at least this probability,
 
     .. math:: \frac{\kappa^2}{1 + \kappa^2}, \qquad \kappa = \max_w \frac{|w'(\mu_1 - \mu_2)|}
               {\sqrt{w'(\Sigma_1 + \lambda\Lambda) w} + \sqrt{w'(\Sigma_2 + \lambda\Lambda) w}}.
 
-    It needs no classes and may judge any clustering; it does not change under any invertible map of the rows
-    (under scalings of the columns where lambda is not 0: Lambda is the diagonal of the rows' covariance). One
-    far row against the rest has a high one: look at the clusters' sizes as well, as `ravine.select` does.
+    It needs no classes and applies to any clustering. It is invariant under invertible linear maps of the
+    rows (under scalings of the columns if lambda is not 0: Lambda is the diagonal of the rows' covariance). A
+    single outlier against the rest has a high MSP, so look at the sizes of the clusters too, as
+    `ravine.select` does.
 
-    For more than two clusters the minimum over all pairs, or with `pairwise` the symmetric matrix of all
-    (1 on its diagonal), in the order of the sorted labels. X may be an array, a memmap or a CSR matrix; costs
-    a pass with O(n d^2).
+    For more than two clusters it is the minimum over all pairs or, with `pairwise`, the symmetric matrix of
+    all pairs (1 on its diagonal) in the order of the sorted labels. X may be an array, a memmap or a CSR
+    matrix. The cost is one pass with O(n d^2).
 
     >>> X = [[-2.0], [-1.0], [1.0], [2.0]]
     >>> round(separation_probability(X, [0, 0, 1, 1]), 6)  # kappa is 3 / (0.5 + 0.5)
@@ -219,7 +221,7 @@ def separation_probability(
         sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
         spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]
         found = np.ones((len(sides), len(sides)))
-        for a, b in zip(*np.triu_indices(len(sides), 1), strict=True):
+        for a, b in itertools.combinations(range(len(sides)), 2):
             apart = (sides[b].mean - sides[a].mean)[varies]
             found[a, b] = found[b, a] = minimax(spread[a], spread[b], apart).probability
     return found if pairwise else float(found.min())
@@ -233,9 +235,10 @@ def generalized_separation_probability(
     .. math:: \tilde\kappa = \frac{\frac{1}{N_1 N_2} \sum_{i \in 1} \sum_{j \in 2} s_{ij}}
               {\sum_k \frac{1}{N_k} \sqrt{\sum_{i, j \in k} s_{ij}^2}}
 
-    and kappa^2 / (1 + kappa^2) of it: any distance will do, also between rows that are no vectors. It is
-    scale invariant, consistent (nearer within, farther between never lowers it) and rich. It is not the MSP
-    even on a line. For more than two clusters as `separation_probability`.
+    and kappa^2 / (1 + kappa^2) of it. Any distance can be used, also between objects that are not vectors. It
+    has Kleinberg's properties: scale invariance, consistency (smaller distances within and larger ones
+    between clusters never lower it) and richness. It differs from the MSP even in one dimension. More than
+    two clusters are treated as in `separation_probability`.
 
     >>> s = [[0, 1, 5, 5], [1, 0, 5, 5], [5, 5, 0, 1], [5, 5, 1, 0]]
     >>> round(generalized_separation_probability(s, [0, 0, 1, 1]), 6)  # kappa is 5 / (2 sqrt(2) / 2)
@@ -252,7 +255,7 @@ def generalized_separation_probability(
         w = weights[some]
         within.append(math.sqrt(w @ table[np.ix_(some, some)] ** 2 @ w) / w.sum())
     found = np.ones((len(members), len(members)))
-    for a, b in zip(*np.triu_indices(len(members), 1), strict=True):
+    for a, b in itertools.combinations(range(len(members)), 2):
         w, v = weights[members[a]], weights[members[b]]
         apart = float(w @ table[np.ix_(members[a], members[b])] @ v) / (w.sum() * v.sum())
         squared = apart**2 + (within[a] + within[b]) ** 2
@@ -261,12 +264,12 @@ def generalized_separation_probability(
 
 
 def _members(labels: Any, rows: MemoryRows) -> list[IntArray]:
-    """Return the rows of each cluster that has any weight, two clusters at least."""
+    """Return the rows of each cluster with a weight above 0; at least two clusters are required."""
     given = np.asarray(labels)
     if given.shape != (rows.shape[0],):
         raise InvalidInputError(f"labels need one entry for each of {rows.shape[0]} rows, got {given.shape}")
     members = [np.flatnonzero(given == value) for value in np.unique(given)]
     members = [some for some in members if rows.select(some).total > 0]
     if len(members) < 2:
-        raise InvalidInputError("a separation needs two clusters or more, got one: ask for more clusters")
+        raise InvalidInputError("a separation needs two clusters or more, got one")
     return members

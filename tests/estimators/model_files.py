@@ -32,9 +32,9 @@ SIMILAR = rbf_kernel(IRIS.data.to_numpy(), gamma=0.1)
 
 def partly(names):
     """Labels of every fifth row, -1 for the others."""
-    known = np.full(len(names), -1, dtype=object)
-    known[::5] = names[::5]
-    return known
+    y_partial = np.full(len(names), -1, dtype=object)
+    y_partial[::5] = names[::5]
+    return y_partial
 
 
 def models():
@@ -371,7 +371,7 @@ def _curved(meta, arrays):
 
 
 def _refused_twice(meta, arrays):
-    """A tree in which a split is told twice: made, and refused by the same node."""
+    """A tree in which a split is result twice: made, and refused by the same node."""
     for name in arrays:
         if name.startswith(("split", "evidence")):
             arrays[name] = np.concatenate([arrays[name], arrays[name][:1]])
@@ -388,11 +388,7 @@ CHANGES = {
         lambda m, a: a["label"].__iadd__(a["label"] > 0),
         "label has to be -1 for",
     ),
-    "a leaf without a label": (
-        "merged",
-        _fill("label", -1),
-        "label has to be -1 for",
-    ),
+    "a leaf without a label": ("merged", _fill("label", -1), "label has to be -1 for"),
     "an order for leaves": (
         "merged",
         lambda m, a: a["order"].__setitem__(a["left"] < 0, 1),
@@ -407,11 +403,7 @@ CHANGES = {
     "a cycle": ("merged", _cycle, "has to be"),
     "children before parents": ("merged", _late, "parent has to be a node before its children"),
     "its own parent": ("merged", _set("parent", 1, 1), "parent has to be the node whose"),
-    "a root with a parent": (
-        "merged",
-        _set("parent", 0, 1),
-        "parent has to be the node whose",
-    ),
+    "a root with a parent": ("merged", _set("parent", 0, 1), "parent has to be the node whose"),
     "a child with two parents": (
         "merged",
         lambda m, a: a["right"].__setitem__(0, a["left"][0]),
@@ -423,16 +415,8 @@ CHANGES = {
     "a root without weight": ("merged", _set("weight", 0, 0.0), "weight has to be above 0 for the root"),
     "a negative weight": ("merged", _set("weight", 1, -1.0), "weight has to be at least 0"),
     "splits of one node": ("merged", _fill("split_node", 0), "a split made for every"),
-    "a split of a node that is not there": (
-        "merged",
-        _set("split_node", 0, 99),
-        "split_node has to be at",
-    ),
-    "splits that were not made": (
-        "merged",
-        _fill("split_made", 0),
-        "a split made for every",
-    ),
+    "a split of a node that is not there": ("merged", _set("split_node", 0, 99), "split_node has to be at"),
+    "splits that were not made": ("merged", _fill("split_made", 0), "a split made for every"),
     "a split refused by a node that was split": (
         "merged",
         _refused_twice,
@@ -443,43 +427,23 @@ CHANGES = {
     "a quality of 7": ("merged", _set("split_quality", 0, 7.0), "split_quality has to be at most 1"),
     "fewer than no iterations": ("merged", _set("split_iterations", 0, -1), "at least 0, got -1"),
     "a method that is not there": ("merged", _set("split_method", 0, 9), "split_method has to be at most"),
-    "a p-value of 2": (
-        "auto",
-        _fill("evidence_p_value", 2.0),
-        "evidence_p_value has to be",
-    ),
+    "a p-value of 2": ("auto", _fill("evidence_p_value", 2.0), "evidence_p_value has to be"),
     "draws that are not whole": ("auto", _fill("evidence_n_draws", 0.5), "whole numbers, got"),
     "other columns": ("merged", _replace(n_features=5), "columns has to be a list of 5 texts"),
-    "other columns without names": (
-        "margin",
-        _replace(n_features=5),
-        "pivot has to be float64 of",
-    ),
+    "other columns without names": ("margin", _replace(n_features=5), "pivot has to be float64 of"),
     "no columns": ("margin", _replace(n_features=0), "n_features has to be a whole number of at least 1"),
     "columns of numbers": ("merged", _replace(columns=[1, 2, 3, 4]), "columns has to be a list of texts"),
     "names of no column": ("one", _replace(feature_names=["a"]), "feature_names has to be a list of 4 texts"),
-    "a value to fill too few": (
-        "margin",
-        _replace(fill=np.zeros(3)),
-        "fill has to be float64 of",
-    ),
+    "a value to fill too few": ("margin", _replace(fill=np.zeros(3)), "fill has to be float64 of"),
     "NaN to fill": ("margin", _replace(fill=np.full(4, np.nan)), "fill has to be finite"),
-    "a map without a kernel": (
-        "margin",
-        _replace(map={"kind": "rbf"}),
-        "map has to be null for",
-    ),
+    "a map without a kernel": ("margin", _replace(map={"kind": "rbf"}), "map has to be null for"),
     "a spread of 0": ("margin", _replace(spread=0.0), "spread has to be a number of at least"),
     "a tree that is mapped": ("margin", _replace(mapped=True), "mapped has to be true with a kernel"),
     "a version of the future": ("one", _replace(version=99), "version 99 .* reads version 2: upgrade ravine"),
     "a version of the past": ("one", _replace(version=1), "version 1 .* reads version 2: fit and save"),
     "a version of text": ("one", _replace(version="2"), "version has to be a whole number"),
     "another format": ("one", _replace(format="zip"), "format has to be one of ravine model, got 'zip'"),
-    "a class of another library": (
-        "one",
-        _replace(**{"class": "Popen"}),
-        "class has to be one of",
-    ),
+    "a class of another library": ("one", _replace(**{"class": "Popen"}), "class has to be one of"),
     "an exception as class": ("one", _replace(**{"class": "RavineError"}), "class has to be one of"),
     "another estimator": ("one", _replace(**{"class": "PrincipalDirection"}), "parameters has to be of"),
     "a classifier with a tree": (
@@ -491,11 +455,7 @@ CHANGES = {
     "an unknown parameter": ("one", _parameter(shell=True), "parameters has to be of .*, got \\['shell'\\]"),
     "too many facts": ("merged", lambda m, a: m["facts"].append({}), "facts has to be a list of"),
     "a fact of text": ("merged", lambda m, a: m["facts"][0].update(x="many"), "facts has to be a number"),
-    "a finite fact as text": (
-        "merged",
-        lambda m, a: m["facts"][0].update(x="1"),
-        "facts has to be a number",
-    ),
+    "a finite fact as text": ("merged", lambda m, a: m["facts"][0].update(x="1"), "facts has to be a number"),
     "NaN in JSON": (
         "one",
         lambda m, a: json.dumps({**m, "n_passes": np.nan}).encode(),
@@ -512,16 +472,8 @@ CHANGES = {
         lambda m, a: a.update(several_split=a["several_split"][::-1]),
         "in the order",
     ),
-    "centers on one side": (
-        "several",
-        _fill("center_right", 1),
-        "center_right has to be on both",
-    ),
-    "centers of no direction": (
-        "several",
-        _fill("center_split", 0),
-        "center_right has to be on both",
-    ),
+    "centers on one side": ("several", _fill("center_right", 1), "center_right has to be on both"),
+    "centers of no direction": ("several", _fill("center_split", 0), "center_right has to be on both"),
     "a center too few": (
         "several",
         lambda m, a: a.update(center_points=a["center_points"][1:]),
@@ -576,17 +528,9 @@ CHANGES = {
     "no neighbors": ("diffusion", _map(n_neighbors=0), "n_neighbors has to be a whole number of at least 2"),
     "neighbors of text": ("diffusion", _map(n_neighbors="5"), "n_neighbors has to be a whole number"),
     "a landmark without mass": ("diffusion", _set("map_masses", 0, 0.0), "map_masses has to be above 0"),
-    "masses too large to add": (
-        "diffusion",
-        _fill("map_masses", 1e308),
-        "map_masses has to be at",
-    ),
+    "masses too large to add": ("diffusion", _fill("map_masses", 1e308), "map_masses has to be at"),
     # classifiers
-    "a class twice": (
-        "classes",
-        _fill("classes", 3),
-        "different and sorted",
-    ),
+    "a class twice": ("classes", _fill("classes", 3), "different and sorted"),
     "classes in disorder": (
         "pairs",
         lambda m, a: a.update(classes=a["classes"][::-1]),
@@ -698,11 +642,7 @@ def container_files(bases):
     most = b"[" + b'{"a":0},' * (500 << 10) + b"{}]"
     yield "JSON of a list", packed(most, arrays), "meta has to be an object of JSON"
     yield "deep JSON", packed(b"[" * 200_000, arrays), NOT_WHOLE
-    yield (
-        "a long number",
-        packed(text.replace("false", "1" * 5000).encode(), arrays),
-        NOT_WHOLE,
-    )
+    yield ("a long number", packed(text.replace("false", "1" * 5000).encode(), arrays), NOT_WHOLE)
     yield "no meta", zipped([m for m in members_of(whole) if m[0] != "meta.npy"]), "meta has to be an array"
     yield (
         "meta of numbers",
@@ -741,11 +681,7 @@ def container_files(bases):
             "not a whole",
         ),
         ("too many axes", header("<i8", (0,) * 70), NOT_WHOLE),
-        (
-            "a call in the header",
-            raw_header("{'descr': __import__('os').abort()}"),
-            NOT_WHOLE,
-        ),
+        ("a call in the header", raw_header("{'descr': __import__('os').abort()}"), NOT_WHOLE),
         ("a deep header", raw_header("-" * 9000 + "1"), NOT_WHOLE),
         ("a nested header", raw_header("(" * 9000), NOT_WHOLE),
         ("a long header", raw_header("{'a': " + "1" * 20_000 + "}"), NOT_WHOLE),
@@ -781,21 +717,16 @@ def main(folder, n, seed="0"):
     """Try all crafted files and n damaged ones; print what came out of them as JSON."""
     warnings.simplefilter("ignore")
     folder, bases, rng = Path(folder), read_bases(folder), np.random.default_rng(int(seed))
-    path, projected, unexpected, n_crafted = folder / "tried", Counter(), [], 0
+    path, counts, unexpected, n_crafted = folder / "tried", Counter(), [], 0
     for name, content, message in crafted(bases):
         n_crafted += 1
-        told = outcome(content, path)
-        if not (told.startswith("refused") and re.search(message, told)):
-            unexpected.append(f"{name}: {told}")
+        result = outcome(content, path)
+        if not (result.startswith("refused") and re.search(message, result)):
+            unexpected.append(f"{name}: {result}")
     for _ in range(int(n)):
-        told = outcome(damaged(rng, bases[pick(rng, sorted(bases))]), path)
-        projected["refused by a check" if " has to be " in told else told.split(":")[0]] += 1
-    facts = {
-        "crafted": n_crafted,
-        "unexpected": unexpected,
-        "damaged": projected,
-        "megabytes": peak_megabytes(),
-    }
+        result = outcome(damaged(rng, bases[pick(rng, sorted(bases))]), path)
+        counts["refused by a check" if " has to be " in result else result.split(":")[0]] += 1
+    facts = {"crafted": n_crafted, "unexpected": unexpected, "damaged": counts, "megabytes": peak_megabytes()}
     print(json.dumps(facts))
 
 

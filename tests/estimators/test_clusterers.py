@@ -40,7 +40,7 @@ def make(request):
 # --- bad input: one clear sentence, and nothing else happens ---------------------------------------------
 
 GOOD = np.random.default_rng(0).standard_normal((30, 3))
-SPOILT = {
+SPOILED = {
     "NaN": (np.where(np.arange(90).reshape(30, 3) == 40, np.nan, GOOD), "NaN or infinity in column 1"),
     "infinity": (np.where(np.arange(90).reshape(30, 3) == 41, np.inf, GOOD), "NaN or infinity in column 2"),
     "strings": (np.array([["a", "b"]] * 30), "could not convert string|dtype='numeric'"),
@@ -53,9 +53,9 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("case", SPOILT)
+@pytest.mark.parametrize("case", SPOILED)
 def test_bad_rows_are_one_clear_error(make, case):
-    X, message = SPOILT[case]
+    X, message = SPOILED[case]
     model = make()
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(X)
@@ -91,7 +91,7 @@ def test_more_clusters_than_rows(make):
         ({"random_state": "seed"}, "random_state"),
         ({"random_state": -1}, "random_state has to be None, a whole number of at least 0"),
         ({"n_jobs": "all"}, "n_jobs has to be None or a whole number"),
-        ({"n_jobs": 0}, "n_jobs has to be None or a whole number that is not 0"),
+        ({"n_jobs": 0}, "n_jobs has to be None or a whole number except 0"),
         ({"min_cluster_size": 10**400}, "min_cluster_size has to be a whole number below"),
         ({"level": 10**400, "n_clusters": "auto"}, "level has to be a number above 0 and at most 0.5"),
     ],
@@ -131,7 +131,7 @@ def switches():
 
 
 @pytest.mark.parametrize(("make", "parameter"), list(switches()))
-def test_what_is_on_or_off_is_true_or_false(make, parameter):
+def test_boolean_parameters_accept_only_booleans(make, parameter):
     y = np.repeat([0, 1], 15)
     for wrong in ("no", "False", 0, 1, None, []):
         with pytest.raises(InvalidInputError, match=f"{parameter} has to be True or False, got"):
@@ -144,9 +144,9 @@ def test_a_refused_refit_leaves_the_model_as_it_was(make):
     model = quiet_fit(make(3), frame)
     before = {name: value for name, value in vars(model).items() if name.endswith("_")}
     labels = model.predict(frame)
-    spoilt = GOOD.copy()
-    spoilt[3, 1] = np.nan
-    for X, y, weights in ((spoilt, None, None), (GOOD[:1], None, None), (GOOD, None, -np.ones(30))):
+    spoiled = GOOD.copy()
+    spoiled[3, 1] = np.nan
+    for X, y, weights in ((spoiled, None, None), (GOOD[:1], None, None), (GOOD, None, -np.ones(30))):
         with pytest.raises(ValueError, match=r"NaN|sample|negative"):
             model.fit(X, y, weights)
     with pytest.raises(InvalidInputError, match="n_clusters=3 is more than"):
@@ -180,11 +180,11 @@ def test_new_rows_are_checked_too(make):
     model = make().fit(WINE)
     with pytest.raises(ValueError, match="13 features"):
         model.predict(WINE[:, :5])
-    spoilt = WINE.copy()
-    spoilt[3, 4] = np.nan
+    spoiled = WINE.copy()
+    spoiled[3, 4] = np.nan
     for method in (model.predict, model.transform, model.decision_function):
         with pytest.raises(InvalidInputError, match="NaN or infinity"):
-            method(spoilt)
+            method(spoiled)
 
 
 LARGE = {
@@ -310,7 +310,7 @@ def test_read_only_input_is_never_written_to(make):
     np.testing.assert_array_equal(X, before)
 
 
-def test_a_sparse_matrix_with_repeated_entries_is_read_right_and_left_as_it_was(make):
+def test_a_sparse_matrix_with_duplicate_entries_is_read_correctly_and_not_modified(make):
     plain = sparse.csr_array(WINE)
     halves = sparse.csr_array(
         (np.repeat(plain.data, 2) / 2, np.repeat(plain.indices, 2), 2 * plain.indptr), shape=plain.shape
@@ -341,7 +341,7 @@ def test_predict_transform_and_decision_function_agree_with_labels(make, n_clust
     assert model.tree_.n_leaves == k
 
 
-def test_weight_zero_counts_for_nothing_and_still_gets_a_label(make):
+def test_a_row_of_weight_zero_has_no_influence_but_gets_a_label(make):
     far = np.vstack([BLOBS, [[1e3] * 4]])
     weights = np.append(np.ones(300), 0.0)
     one, two = make().fit(BLOBS), make().fit(far, sample_weight=weights)
@@ -436,9 +436,9 @@ def test_score_is_higher_for_real_valleys_than_for_none(make):
     model = make().fit(BLOBS[::2])
     held_out = model.score(BLOBS[1::2])
     assert 0.8 < held_out <= 1.0
-    heap = np.random.default_rng(0).standard_normal((400, 4))
-    split_heap = quiet_fit(make(), heap)
-    assert split_heap.score(np.random.default_rng(1).standard_normal((4000, 4))) < 0.2
+    blob = np.random.default_rng(0).standard_normal((400, 4))
+    split_blob = quiet_fit(make(), blob)
+    assert split_blob.score(np.random.default_rng(1).standard_normal((4000, 4))) < 0.2
 
 
 def test_a_score_with_weights_is_that_of_copies(make):
@@ -453,7 +453,7 @@ def test_a_score_with_weights_is_that_of_copies(make):
 def test_with_auto_the_minimum_weight_grows_with_the_weight_not_with_the_number_of_rows():
     X = np.concatenate([BLOBS, two_blobs(10, 4, gap=0.0)[0] + 40])
     weights = np.full(310, 4.0)
-    min_weight = AUTO_MIN_SIZE * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, 40 of them, are strays
+    min_weight = AUTO_MIN_SIZE * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, of weight 40, are too few
     assert MinimumDensity("auto")._limits(len(X), weights.sum()).min_weight == pytest.approx(min_weight)
     model = quiet_fit(MinimumDensity("auto"), X, sample_weight=weights)
     assert 4 * np.bincount(model.labels_).min() >= min_weight
@@ -468,19 +468,19 @@ def test_min_cluster_size(make):
     assert np.bincount(quiet_fit(make(n_clusters=8), WINE).labels_).min() < 30
 
 
-def test_fewer_valleys_than_clusters_is_said(make):
+def test_fewer_clusters_than_requested_is_a_warning(make):
     with pytest.warns(ConvergenceWarning, match=r"found \d+ of 100 clusters"):
         model = make(n_clusters=100, min_cluster_size=40).fit(WINE)
     assert model.n_clusters_ < 100
     assert model.n_clusters_ == len(set(model.labels_))
 
 
-def test_weights_that_add_up_to_one_row_are_said(make):
+def test_weights_that_add_up_to_one_row_are_a_warning(make):
     with pytest.warns(UserWarning, match="the weights add up to 1 rows, .* scale the weights"):
         make().fit(WINE, sample_weight=np.full(len(WINE), 1 / len(WINE)))
 
 
-def test_few_rows_that_count_among_many(make):
+def test_few_rows_with_weight_among_many_without(make):
     X = np.random.default_rng(0).standard_normal((40_000, 3))
     weights = np.zeros(40_000)
     few = np.arange(20_000, 20_300)
@@ -493,7 +493,7 @@ def test_few_rows_that_count_among_many(make):
 # --- progress, interrupts, passes ------------------------------------------------------------------------
 
 
-def test_verbose_prints_a_line_a_split(make, capsys):
+def test_verbose_prints_one_line_per_split(make, capsys):
     model = quiet_fit(make(n_clusters=4, verbose=1), WINE)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == model.n_clusters_ - 1
@@ -502,11 +502,11 @@ def test_verbose_prints_a_line_a_split(make, capsys):
 
 
 def test_callback_sees_every_split(make):
-    told = []
-    model = quiet_fit(make(n_clusters=4, callback=told.append), WINE)
-    assert all(isinstance(progress, Progress) for progress in told)
-    assert [progress.n_leaves for progress in told] == list(range(2, model.n_clusters_ + 1))
-    assert told[0].weight == len(WINE)
+    received = []
+    model = quiet_fit(make(n_clusters=4, callback=received.append), WINE)
+    assert all(isinstance(progress, Progress) for progress in received)
+    assert [progress.n_leaves for progress in received] == list(range(2, model.n_clusters_ + 1))
+    assert received[0].weight == len(WINE)
 
 
 def test_an_interrupt_keeps_the_tree_found_so_far(make):
@@ -532,7 +532,7 @@ def test_only_leaves_that_may_be_split_are_searched(make, monkeypatch):
     assert len(calls) == 2 * 4 - 3
 
 
-def test_n_passes_counts_what_was_read(make):
+def test_n_passes_counts_the_rows_read(make):
     model = quiet_fit(make(n_clusters=3), WINE)
     assert model.n_passes_ >= 3
     steps = [split.n_iter for split in model.tree_.splits if split is not None]

@@ -23,7 +23,7 @@ from tests.estimators.model_files import CHANGES, IRIS, ROWS, edited, members_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 X, Y = IRIS.data, IRIS.target.to_numpy()
-MEGABYTES = 500  # of memory at most, with about 250 for the imports
+MEGABYTES = 500  # limit of the memory in use, of which the imports take about 250
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Labels of a few rows steer the splits of every clusterer that can take them."""
+"""Partial labels, for every clusterer that supports them."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ from ravine import (
 from ravine.data.node import Labels
 from tests.every_estimator import ESTIMATORS
 
-STEERED = {
+WITH_LABELS = {
     "density": MinimumDensity,
     "connectivity": SpectralConnectivity,
     "large margin": partial(SpectralConnectivity, large_margin=True),
@@ -35,59 +35,59 @@ STEERED = {
 WINE, CLASSES = load_wine(return_X_y=True)
 
 
-@pytest.fixture(params=sorted(STEERED))
+@pytest.fixture(params=sorted(WITH_LABELS))
 def make(request):
-    return STEERED[request.param]
+    return WITH_LABELS[request.param]
 
 
 def square(n=400, seed=3):
-    """Four heaps on the corners of a rectangle: left from right is the wider gap, low from high the other."""
+    """Four blobs on the corners of a rectangle: left from right is the wider gap, low from high the other."""
     corner = np.arange(n) % 4
     noise = np.random.default_rng(seed).normal(size=(n, 2))
     X = np.column_stack([8.0 * (corner % 2), 6.0 * (corner // 2)]) + noise
     return np.column_stack([X, X[:, 0] + 0.1 * noise[::-1, 1]]), corner
 
 
-def known_at(y, each, seed=0):
+def partial_labels(y, each, seed=0):
     """Labels of a few rows of each class, -1 for all others."""
     rng = np.random.default_rng(seed)
-    known = np.full(len(y), -1)
+    y_partial = np.full(len(y), -1)
     for c in np.unique(y):
         drawn = rng.choice(np.flatnonzero(y == c), each, replace=False)
-        known[drawn] = y[drawn]
-    return known
+        y_partial[drawn] = y[drawn]
+    return y_partial
 
 
-def test_labels_say_which_of_two_valleys_is_meant(make):
+def test_labels_choose_between_two_valleys(make):
     X, corner = square()
     if make is MaximumMargin:  # labels choose between its ends, and with the third column all ends are one
         X = X[:, :2]
     low_or_high = corner // 2
     model = make(standardize=False)
     assert adjusted_rand_score(corner % 2, model.fit(X).labels_) > 0.9  # without labels, the wider gap
-    assert adjusted_rand_score(low_or_high, model.fit(X, known_at(low_or_high, 4)).labels_) > 0.9
-    assert adjusted_rand_score(corner % 2, model.fit(X, known_at(corner % 2, 4)).labels_) > 0.9
+    assert adjusted_rand_score(low_or_high, model.fit(X, partial_labels(low_or_high, 4)).labels_) > 0.9
+    assert adjusted_rand_score(corner % 2, model.fit(X, partial_labels(corner % 2, 4)).labels_) > 0.9
 
 
-def test_leaves_with_two_classes_are_parted_first(make):
-    """The heaps at the left are two with a wide gap, and most rows; the labels call them one."""
+def test_leaves_with_two_classes_are_split_first(make):
+    """The left blobs are two with a wide gap, and most of the rows; the labels treat them as one."""
     rng = np.random.default_rng(0)
-    heap = np.repeat([0, 1, 2], [300, 100, 100])
-    X = np.array([[0.0, 0.0], [14.0, 0.0], [14.0, 5.0]])[heap] + rng.normal(size=(500, 2))
+    blob = np.repeat([0, 1, 2], [300, 100, 100])
+    X = np.array([[0.0, 0.0], [14.0, 0.0], [14.0, 5.0]])[blob] + rng.normal(size=(500, 2))
     X[:150, 1] += 9.0
     model = make(n_clusters=3, standardize=False)
-    assert adjusted_rand_score(heap, model.fit(X).labels_) < 0.7
-    assert adjusted_rand_score(heap, model.fit(X, known_at(heap, 6)).labels_) > 0.9
+    assert adjusted_rand_score(blob, model.fit(X).labels_) < 0.7
+    assert adjusted_rand_score(blob, model.fit(X, partial_labels(blob, 6)).labels_) > 0.9
 
 
 def test_labels_improve_the_clusters_of_wine():
     plain = adjusted_rand_score(CLASSES, MinimumDensity(3).fit(WINE).labels_)
-    steered = []
+    with_labels = []
     for seed in range(3):
-        known = known_at(CLASSES, 6, seed)
-        found = MinimumDensity(3).fit(WINE, known).labels_
-        steered.append(adjusted_rand_score(CLASSES[known < 0], found[known < 0]))
-    assert np.mean(steered) > plain + 0.05
+        y_partial = partial_labels(CLASSES, 6, seed)
+        found = MinimumDensity(3).fit(WINE, y_partial).labels_
+        with_labels.append(adjusted_rand_score(CLASSES[y_partial < 0], found[y_partial < 0]))
+    assert np.mean(with_labels) > plain + 0.05
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
@@ -103,63 +103,63 @@ def test_a_y_without_unlabeled_rows_is_ignored(name):
 
 def test_no_valley_between_the_labels_leaves_the_split_as_it_is():
     X, y = make_blobs(300, centers=[[0, 0], [12, 0]], random_state=0)
-    known = np.full(300, -1)
+    y_partial = np.full(300, -1)
     inside = np.flatnonzero(y == 0)
-    known[inside[:40]] = (X[inside[:40], 1] > 0).astype(int)  # the upper and the lower half of one heap
-    model = MinimumDensity(2).fit(X, known)
+    y_partial[inside[:40]] = (X[inside[:40], 1] > 0).astype(int)  # the upper and the lower half of one blob
+    model = MinimumDensity(2).fit(X, y_partial)
     assert adjusted_rand_score(y, model.labels_) == 1.0
-    assert MinimumDensity("auto").fit(X, known).n_clusters_ == 2
+    assert MinimumDensity("auto").fit(X, y_partial).n_clusters_ == 2
 
 
 def test_labels_in_an_automatic_number_of_clusters():
     X, corner = square()
-    model = MinimumDensity("auto").fit(X, known_at(corner, 3))
+    model = MinimumDensity("auto").fit(X, partial_labels(corner, 3))
     assert model.n_clusters_ == 4
     assert adjusted_rand_score(corner, model.labels_) > 0.95
 
 
 @pytest.mark.parametrize("make", [MinimumDensity, SpectralConnectivity, MaximumMargin, MaximinSeparation])
-def test_weights_are_copies_and_a_label_of_weight_0_is_none(make):
-    known = known_at(CLASSES, 8)
+def test_weights_are_copies_and_a_label_of_weight_0_is_ignored(make):
+    y_partial = partial_labels(CLASSES, 8)
     counts = np.random.default_rng(0).integers(0, 3, len(WINE))
     model = make(2)
-    weighted = model.fit(WINE, known, sample_weight=counts).labels_
-    copied = model.fit(np.repeat(WINE, counts, axis=0), np.repeat(known, counts)).labels_
+    weighted = model.fit(WINE, y_partial, sample_weight=counts).labels_
+    copied = model.fit(np.repeat(WINE, counts, axis=0), np.repeat(y_partial, counts)).labels_
     assert (np.repeat(weighted, counts) == copied).all()
-    plain = model.fit(WINE, sample_weight=(known < 0) * 1.0).labels_
-    assert (model.fit(WINE, known, sample_weight=(known < 0) * 1.0).labels_ == plain).all()
+    plain = model.fit(WINE, sample_weight=(y_partial < 0) * 1.0).labels_
+    assert (model.fit(WINE, y_partial, sample_weight=(y_partial < 0) * 1.0).labels_ == plain).all()
 
 
 @pytest.mark.parametrize("make", [MinimumDensity, SpectralConnectivity])
 def test_sparse_rows_memory_maps_threads_and_kernels(make, tmp_path):
     X, corner = square()
-    known = known_at(corner // 2, 4)
+    y_partial = partial_labels(corner // 2, 4)
     mapped = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
     mapped[:] = X
-    expected = make(2).fit(X, known).labels_
+    expected = make(2).fit(X, y_partial).labels_
     assert adjusted_rand_score(corner // 2, expected) > 0.95
     for same in (sparse.csr_array(X), mapped):
-        assert (make(2).fit(same, known).labels_ == expected).all()
-    assert (make(2, n_jobs=2).fit(X, known).labels_ == expected).all()
-    linear = make(2, kernel="linear").fit(X, known)
+        assert (make(2).fit(same, y_partial).labels_ == expected).all()
+    assert (make(2, n_jobs=2).fit(X, y_partial).labels_ == expected).all()
+    linear = make(2, kernel="linear").fit(X, y_partial)
     assert adjusted_rand_score(expected, linear.labels_) > 0.95
 
 
 def test_many_rows_go_through_samples():
     X, corner = square(40_000)
-    model = MinimumDensity(2).fit(X, known_at(corner // 2, 4))
+    model = MinimumDensity(2).fit(X, partial_labels(corner // 2, 4))
     assert adjusted_rand_score(corner // 2, model.labels_) > 0.95
     assert model.n_passes_ < 30
 
 
 def test_names_pipelines_and_fit_predict():
     X, corner = square()
-    known = known_at(corner // 2, 4)
-    named = np.array(["low", "high", "-1"])[known]
-    expected = MinimumDensity(2).fit(X, known).labels_
+    y_partial = partial_labels(corner // 2, 4)
+    named = np.array(["low", "high", "-1"])[y_partial]
+    expected = MinimumDensity(2).fit(X, y_partial).labels_
     assert (MinimumDensity(2).fit_predict(X, named) == expected).all()
-    assert (MinimumDensity(2).fit(X, known.astype(float)).labels_ == expected).all()
-    piped = make_pipeline(StandardScaler(), MinimumDensity(2)).fit(X, known)
+    assert (MinimumDensity(2).fit(X, y_partial.astype(float)).labels_ == expected).all()
+    piped = make_pipeline(StandardScaler(), MinimumDensity(2)).fit(X, y_partial)
     assert adjusted_rand_score(piped[-1].labels_, expected) > 0.95
 
 
@@ -170,7 +170,7 @@ def test_a_method_without_partial_labels_warns(model):
     X, corner = square()
     expected = model.fit(X).labels_
     with pytest.warns(UserWarning, match=f"{type(model).__name__} .* ignores the partial labels"):
-        model.fit(X, known_at(corner // 2, 4))
+        model.fit(X, partial_labels(corner // 2, 4))
     assert (model.labels_ == expected).all()
 
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import ravine
 from ravine import ClusterTree, InvalidModelError, MinimumDensity
-from ravine.estimators import model_file as store
+from ravine.io import atomic
 from tests.estimators.model_files import damage_json
 from tests.every_estimator import ESTIMATORS
 from tests.tree.test_tree import staircase
@@ -139,7 +139,7 @@ def test_the_file_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         ravine.save(MinimumDensity(3).fit(WINE), path)
     assert path.read_bytes() == before
@@ -184,7 +184,7 @@ def test_code_in_a_file_is_never_run(tmp_path, saved):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_said_to_be_broken(saved, tmp_path, share):
+def test_a_truncated_file_is_refused(saved, tmp_path, share):
     content = saved.read_bytes()
     (tmp_path / "cut").write_bytes(content[: int(share * len(content))])
     with pytest.raises(InvalidModelError, match="not a whole ravine model"):
@@ -199,20 +199,20 @@ def test_a_missing_file_is_the_usual_error(tmp_path):
 def test_damaged_json_is_refused_or_a_whole_tree():
     rng = np.random.default_rng(0)
     text = MinimumDensity(4).fit(WINE).tree_.to_json()
-    whole, projected = json.loads(text), {"refused": 0, "loaded": 0}
+    whole, counts = json.loads(text), {"refused": 0, "loaded": 0}
     for _ in range(500):
         changed = json.loads(text)
         damage_json(rng, changed, {})
         try:
             tree = ClusterTree.from_json(json.dumps(changed))
         except InvalidModelError as error:
-            projected["refused"] += str(error).startswith("the text ")
+            counts["refused"] += str(error).startswith("the text ")
             continue
-        projected["loaded"] += 1
+        counts["loaded"] += 1
         if not tree.mapped:
             assert set(tree.predict(WINE.to_numpy())) <= set(range(tree.n_clusters))
-    assert sum(projected.values()) == 500
-    assert min(projected.values()) > 20
+    assert sum(counts.values()) == 500
+    assert min(counts.values()) > 20
     assert json.loads(ClusterTree.from_json(text).to_json()) == whole
 
 

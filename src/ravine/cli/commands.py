@@ -249,7 +249,7 @@ def run_report(arguments: Namespace) -> None:
 
 def run_compare(arguments: Namespace) -> None:
     """Run all methods and rank them by their separation probability (MSP), which needs no labels."""
-    from ravine.estimators.selection import MIN_SHARE, evaluate_projected, rank
+    from ravine.estimators.selection import MIN_SHARE, fit_candidate, rank
 
     check_files(arguments)
     models = {method: make_clusterer(arguments, method) for method in METHODS}
@@ -259,7 +259,7 @@ def run_compare(arguments: Namespace) -> None:
     with console.capture_warnings():
         for method, model in models.items():
             model.set_params(n_jobs=arguments.jobs or os.cpu_count())
-            candidates.append(evaluate_projected(method, model, table.values, None, MIN_SHARE))
+            candidates.append(fit_candidate(method, model, table.values, None, MIN_SHARE))
             console.print(f"{method}: {candidates[-1].n_clusters} clusters, {candidates[-1].seconds:.1f} s")
     found = [
         {

@@ -1,1 +1,1 @@
-"""The clusterers: one file each, over what they share."""
+"""The estimators, with the interface of scikit-learn: one file each, over shared bases."""

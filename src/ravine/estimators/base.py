@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
@@ -38,7 +40,8 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     kernel_params : dict, optional
         Parameters of the kernel, such as gamma, and `n_components` and `landmarks` of its feature map.
     random_state : int, Generator or None
-        Source of samples and random starts. None is a fixed seed: the same data give the same result.
+        Source of samples (above 32 000 rows), of starts and of power iterations (above 256 features). None is
+        a fixed seed: the same data give the same result.
     n_jobs : int, optional
         Number of threads. The result has the same bits for any number.
 
@@ -81,20 +84,16 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
-        """Restore the state of the previous fit if this one fails."""
-        before = self._fitted()
+        """Restore the result of the previous fit, the attributes that end with "_", if this one fails."""
+        state = self.__dict__
+        before = {name: value for name, value in state.items() if name.endswith("_")}
         try:
             yield
         except BaseException:
-            for name in self._fitted():
-                delattr(self, name)
-            for name, value in before.items():
-                setattr(self, name, value)
+            for name in [name for name in state if name.endswith("_")]:
+                del state[name]
+            state.update(before)
             raise
-
-    def _fitted(self) -> dict[str, Any]:
-        """Return the attributes set by a fit: all names that end with an underscore."""
-        return {name: value for name, value in vars(self).items() if name.endswith("_")}
 
     def _root(self, rows: MemoryRows, min_weight: float) -> Node:
         """Return the node of all rows, with the seed of this fit."""
@@ -175,3 +174,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def warn_constant(constant: npt.NDArray[np.bool_], stacklevel: int) -> None:
+    """Warn about columns that have the same value in all rows."""
+    if constant.any():
+        warnings.warn(
+            f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

@@ -21,13 +21,12 @@ from ravine.data.node import Labels, Node, collect, labels_of, measure
 from ravine.data.query import run
 from ravine.data.standardization import LARGEST, Standardization
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import RowsEstimator
+from ravine.estimators.base import RowsEstimator, warn_constant
 from ravine.estimators.partial_labels import (
     UNLABELED,
     check_classes,
     check_labels,
     classes_from,
-    warn_constant,
 )
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import MinimumDensitySchedule
@@ -156,9 +155,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X, weights = self._checked(X, sample_weight, reset=True)
-        given, known = check_labels(y, length(X))
-        counted = known if weights is None else known & (weights > 0)
-        self.classes_ = check_classes(given, known, counted)
+        given, labeled = check_labels(y, length(X))
+        counted = labeled if weights is None else labeled & (weights > 0)
+        self.classes_ = check_classes(given, labeled, counted)
         ranks = np.full(len(given), UNLABELED)
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
         self._fit_map(X, weights, len(self.classes_))

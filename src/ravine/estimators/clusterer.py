@@ -19,8 +19,8 @@ from ravine._validate import FloatArray, IntArray, check_choice, check_int, chec
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import RowsEstimator
-from ravine.estimators.partial_labels import partial_labels, warn_constant
+from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.partial_labels import partial_labels
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.search import Method

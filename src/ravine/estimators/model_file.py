@@ -1,7 +1,4 @@
-"""Model files: JSON and arrays, never code.
-
-docs/format.md describes them. What is read is checked once, here: a model that loads is whole.
-"""
+"""Model files: JSON and arrays, never code. Everything read is checked; see docs/format.md."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ravine.data.feature_map import map_from
+from ravine.estimators.catalog import ESTIMATORS
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.io.archive import Stored, read_archive, require, shown, write_archive
 from ravine.io.atomic import write_atomically
@@ -23,11 +21,10 @@ NOT_A_MODEL = "is not a whole ravine model"
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a file, without the training rows, at once or not at all.
+    """Write a fitted estimator to a file, completely or not at all.
 
-    Only the landmarks of a kernel's map are training rows that are kept (all rows, where there are few).
-
-    The file holds JSON and arrays, no code. A model that `ravine.load` would refuse is not written.
+    The file holds JSON and arrays, no code. It has no training rows, except the landmarks of a kernel map
+    (all rows, if there are few). A model that `ravine.load` would refuse is not written.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -41,12 +38,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "class": type(model).__name__,
-        "parameters": _parameter(model.get_params(deep=False)),
+        "parameters": _jsonable(model.get_params(deep=False)),
         "n_features": int(model.n_features_in_),
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
         "columns": None if columns is None else list(map(str, columns)),
-        "map": _parameter(map_facts),
+        "map": _jsonable(map_facts),
         **facts,
     }
     filled = {} if fill is None else {"fill": np.asarray(fill, dtype=np.float64)}
@@ -60,24 +57,22 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_atomically(Path(path), content)
 
 
-def _parameter(value: Any) -> Any:
-    """Return a parameter as JSON has it; functions and random generators become null."""
+def _jsonable(value: Any) -> Any:
+    """Return a parameter as a JSON value; functions and random generators become null."""
     if isinstance(value, Mapping):
-        return {str(name): _parameter(x) for name, x in value.items()}
+        return {str(name): _jsonable(x) for name, x in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, list | tuple):
-        return [_parameter(x) for x in value]
-    if not isinstance(value, bool | int | float | str):
-        return None
-    return value
+        return [_jsonable(x) for x in value]
+    return value if isinstance(value, bool | int | float | str) else None
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that `ravine.save` wrote; never runs anything from the file.
+    """Read an estimator that `ravine.save` wrote; nothing in the file is executed.
 
-    Every part is checked: what is not a whole model is refused with an `InvalidModelError`. Reading takes
-    about twice the size of the file in memory, whatever it declares.
+    Everything is checked: a file that is not a whole model raises an `InvalidModelError`. Reading takes about
+    twice the size of the file in memory, whatever the file declares.
     """
     name = os.fspath(path)
     content = _content(name)
@@ -90,7 +85,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _content(name: str) -> bytes:
-    """Return what is in a file, if it may be a model: a large file of another kind is not read."""
+    """Return the content of a file if it begins like a model, so that no other large file is read."""
     with open(name, "rb") as file:
         first = file.read(len(ZIP)) if os.path.isfile(name) else b""
         if first != ZIP:
@@ -100,11 +95,7 @@ def _content(name: str) -> bytes:
 
 def _rebuild(stored: Stored) -> Any:
     """Return the estimator of a file, after checking everything in it."""
-    import ravine
-
-    public = {name: getattr(ravine, name) for name in ravine.__all__}
-    known = {name: make for name, make in public.items() if hasattr(make, "get_params")}
-    make = known[stored.text("class", sorted(known))]
+    make = ESTIMATORS[stored.text("class", sorted(ESTIMATORS))]
     model = make(**_parameters_from(stored, make().get_params(deep=False)))
     n_features = model.n_features_in_ = stored.integer("n_features", low=1)
     model.n_iter_ = stored.integer("n_iter", low=0)
@@ -123,7 +114,7 @@ def _rebuild(stored: Stored) -> Any:
 
 
 def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Take the parameters of an estimator; one that is not there has its default."""
+    """Read the parameters of an estimator; a missing one has its default."""
     given = stored.inner("parameters").facts
     unknown = sorted(set(given) - set(defaults))
     require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)

@@ -33,22 +33,22 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     if given.dtype.kind not in "OUS":
         assert_all_finite(given, input_name="y")
         return given, given != UNLABELED
-    known = np.array([str(label) != str(UNLABELED) for label in given], dtype=bool)
-    kinds = {isinstance(label, str) for label in given[known]}
+    labeled = np.array([str(label) != str(UNLABELED) for label in given], dtype=bool)
+    kinds = {isinstance(label, str) for label in given[labeled]}
     if len(kinds) > 1:
         raise InvalidInputError("y mixes strings and numbers; use one type for all classes, -1 for unknown")
-    labels = np.array(given[known].tolist())
+    labels = np.array(given[labeled].tolist())
     assert_all_finite(labels, input_name="y")
     typed = np.full(n_rows, labels[0] if len(labels) else UNLABELED, dtype=labels.dtype)
-    typed[known] = labels
-    return typed, known
+    typed[labeled] = labels
+    return typed, labeled
 
 
 def check_classes(
-    given: npt.NDArray[Any], known: npt.NDArray[np.bool_], counted: npt.NDArray[np.bool_]
+    given: npt.NDArray[Any], labeled: npt.NDArray[np.bool_], counted: npt.NDArray[np.bool_]
 ) -> npt.NDArray[Any]:
     """Return the classes of the labeled rows with a weight above 0; at least two are required."""
-    check_classification_targets(given[known])
+    check_classification_targets(given[labeled])
     classes = np.unique(given[counted])
     if len(classes) < 2:
         present = "no labeled row" if len(classes) == 0 else f"labels of one class only ({classes[0]})"
@@ -77,8 +77,8 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
     """
     if not _is_partial(y):
         return None
-    given, known = check_labels(y, rows.shape[0])
-    counted = known if rows.weights is None else known & (rows.weights > 0)
+    given, labeled = check_labels(y, rows.shape[0])
+    counted = labeled if rows.weights is None else labeled & (rows.weights > 0)
     classes = np.unique(given[counted])
     if len(classes) < 2:
         if len(classes) == 1:
@@ -103,13 +103,3 @@ def _is_partial(y: Any) -> bool:
     if given.dtype.kind not in "if" or not np.isfinite(given).all():
         return False
     return bool((given == UNLABELED).any() and (given == np.round(given)).all())
-
-
-def warn_constant(constant: npt.NDArray[np.bool_], stacklevel: int) -> None:
-    """Warn about columns that have the same value in all rows."""
-    if constant.any():
-        warnings.warn(
-            f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
-            UserWarning,
-            stacklevel=stacklevel,
-        )

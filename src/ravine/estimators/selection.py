@@ -1,4 +1,4 @@
-"""Choose among clusterings without labels: the one with the highest separation probability wins."""
+"""Choose among clusterings without labels, by their separation probability."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from ravine._validate import FloatArray, check_int, check_real, check_weights
+from ravine.estimators.catalog import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.metrics import separation_probability
 
-MIN_SHARE = 0.05  # of the rows in the smaller of two clusters: fewer are no cluster to the judge
-JUDGE = 0.1  # the regularization under which all candidates are judged, whatever their own
+MIN_SHARE = 0.05  # minimum share of the rows in the smaller of two clusters, to rule out outliers
+SCORE_REGULARIZATION = (
+    0.1  # regularization of the MSP by which all candidates are compared, whatever their own
+)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One fitted clusterer, and how it was judged.
+    """One fitted clusterer and its score.
 
-    `separation_probability` is that of the pair of clusters that is told apart worst; `smallest_share` the
-    share of the rows in the smallest cluster. `allowed` says whether that is large enough to count.
+    `separation_probability` is the minimum over all pairs of clusters, `smallest_share` the share of the rows
+    in the smallest cluster, and `allowed` whether that is large enough.
     """
 
     name: str
@@ -45,7 +48,7 @@ class Selection:
 
     @property
     def best(self) -> Any:
-        """The fitted estimator of the highest rank."""
+        """The fitted estimator with the highest rank."""
         return self.candidates[0].estimator
 
     def __str__(self) -> str:
@@ -68,30 +71,30 @@ def select(
 ) -> Selection:
     """Fit several clusterers and rank them by their separation probability (MSP), without labels.
 
-    Takes the place of a grid search against classes, which nobody has: for a method's parameters, for
-    starts, or between methods. Any estimator with `fit` and `labels_` may take part, also scikit-learn's.
+    A grid search that needs no labels: over the parameters of a method, over starts, or over methods. Any
+    estimator with `fit` and `labels_` can be a candidate, also those of scikit-learn.
 
-    MSP alone is won by one far row against the rest. So only clusterings whose smallest cluster has at least
-    `min_share` of the rows are ranked by it (for K > 2 clusters, 2 / K of that); the others come last, by
-    the size of that cluster.
+    MSP alone is highest for a single outlier against the rest. So only clusterings whose smallest cluster has
+    at least `min_share` of the rows are ranked by it (for K > 2 clusters, 2 / K of that); the others come
+    last, ranked by the size of that cluster.
 
     Parameters
     ----------
     X : array, memmap or CSR matrix of shape (n_rows, n_features)
         The rows.
     candidates : estimator, sequence or mapping of estimators
-        What to fit; a mapping gives names. They are cloned.
+        The estimators to clone and fit, with their names if it is a mapping.
     grid : mapping from parameter to values, optional
-        Every combination is set on every candidate.
+        Every combination of values is set on every candidate.
     sample_weight : array of shape (n_rows,), optional
-        Handed to `fit`, and to the judge.
+        Used by `fit` and by the MSP.
     min_share : float, default 0.05
-        The least share of the smaller side.
+        Minimum share of the rows in the smaller of two clusters.
 
     Returns
     -------
     Selection
-        `best` is the fitted winner, `candidates` all of them in order; printing it shows a table.
+        `best` is the best fitted estimator, `candidates` are all of them in order; it prints as a table.
 
     Examples
     --------
@@ -104,18 +107,16 @@ def select(
     """
     share = check_real("min_share", min_share, 0, 0.5, open_low=False)
     weights = check_weights(sample_weight, X.shape[0] if hasattr(X, "shape") else len(X))
-    judged = [
-        evaluate_projected(name, model, X, weights, share) for name, model in _each(candidates, grid or {})
-    ]
-    if not judged:
+    fitted = [fit_candidate(name, model, X, weights, share) for name, model in _each(candidates, grid or {})]
+    if not fitted:
         raise InvalidInputError("select needs at least one candidate, got none")
-    if not any(candidate.allowed for candidate in judged):
+    if not any(candidate.allowed for candidate in fitted):
         warnings.warn(
-            f"no candidate has {share:g} of the rows in its smallest cluster: the one with most is taken",
+            f"no candidate has {share:g} of the rows in its smallest cluster: the largest one wins",
             UserWarning,
             stacklevel=2,
         )
-    return Selection(tuple(sorted(judged, key=rank, reverse=True)))
+    return Selection(tuple(sorted(fitted, key=rank, reverse=True)))
 
 
 def compare(
@@ -126,9 +127,9 @@ def compare(
     sample_weight: Any = None,
     min_share: float = MIN_SHARE,
 ) -> Selection:
-    """Run all clusterers of this library with their defaults and rank them without labels, as `select` does.
+    """Run all clusterers of ravine with their defaults and rank them without labels, as `select` does.
 
-    `methods` may name other estimators to run instead, to which `n_clusters` is set.
+    `methods` are other estimators to run instead; their `n_clusters` is set.
 
     >>> from ravine import compare
     >>> from sklearn.datasets import load_wine
@@ -136,29 +137,16 @@ def compare(
     True
     """
     k = check_int("n_clusters", n_clusters, 2)
-    models = list(methods) if methods is not None else [make() for make in clusterers().values()]
+    models = list(methods) if methods is not None else [make() for make in CLUSTERERS.values()]
     return select(X, models, {"n_clusters": [k]}, sample_weight=sample_weight, min_share=min_share)
 
 
-def clusterers() -> dict[str, Any]:
-    """Return every public clusterer by its name."""
-    import ravine
-    from ravine.estimators.clusterer import TreeClusterer
-
-    public = {name: getattr(ravine, name) for name in ravine.__all__}
-    return {
-        name: thing
-        for name, thing in public.items()
-        if isinstance(thing, type) and issubclass(thing, TreeClusterer)
-    }
-
-
 def _each(candidates: Any, grid: Mapping[str, Sequence[Any]]) -> list[tuple[str, Any]]:
-    """Return every candidate with every combination of the grid set, and a name for each."""
+    """Return every candidate with every combination of the grid, by name."""
     if hasattr(candidates, "fit"):
         candidates = [candidates]
     if not isinstance(candidates, Mapping):
-        candidates = {_name(model): model for model in candidates}
+        candidates = {" ".join(repr(model).split()): model for model in candidates}
     found = []
     for name, model in candidates.items():
         for parameters in ParameterGrid(grid):
@@ -167,24 +155,17 @@ def _each(candidates: Any, grid: Mapping[str, Sequence[Any]]) -> list[tuple[str,
     return found
 
 
-def _name(model: Any) -> str:
-    """Return an estimator as one line."""
-    return " ".join(repr(model).split())
-
-
 def rank(candidate: Candidate) -> tuple[bool, float]:
-    """Return what candidates are ordered by: MSP where the clusters are large enough, else their size."""
+    """Return the sort key of a candidate: its MSP if its clusters are large enough, otherwise their size."""
     by = candidate.separation_probability if candidate.allowed else candidate.smallest_share
     return candidate.allowed, by if candidate.n_clusters > 1 else 0.0
 
 
-def evaluate_projected(
-    name: str, model: Any, X: Any, weights: FloatArray | None, min_share: float
-) -> Candidate:
-    """Fit one candidate and measure what came out."""
+def fit_candidate(name: str, model: Any, X: Any, weights: FloatArray | None, min_share: float) -> Candidate:
+    """Fit one candidate and compute its score."""
     began = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer clusters than asked for show in the result
+        warnings.simplefilter("ignore")  # the result shows if there are fewer clusters than requested
         model.fit(X) if weights is None else model.fit(X, sample_weight=weights)
     seconds = time.perf_counter() - began
     labels = np.asarray(model.labels_)
@@ -194,5 +175,5 @@ def evaluate_projected(
     k, share = len(mass), float(mass.min() / mass.sum())
     if k < 2:
         return Candidate(name, model, 0.0, share, k, False, seconds)
-    found = separation_probability(X, labels, regularization=JUDGE, sample_weight=weights)
+    found = separation_probability(X, labels, regularization=SCORE_REGULARIZATION, sample_weight=weights)
     return Candidate(name, model, found, share, k, share >= min_share * 2 / k, seconds)
