@@ -276,7 +276,7 @@ class SeveralMethod(Verbs):
         products = yield from _second_moments(node, directions)
         edge = index.beta * np.sqrt(np.diag(products) / own.total)
         fine, radii = yield from fine_microclusters(
-            node, FINE_CENTERS, directions, lambda points: draw_in(points, edge, index.sigma)[0]
+            node, FINE_CENTERS, directions, lambda points: contract_outliers(points, edge, index.sigma)[0]
         )
         eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
         diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + 2.0 * float(radii.max(initial=0.0))
