@@ -234,7 +234,17 @@ def add_block(
         try:
             kind.add(block, [requests[i] for i in members], [answers[i] for i in members])  # type: ignore[attr-defined]
         except Exception as error:
-            raise blame(error, requests[members[0]]) from error.__cause__
+            failed = next((i for i in members if _fails(kind, block, requests[i], answers[i])), members[0])
+            raise blame(error, requests[failed]) from error.__cause__
+
+
+def _fails(kind: type, block: Block, request: Request, answer: Answer) -> bool:
+    """Whether a request fails without the others of its kind; the answer is lost in any case."""
+    try:
+        kind.add(block, [request], [answer])  # type: ignore[attr-defined]
+    except Exception:
+        return True
+    return False
 
 
 def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
