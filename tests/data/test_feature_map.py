@@ -8,9 +8,9 @@ from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from ravine.data import feature_map as maps
-from ravine.data.memory import MemoryRows
 from ravine.data.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
 from ravine.data.feature_map import fit_kernel_map, mapped_blocks, rbf_width
+from ravine.data.memory import MemoryRows
 
 WINE = load_wine().data
 IRIS = load_iris().data

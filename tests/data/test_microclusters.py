@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from ravine.data.memory import MemoryRows
-from ravine.data.query import run
 from ravine.data.microclusters import around_threshold, microclusters, nearest, of_points
+from ravine.data.query import run
 from ravine.data.standardization import standardization_of
 
 

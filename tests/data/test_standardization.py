@@ -5,9 +5,9 @@ from scipy import sparse
 from ravine import InvalidInputError, PrincipalDirection
 from ravine.data import standardization as frames
 from ravine.data.memory import MemoryRows
-from ravine.data.query import run
-from ravine.data.principal import fix_sign, principal
 from ravine.data.node import measure
+from ravine.data.principal import fix_sign, principal
+from ravine.data.query import run
 from ravine.data.standardization import standardization_of
 
 RNG = np.random.default_rng(0)
