@@ -11,7 +11,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 from ravine import MinimumDensity
 from ravine.data import memory
 from ravine.data.blocks import DenseBlock, SparseBlock
-from ravine.data.memory import MemoryRows, fold
+from ravine.data.memory import IN_MEMORY, MemoryRows, fold
 from ravine.data.principal import CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
 from ravine.data.standardization import Moments, Standardization
@@ -163,6 +163,43 @@ def test_a_selection_is_its_rows(small_blocks, kind):
     answer = part.pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0]
     np.testing.assert_allclose(answer[2], sums, atol=1e-10)
     np.testing.assert_allclose(answer[0], mass, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_divided_united_and_labeled_by_their_numbers(small_blocks, kind):
+    class Divider:
+        """Rows whose first column is positive are on the right."""
+
+        def distances(self, block):
+            return block.dense()[:, 0]
+
+    weights = RNG.uniform(0, 2, 700)
+    rows = MemoryRows(KINDS[kind](ROWS), weights, n_jobs=2)
+    some = rows.select(np.arange(1, 700, 2))
+    ((left, right), (few_left, few_right)) = IN_MEMORY.divide([(rows, Divider()), (some, Divider())])
+    np.testing.assert_array_equal(left.numbers, np.flatnonzero(ROWS[:, 0] <= 0))
+    np.testing.assert_array_equal(right.numbers, np.flatnonzero(ROWS[:, 0] > 0))
+    np.testing.assert_array_equal(few_left.numbers, np.intersect1d(left.numbers, some.numbers))
+    assert left.total + right.total == pytest.approx(weights.sum())
+    united = IN_MEMORY.union([few_right, few_left])
+    np.testing.assert_array_equal(united.numbers, some.numbers)
+    assert united.total == pytest.approx(some.total)
+    labels = IN_MEMORY.assign([left, few_right, rows.select(np.array([4]))], [3, 1, 2])
+    expected = np.where(ROWS[:, 0] <= 0, 3, np.where(np.arange(700) % 2 == 1, 1, 0))
+    expected[4] = 2
+    np.testing.assert_array_equal(labels, expected)
+
+
+def test_rows_that_count_are_known_to_a_selection_too():
+    weights = np.where(np.arange(700) % 5 == 0, 0.0, 1.0)
+    rows = MemoryRows(ROWS, weights)
+    part = rows.select(np.arange(10, 30))
+    assert (rows.n_counted, rows.first, rows.is_whole) == (560, 1, False)
+    assert (part.n_counted, part.first, part.is_whole) == (16, 11, False)
+    assert part.counted.tolist() == [k for k in range(20) if k % 5]
+    whole = MemoryRows(ROWS, weights + 1)
+    assert (whole.n_counted, whole.first, whole.is_whole) == (700, 0, True)
+    assert not whole.select(np.arange(700)).is_whole
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
