@@ -38,7 +38,7 @@ def node_and_rows(n=3000, weighted=True):
 
 
 def plain_sums(points, compared, weights, seeds):
-    """Weight and sum of the points nearest to each seed, and the largest distance, one point after another."""
+    """Weight and sum of the points nearest to each seed, and the largest distance; point by point."""
     mass, sums, radius = np.zeros(len(seeds)), np.zeros((len(seeds), points.shape[1])), np.zeros(len(seeds))
     for point, other, weight in zip(points, compared, weights, strict=True):
         distances = np.linalg.norm(seeds - other, axis=1)
