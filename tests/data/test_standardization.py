@@ -211,3 +211,16 @@ def test_rows_beside_a_row_very_far_away_are_constant_in_its_scale():
     assert (below.inverse_scale == 0).all()
     with pytest.warns(UserWarning, match="found 2 of 3"):
         assert PrincipalDirection(3).fit(X).n_clusters_ == 2
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_fewer_rows_than_directions_wanted_have_the_directions_that_they_span(store, n):
+    X = np.random.default_rng(0).standard_normal((n, 300))
+    node = run(measure(node_of(store(X), standardize=False)))
+    found = run(principal(node, 6))
+    Z = node.standardization.apply(X)
+    values = np.linalg.svd(Z, compute_uv=False) / np.sqrt(n)
+    np.testing.assert_allclose(found.deviations[: n - 1], values[: n - 1], rtol=1e-6)
+    assert np.abs(found.deviations[n - 1 :]).max(initial=0.0) < 1e-6
+    assert np.isfinite(found.directions).all()
