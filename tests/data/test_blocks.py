@@ -1,4 +1,4 @@
-"""The gateway: every kind of array, weights, the fold, and the driver."""
+"""Rows in memory: every kind of array, weights, selections, threads, and the fold."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -9,18 +9,17 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from ravine import MinimumDensity
-from ravine.data import blocks
-from ravine.data.memory import MemoryRows, fold
+from ravine.data import memory
 from ravine.data.blocks import DenseBlock, SparseBlock
-from ravine.data.query import gather, run
-from ravine.data.threads import one_blas_thread
-from ravine.data.profile import Grid, ProfileSum, SlopeSum
+from ravine.data.memory import IN_MEMORY, MemoryRows, fold
 from ravine.data.principal import CovarianceTimes
+from ravine.data.profile import Grid, ProfileSum, SlopeSum
 from ravine.data.standardization import Moments, Standardization
+from ravine.data.threads import one_blas_thread
 
 RNG = np.random.default_rng(0)
 ROWS = np.ascontiguousarray(RNG.normal(size=(700, 7)).round(3) * RNG.integers(0, 2, (700, 7)))
-FRAME = Standardization(
+STANDARDIZATION = Standardization(
     ROWS.mean(axis=0), ROWS.std(axis=0), 1 / ROWS.std(axis=0), 700.0, np.zeros(7, dtype=bool)
 )
 DIRECTION = RNG.standard_normal(7)
@@ -30,20 +29,20 @@ GRID = Grid.around_mean(8.0, 0.1)
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks and chunks so small that 700 rows make many of them."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 7 * 8)
-    monkeypatch.setattr(blocks, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 64 * 7 * 8)
+    monkeypatch.setattr(memory, "CHUNK_ROWS", 100)
 
 
 def dense_profile(X, weights):
     """The oracle of a profile: plain numpy, row by row."""
-    Z = (X - FRAME.mean) * FRAME.inverse_scale
+    Z = (X - STANDARDIZATION.mean) * STANDARDIZATION.inverse_scale
     t = Z @ DIRECTION
     bins = np.clip(((t - GRID.low) / GRID.width).astype(int), 0, GRID.n_bins - 1)
     mass, moment, sums = np.zeros(GRID.n_bins), np.zeros(GRID.n_bins), np.zeros((GRID.n_bins, X.shape[1]))
     for i, g in enumerate(bins):
         mass[g] += weights[i]
         moment[g] += weights[i] * t[i]
-        sums[g] += weights[i] * (X[i] - FRAME.mean)
+        sums[g] += weights[i] * (X[i] - STANDARDIZATION.mean)
     return mass, moment, sums
 
 
@@ -63,7 +62,10 @@ def test_profile_and_slope_sums_are_the_plain_sums(small_blocks, kind, weighted)
     mass, moment, sums = dense_profile(ROWS, np.ones(700) if weights is None else weights)
     slope = RNG.standard_normal(GRID.n_bins)
     profile, gradient = rows.pass_over(
-        [ProfileSum(FRAME, DIRECTION, GRID, True), SlopeSum(FRAME, DIRECTION, GRID, slope)]
+        [
+            ProfileSum(STANDARDIZATION, DIRECTION, GRID, True),
+            SlopeSum(STANDARDIZATION, DIRECTION, GRID, slope),
+        ]
     )
     np.testing.assert_allclose(profile[0], mass, atol=1e-12)
     np.testing.assert_allclose(profile[1], moment, atol=1e-10)
@@ -91,29 +93,33 @@ def test_covariance_times_directions(small_blocks, kind, weighted):
     directions = RNG.standard_normal((3, 7))
     weights = RNG.uniform(0, 2, 700) if weighted else np.ones(700)
     rows = MemoryRows(KINDS[kind](ROWS), weights if weighted else None)
-    ((product,),) = rows.pass_over([CovarianceTimes(FRAME, directions)])
-    Z = (ROWS - FRAME.mean) * FRAME.inverse_scale
-    np.testing.assert_allclose(product * FRAME.inverse_scale, directions @ (Z.T * weights) @ Z, atol=1e-8)
+    ((product,),) = rows.pass_over([CovarianceTimes(STANDARDIZATION, directions)])
+    Z = (ROWS - STANDARDIZATION.mean) * STANDARDIZATION.inverse_scale
+    np.testing.assert_allclose(
+        product * STANDARDIZATION.inverse_scale, directions @ (Z.T * weights) @ Z, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("n_others", [0, 1, 2, 7, 9])
 def test_a_direction_has_the_same_bits_in_any_company(small_blocks, n_others):
     rows = MemoryRows(ROWS)
     others = RNG.standard_normal((n_others, 7))
-    alone = rows.pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
-    asked = [ProfileSum(FRAME, v, GRID, True) for v in [*others, DIRECTION]]
+    alone = rows.pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0]
+    asked = [ProfileSum(STANDARDIZATION, v, GRID, True) for v in [*others, DIRECTION]]
     among = rows.pass_over(asked)[-1]
     for a, b in zip(alone, among, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def same_bits(rows, expected):
-    for a, b in zip(rows.pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0], expected, strict=True):
+    for a, b in zip(
+        rows.pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0], expected, strict=True
+    ):
         np.testing.assert_array_equal(a, b)
 
 
 def test_the_same_bits_for_any_threads_and_any_dense_array(small_blocks, tmp_path):
-    expected = MemoryRows(ROWS).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
+    expected = MemoryRows(ROWS).pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0]
     for n_jobs in (2, 4):
         same_bits(MemoryRows(ROWS, n_jobs=n_jobs), expected)
     same_bits(MemoryRows(np.asfortranarray(ROWS)), expected)
@@ -131,12 +137,12 @@ def test_integers_and_float32_are_read_as_they_are():
     whole = RNG.integers(0, 255, (300, 7)).astype(np.uint8)
     same_bits(
         MemoryRows(whole),
-        MemoryRows(whole.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
+        MemoryRows(whole.astype(float)).pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0],
     )
     single = ROWS.astype(np.float32)
     same_bits(
         MemoryRows(single),
-        MemoryRows(single.astype(float)).pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0],
+        MemoryRows(single.astype(float)).pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0],
     )
 
 
@@ -154,41 +160,46 @@ def test_a_selection_is_its_rows(small_blocks, kind):
     within = np.arange(0, len(picked), 3)
     np.testing.assert_array_equal(part.select(within).map(lambda block: block.dense()), ROWS[picked[within]])
     mass, _, sums = dense_profile(ROWS[picked], weights[picked])
-    answer = part.pass_over([ProfileSum(FRAME, DIRECTION, GRID, True)])[0]
+    answer = part.pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0]
     np.testing.assert_allclose(answer[2], sums, atol=1e-10)
     np.testing.assert_allclose(answer[0], mass, atol=1e-12)
 
 
-@pytest.mark.parametrize("limit", [0, 1 << 24])
-def test_a_sample_is_spread_over_the_rows(monkeypatch, limit):
-    monkeypatch.setattr(blocks, "COPY_BYTES", limit)
-    numbered = np.arange(1000.0)[:, None]
-    sample = MemoryRows(numbered, 1 + np.arange(1000.0)).sample(100, np.random.default_rng(3))
-    values = sample.map(lambda block: block.dense())[:, 0]
-    assert len(values) == 100
-    assert (np.diff(values) > 0).all()
-    assert (values // 10 == np.arange(100)).all()
-    assert sample.total == (1 + values).sum()
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_divided_united_and_labeled_by_their_numbers(small_blocks, kind):
+    class Divider:
+        """Rows whose first column is positive are on the right."""
+
+        def distances(self, block):
+            return block.dense()[:, 0]
+
+    weights = RNG.uniform(0, 2, 700)
+    rows = MemoryRows(KINDS[kind](ROWS), weights, n_jobs=2)
+    some = rows.select(np.arange(1, 700, 2))
+    ((left, right), (few_left, few_right)) = IN_MEMORY.divide([(rows, Divider()), (some, Divider())])
+    np.testing.assert_array_equal(left.numbers, np.flatnonzero(ROWS[:, 0] <= 0))
+    np.testing.assert_array_equal(right.numbers, np.flatnonzero(ROWS[:, 0] > 0))
+    np.testing.assert_array_equal(few_left.numbers, np.intersect1d(left.numbers, some.numbers))
+    assert left.total + right.total == pytest.approx(weights.sum())
+    united = IN_MEMORY.union([few_right, few_left])
+    np.testing.assert_array_equal(united.numbers, some.numbers)
+    assert united.total == pytest.approx(some.total)
+    labels = IN_MEMORY.assign([left, few_right, rows.select(np.array([4]))], [3, 1, 2])
+    expected = np.where(ROWS[:, 0] <= 0, 3, np.where(np.arange(700) % 2 == 1, 1, 0))
+    expected[4] = 2
+    np.testing.assert_array_equal(labels, expected)
 
 
-def test_a_sample_is_drawn_by_the_generator_and_reaches_every_place_of_a_stretch():
-    rows = MemoryRows(np.arange(1000.0)[:, None])
-    first, again, other = (
-        rows.sample(100, np.random.default_rng(seed)).map(lambda block: block.dense())[:, 0]
-        for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).mean() > 0.5
-    assert set(first % 10) == set(range(10))
-
-
-def test_a_sample_has_only_rows_that_count():
-    weights = np.zeros(1000)
-    weights[[3, 700, 701]] = 1.0
-    rows = MemoryRows(np.arange(1000.0)[:, None], weights)
-    assert rows.counted().tolist() == [3, 700, 701]
-    assert rows.sample(2, np.random.default_rng(0)).total == 2.0
-    assert rows.sample(50, np.random.default_rng(0)).shape == (3, 1)
+def test_rows_that_count_are_known_to_a_selection_too():
+    weights = np.where(np.arange(700) % 5 == 0, 0.0, 1.0)
+    rows = MemoryRows(ROWS, weights)
+    part = rows.select(np.arange(10, 30))
+    assert (rows.n_counted, rows.first, rows.is_whole) == (560, 1, False)
+    assert (part.n_counted, part.first, part.is_whole) == (16, 11, False)
+    assert part.counted.tolist() == [k for k in range(20) if k % 5]
+    whole = MemoryRows(ROWS, weights + 1)
+    assert (whole.n_counted, whole.first, whole.is_whole) == (700, 0, True)
+    assert not whole.select(np.arange(700)).is_whole
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
@@ -208,20 +219,6 @@ def test_the_fold_is_a_tree_over_neighbors():
         return (f"({a[0]}{b[0]})",)
 
     assert fold(merge, [(c,) for c in "abcde"]) == ("(((ab)(cd))e)",)
-
-
-def test_together_asks_in_one_pass_and_returns_in_order():
-    rows = MemoryRows(ROWS)
-
-    def asker(rounds):
-        total = 0.0
-        for _ in range(rounds):
-            ((mass, _, _),) = yield [ProfileSum(FRAME, DIRECTION, GRID, False)]
-            total += mass.sum()
-        return total
-
-    assert run(rows, gather([asker(3), asker(0), asker(5)])) == [2100.0, 0.0, 3500.0]
-    assert rows.reads.rows == 5 * 700
 
 
 def test_map_keeps_the_order_of_rows_over_threads(small_blocks):

@@ -8,9 +8,11 @@ from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from ravine.data import feature_map as maps
-from ravine.data.memory import MemoryRows
 from ravine.data.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
 from ravine.data.feature_map import fit_kernel_map, mapped_blocks, rbf_width
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, measure, sample
+from ravine.data.query import run
 
 WINE = load_wine().data
 IRIS = load_iris().data
@@ -23,8 +25,8 @@ def fit(X, kernel="rbf", weights=None, **given):
 
 def centered(matrix):
     n = len(matrix)
-    centring = np.eye(n) - np.full((n, n), 1 / n)
-    return centring @ matrix @ centring
+    centering = np.eye(n) - np.full((n, n), 1 / n)
+    return centering @ matrix @ centering
 
 
 def test_exact_components_have_the_centered_kernel_as_their_inner_products():
@@ -111,21 +113,22 @@ def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
 
 
 def test_a_sample_of_mapped_rows_is_held_with_its_weights(monkeypatch):
-    monkeypatch.setattr("ravine.data.blocks.COPY_BYTES", 0)
+    monkeypatch.setattr(maps, "HELD_BYTES", 1000)
     found, weights = fit(WINE, gamma=0.1), 1.0 + np.arange(len(WINE))
-    lazy = maps.MappedBlocks(maps.MappedRows(WINE, found), weights)
-    sample = lazy.sample(89, np.random.default_rng(0))
-    assert isinstance(sample.array, np.ndarray)
-    drawn = sample.map(lambda block: block.weights)
+    lazy = mapped_blocks(WINE, weights, found)
+    assert not isinstance(lazy.array, np.ndarray)
+    held = run(sample(run(measure(Node(lazy))), 89, "starts")).rows
+    assert isinstance(held.array, np.ndarray)
+    drawn = held.map(lambda block: block.weights)
     assert len(set(drawn)) == 89
-    assert sample.total == drawn.sum()
-    np.testing.assert_allclose(sample.array, found(WINE[drawn.astype(int) - 1]), atol=1e-9)
+    assert held.total == drawn.sum()
+    np.testing.assert_allclose(held.array, found(WINE[drawn.astype(int) - 1]), atol=1e-9)
 
 
 def test_sparse_rows_are_mapped_like_dense_ones():
     X = np.where(np.median(WINE, axis=0) < WINE, WINE, 0.0)
-    thin = sparse.csr_array(X)
-    np.testing.assert_allclose(fit(thin)(thin), fit(X)(X), atol=1e-7)
+    stored = sparse.csr_array(X)
+    np.testing.assert_allclose(fit(stored)(stored), fit(X)(X), atol=1e-7)
 
 
 # --- diffusion -------------------------------------------------------------------------------------------

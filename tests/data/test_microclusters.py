@@ -1,118 +1,266 @@
 """Micro-clusters stand for all rows: their weight and mean are those of the rows."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from ravine.data.memory import MemoryRows
+from ravine.data.microclusters import (
+    MicroClusters,
+    NearestSum,
+    RadiusSum,
+    _first_nearest,
+    fine_microclusters,
+    microclusters,
+    nearest,
+)
+from ravine.data.node import Node, measure
 from ravine.data.query import run
-from ravine.data.microclusters import around_threshold, microclusters, nearest, of_points
-from ravine.data.standardization import standardization_of
+from tests.block_engine import in_blocks
+from tests.nodes import measured
+
+AXES = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0][:2]
 
 
-def blocks(n=3000, d=3, weighted=True, seed=0):
+def rows_and_weights(n=3000, d=3, weighted=True, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) * [1.0, 5.0, 0.1] + 7.0
-    weights = rng.integers(0, 3, n).astype(float) if weighted else None
-    rows = MemoryRows(X, weights)
-    return (
-        rows,
-        run(rows, standardization_of(rows, None, True)),
-        X,
-        np.ones(n) if weights is None else weights,
-    )
+    return X, rng.integers(0, 3, n).astype(float) if weighted else np.ones(n)
 
 
-@pytest.mark.parametrize("directions", [None, np.eye(3)[:1]])
-def test_they_have_the_weight_and_the_mean_of_the_rows(directions):
-    rows, standardization, _, weights = blocks()
-    found = run(rows, microclusters(rows, standardization, 40, np.random.default_rng(0), directions))
+def node_and_rows(n=3000, weighted=True):
+    """A node, its rows standardized, and their weights."""
+    X, weights = rows_and_weights(n, weighted=weighted)
+    node = measured(X, weights if weighted else None)
+    return node, node.standardization.apply(X), weights
+
+
+def plain_sums(points, compared, weights, seeds):
+    """Weight and sum of the points nearest to each seed, and the largest distance; point by point."""
+    mass, sums, radius = np.zeros(len(seeds)), np.zeros((len(seeds), points.shape[1])), np.zeros(len(seeds))
+    for point, other, weight in zip(points, compared, weights, strict=True):
+        distances = np.linalg.norm(seeds - other, axis=1)
+        k = distances.argmin()
+        mass[k] += weight
+        sums[k] += weight * point
+        radius[k] = max(radius[k], distances[k] if weight > 0 else 0.0)
+    return mass, sums, radius
+
+
+@pytest.mark.parametrize("axes", [None, AXES])
+@pytest.mark.parametrize("directions", [None, np.eye(2)[:1]])
+def test_they_have_the_weight_and_the_mean_of_the_rows(directions, axes):
+    node, _, weights = node_and_rows()
+    if directions is not None and axes is None:
+        directions = np.eye(3)[:1]
+    found = run(microclusters(node, 40, "test", directions, axes))
     assert 30 <= len(found.weights) <= 40
+    assert found.centers.shape[1] == (3 if axes is None else 2)
     assert found.weights.sum() == pytest.approx(weights.sum())
     np.testing.assert_allclose(found.weights @ found.centers, 0.0, atol=1e-8)
 
 
 def test_in_a_projection_they_are_stretches_of_it():
-    rows, standardization, X, _ = blocks(weighted=False)
-    found = run(rows, microclusters(rows, standardization, 30, np.random.default_rng(0), np.eye(3)[:1]))
-    Z = (X - standardization.mean) * standardization.inverse_scale
-    nearest = np.abs(Z[:, :1] - found.centers[:, 0]).argmin(axis=1)
-    assert np.abs(Z[:, 0] - found.centers[nearest, 0]).mean() < 0.05
+    node, Z, _ = node_and_rows(weighted=False)
+    found = run(microclusters(node, 30, "test", np.eye(3)[:1]))
+    near = np.abs(Z[:, :1] - found.centers[:, 0]).argmin(axis=1)
+    assert np.abs(Z[:, 0] - found.centers[near, 0]).mean() < 0.05
     assert np.abs(found.centers[:, 1]).max() < 1.5
 
 
-def test_few_rows_are_their_own():
-    rows, standardization, X, weights = blocks(n=25)
-    found = run(rows, microclusters(rows, standardization, 40, np.random.default_rng(0)))
+def test_along_axes_they_are_the_micro_clusters_of_the_projected_rows():
+    node, Z, weights = node_and_rows()
+    along = run(microclusters(node, 30, "test", axes=AXES))
+    projected = MemoryRows(Z @ AXES.T, weights)
+    plain = run(measure(Node(projected, node.stream, standardize=False)))
+    scale = plain.standardization.unit
+    alone = run(microclusters(plain, 30, "test"))
+    np.testing.assert_allclose(along.centers, alone.centers * scale, atol=1e-6)
+    np.testing.assert_allclose(along.weights, alone.weights)
+
+
+def test_along_axes_rows_may_be_compared_in_a_further_projection():
+    node, Z, _ = node_and_rows(weighted=False)
+    found = run(microclusters(node, 30, "test", np.eye(2)[1:], AXES))
+    points = Z @ AXES.T
+    near = np.abs(points[:, 1:] - found.centers[:, 1]).argmin(axis=1)
+    assert np.abs(points[:, 1] - found.centers[near, 1]).mean() < 0.06
+    assert np.abs(found.centers[:, 0]).max() < 1.5
+
+
+@pytest.mark.parametrize("axes", [None, AXES])
+@pytest.mark.parametrize("as_rows", [MemoryRows, in_blocks])
+def test_few_rows_are_their_own(as_rows, axes):
+    X, weights = rows_and_weights(n=25)
+    node = run(measure(Node(as_rows(X, weights))))
+    found = run(microclusters(node, 40, "test", axes=axes))
     counted = weights > 0
-    np.testing.assert_allclose(
-        found.centers, ((X - standardization.mean) * standardization.inverse_scale)[counted]
-    )
+    Z = node.standardization.apply(X)[counted]
+    np.testing.assert_allclose(found.centers, Z if axes is None else Z @ AXES.T, atol=1e-12)
     np.testing.assert_array_equal(found.weights, weights[counted])
 
 
-def test_sparse_rows_give_the_same():
-    rows, standardization, X, weights = blocks()
-    other = MemoryRows(sparse.csr_array(X), weights)
-    dense, thin = (
-        run(each, microclusters(each, standardization, 20, np.random.default_rng(0)))
-        for each in (rows, other)
+@pytest.mark.parametrize("axes", [None, AXES])
+@pytest.mark.parametrize("as_rows", [MemoryRows, in_blocks])
+def test_sparse_rows_give_the_same(as_rows, axes):
+    X, weights = rows_and_weights()
+    dense, stored = (
+        run(microclusters(run(measure(Node(as_rows(kind(X), weights)))), 20, "test", axes=axes))
+        for kind in (np.asarray, sparse.csr_array)
     )
-    np.testing.assert_allclose(dense.centers, thin.centers, atol=1e-8)
+    np.testing.assert_allclose(dense.centers, stored.centers, atol=1e-8)
 
 
-def test_points_in_memory_keep_their_weight_mean_and_lie_within_the_radii():
+def test_blocks_of_any_size_give_those_of_rows_in_memory():
+    X, weights = rows_and_weights()
+    node = measured(X, weights)
+    for axes, place in itertools.product((None, AXES), (None, np.tanh)):
+        for size in (100, 777):
+            other = Node(in_blocks(X, weights, size), measured=node.measured)
+            if place is None:
+                one, two = (run(microclusters(each, 20, "test", axes=axes)) for each in (node, other))
+            else:
+                (one, near), (two, alike) = (
+                    run(fine_microclusters(each, 20, np.eye(3) if axes is None else axes, place))
+                    for each in (node, other)
+                )
+                np.testing.assert_allclose(near, alike, rtol=1e-9)
+            np.testing.assert_allclose(one.centers, two.centers, atol=1e-9)
+            np.testing.assert_allclose(one.weights, two.weights)
+
+
+def test_the_purpose_chooses_the_seeds():
+    node, _, _ = node_and_rows()
+    one, again, other = (run(microclusters(node, 20, name)).centers for name in ("one", "one", "other"))
+    np.testing.assert_array_equal(one, again)
+    assert one.shape != other.shape or np.abs(one - other).max() > 1e-3
+
+
+SEEDS = np.random.default_rng(2).standard_normal((12, 2))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("along", [False, True])
+def test_sums_over_the_rows_nearest_to_each_seed_are_the_plain_sums(kind, along):
+    X, weights = rows_and_weights(600)
+    own = measured(X, weights).standardization
+    Z, turn = own.apply(X), np.array([[0.6, 0.8], [-0.8, 0.6]])
+    if along:
+        request, points, compared = NearestSum(own, turn, SEEDS, AXES), Z @ AXES.T, Z @ AXES.T @ turn.T
+    else:
+        request, points, compared = NearestSum(own, AXES, SEEDS), X - own.mean, Z @ AXES.T
+    expected = plain_sums(points, compared, weights, SEEDS)
+    for rows in (MemoryRows(kind(X), weights), in_blocks(kind(X), weights, 70)):
+        (answer,) = rows.engine.answer(Node(rows).ask(request))
+        np.testing.assert_allclose(answer[0], expected[0])
+        np.testing.assert_allclose(answer[1], expected[1], atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("place", [np.tanh, lambda points: points])
+def test_radii_are_those_of_the_rows_that_count(kind, place):
+    X, weights = rows_and_weights(600)
+    X[5], weights[5] = X.mean(axis=0) + 9 * X.std(axis=0), 0.0  # far out, and of no weight
+    own = measured(X, weights).standardization
+    points = place(own.apply(X) @ AXES.T)
+    expected = plain_sums(points, points, weights, SEEDS)
+    request = RadiusSum(own, AXES, SEEDS, place)
+    for rows in (MemoryRows(kind(X), weights), in_blocks(kind(X), weights, 70)):
+        (answer,) = rows.engine.answer(Node(rows).ask(request))
+        for found, plain in zip(answer, expected, strict=True):
+            np.testing.assert_allclose(found, plain, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [lambda own: NearestSum(own, np.eye(2), SEEDS, AXES), None])
+def test_weights_are_copies_in_the_sums(make):
+    X, weights = rows_and_weights(600)
+    own = measured(X, weights).standardization
+    request = RadiusSum(own, AXES, SEEDS, np.tanh) if make is None else make(own)
+    (one,) = MemoryRows(X, weights).pass_over([request])
+    (two,) = MemoryRows(np.repeat(X, weights.astype(int), axis=0)).pass_over([request])
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_mirrored_rows_and_seeds_give_mirrored_sums():
+    X, weights = rows_and_weights(600)
+    found = []
+    for sign in (1.0, -1.0):
+        own = measured(sign * X, weights).standardization
+        requests = [
+            NearestSum(own, AXES, sign * SEEDS),
+            NearestSum(own, np.eye(2), sign * SEEDS, AXES),
+            RadiusSum(own, AXES, sign * SEEDS, np.tanh),
+        ]
+        answers = MemoryRows(sign * X, weights).pass_over(requests)
+        found.append([(mass, sign * sums, *rest) for mass, sums, *rest in answers])
+    for one, other in zip(*found, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_the_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
+    X, weights = rows_and_weights(2000)
+    own = measured(X, weights).standardization
+    requests = [NearestSum(own, AXES, SEEDS), RadiusSum(own, AXES, SEEDS, np.tanh)]
+    one, two, four = (MemoryRows(X, weights, n_jobs).pass_over(requests) for n_jobs in (1, 2, 4))
+    for expected, *others in zip(one, two, four, strict=True):
+        for other in others:
+            for a, b in zip(expected, other, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_of_seeds_as_near_the_first_is_chosen_whatever_the_rounding():
     rng = np.random.default_rng(0)
-    points, weights = rng.standard_normal((2000, 2)), rng.integers(1, 4, 2000).astype(float)
-    found, radii = of_points(points, weights, 50, rng)
+    points = rng.integers(0, 4, (500, 2)).astype(float)
+    centers = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+    squares = ((points[:, None] - centers) ** 2).sum(axis=2)
+    plain = squares.argmin(axis=1)
+    for shake in (0.0, 1e-12):
+        moved = points + shake * rng.standard_normal(points.shape)
+        np.testing.assert_array_equal(_first_nearest(centers @ moved.T, centers), plain)
+
+
+@pytest.mark.parametrize("as_rows", [MemoryRows, in_blocks])
+def test_fine_micro_clusters_keep_weight_and_mean_and_their_points_lie_within_the_radii(as_rows):
+    X, weights = rows_and_weights(2000)
+    node = run(measure(Node(as_rows(X, weights))))
+    points = np.tanh(node.standardization.apply(X) @ AXES.T)
+    found, radii = run(fine_microclusters(node, 50, AXES, np.tanh))
+    assert 40 <= len(found.weights) <= 50
     assert found.weights.sum() == pytest.approx(weights.sum())
     np.testing.assert_allclose(found.weights @ found.centers, weights @ points)
     distance = np.sqrt(((points[:, None] - found.centers) ** 2).sum(axis=2))
     group, near = nearest(points, found.centers)
     np.testing.assert_array_equal(group, distance.argmin(axis=1))
     np.testing.assert_allclose(near, distance.min(axis=1))
-    assert ((distance <= radii + 1e-12).any(axis=1)).all()
-    few, none = of_points(points[:9], weights[:9], 50, rng)
-    np.testing.assert_array_equal(few.centers, points[:9])
-    assert not none.any()
+    assert ((distance <= radii + 1e-12).any(axis=1))[weights > 0].all()
+    assert np.median(radii) < 0.6  # and not by being huge
+
+
+def test_few_points_are_their_own_fine_micro_clusters_of_radius_zero():
+    node, Z, weights = node_and_rows(9)
+    few, radii = run(fine_microclusters(node, 50, AXES, np.tanh))
+    np.testing.assert_allclose(few.centers, np.tanh(Z @ AXES.T)[weights > 0], atol=1e-12)
+    np.testing.assert_array_equal(few.weights, weights[weights > 0])
+    assert radii.shape == (len(few.weights),)
+    assert not radii.any()
 
 
 def test_the_seeds_lie_where_the_weight_is():
     points = np.linspace(0.0, 1.0, 300)[:, None]
+
+    def centers(weights):
+        node = measured(points, weights)
+        own = node.standardization
+        found, _ = run(fine_microclusters(node, 6, np.eye(1), lambda z: z))
+        plain = run(microclusters(node, 6, "test"))
+        assert isinstance(plain, MicroClusters)
+        return [own.mean + each.centers / own.inverse_scale for each in (found, plain)]
+
     heavy = np.where(points[:, 0] < 0.1, 1e6, 1.0)
-    found, _ = of_points(points, heavy, 6, np.random.default_rng(0))
-    assert (found.centers < 0.1).sum() >= 5
-    even, _ = of_points(points, np.ones(300), 6, np.random.default_rng(0))
-    assert (even.centers < 0.1).sum() <= 2
-
-
-def test_around_a_cut_the_nearest_rows_are_there_one_by_one():
-    rows, standardization, X, weights = blocks()
-    direction = np.array([0.6, 0.8, 0.0])
-    near = around_threshold(rows, standardization, direction, 0.3, 100)
-    points = ((X - standardization.mean) * standardization.inverse_scale) @ direction
-    counted = weights > 0
-    left, right = points[counted & (points <= 0.3)], points[counted & (points > 0.3)]
-    assert near.gap == pytest.approx(right.min() - left.max())
-    assert near.middle == pytest.approx((right.min() + left.max()) / 2)
-    assert near.smaller == pytest.approx(min(weights[points <= 0.3].sum(), weights[points > 0.3].sum()))
-    assert near.rows.weights.sum() == pytest.approx(weights.sum())
-    np.testing.assert_allclose(near.rows.weights @ near.rows.centers, 0.0, atol=1e-8)
-    found = near.rows.centers @ direction
-    for row in [*np.sort(left)[-25:], *np.sort(right)[:25]]:
-        assert np.abs(found - row).min() < 1e-9
-    assert len(found) <= 110
-
-
-def test_rows_around_a_cut_are_mirrored_where_the_rows_are():
-    X = np.round(np.random.default_rng(5).standard_normal((900, 2)), 1)  # with many rows at one place
-    direction = np.array([0.8, 0.6])
-    found = []
-    for sign in (1.0, -1.0):
-        rows = MemoryRows(sign * X)
-        standardization = run(rows, standardization_of(rows, None, True))
-        near = around_threshold(rows, standardization, direction, sign * 0.313, 60)
-        order = np.lexsort((sign * near.rows.centers).round(9).T)
-        found.append((sign * near.rows.centers[order], near.rows.weights[order], near.gap, near.spacing))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
+    assert all((found < 0.1).sum() >= 5 for found in centers(heavy))
+    assert all((found < 0.1).sum() <= 2 for found in centers(np.ones(300)))

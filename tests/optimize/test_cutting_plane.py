@@ -1,6 +1,7 @@
-"""Cuts, the QP of one CCCP step and whole runs, held to the plain problems that they solve."""
+"""Constraints, the QP of one CCCP step and whole runs, held to the plain problems that they solve."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,28 +12,36 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ravine.data.memory import MemoryRows
-from ravine.data.threads import one_blas_thread
 from ravine.data.query import run
 from ravine.data.standardization import Standardization
-from ravine.data.node import measure
-from ravine.optimize.cutting_plane import STEADY, Planes, best_offset, cutting_planes, look, solve, two_means
+from ravine.data.threads import one_blas_thread
+from ravine.optimize.cutting_plane import (
+    STEADY,
+    Planes,
+    best_offset,
+    cutting_planes,
+    linearize,
+    solve,
+    two_means,
+)
+from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
 
 
-def plain_frame(X, weights=None):
-    """Centered, not scaled."""
+def centered(X, weights=None):
+    """The node of some rows: centered, not scaled."""
     n, d = X.shape
     total = float(n if weights is None else weights.sum())
     mean = np.average(X, axis=0, weights=weights)
-    return Standardization(mean, X.std(axis=0), np.ones(d), total, np.zeros(d, dtype=bool))
+    own = Standardization(mean, X.std(axis=0), np.ones(d), total, np.zeros(d, dtype=bool))
+    return replace(node_of(X, weights), measured=own)
 
 
 def solved(X, direction, *, C=3.0, balance=0.05, epsilon=0.01, max_iter=200, weights=None):
-    standardization = plain_frame(X, weights)
+    node = centered(X, weights)
     start = Planes.one(np.asarray(direction, dtype=float), 0.0)
-    asker = cutting_planes(
-        standardization,
+    query = cutting_planes(
+        node,
         start,
         Planes.zero(X.shape[1]),
         C=C,
@@ -41,7 +50,7 @@ def solved(X, direction, *, C=3.0, balance=0.05, epsilon=0.01, max_iter=200, wei
         max_iter=max_iter,
     )
     with one_blas_thread():
-        return standardization, run(MemoryRows(X, weights), asker)
+        return node.standardization, run(query)
 
 
 def svm(Z, sides, C, balance):
@@ -69,22 +78,21 @@ def svm(Z, sides, C, balance):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_what_cuts_say_is_the_plain_sum_over_rows(kind):
+def test_linearized_constraints_are_plain_sums_over_rows(kind):
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 4, 50) / 2
-    cuts, plane = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal(4)
-    rows = MemoryRows(kind(X), weights)
-    standardization = run(rows, measure(rows))
-    projected = run(rows, look(standardization, cuts, Planes.one(plane, 0.2)))
-    Z = (X - standardization.mean) * standardization.inverse_scale
+    constraints, plane = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal(4)
+    node = measured(kind(X), weights)
+    state = run(linearize(node, constraints, Planes.one(plane, 0.2)))
+    Z = node.standardization.apply(X)
     f = Z @ plane + 0.2
-    for k, (w, b) in enumerate([*zip(cuts.w, cuts.b, strict=True), (plane, 0.2)]):
+    for k, (w, b) in enumerate([*zip(constraints.w, constraints.b, strict=True), (plane, 0.2)]):
         inside = weights * (np.abs(Z @ w + b) < 1)
-        assert projected.weight[k] == pytest.approx(inside.sum() / weights.sum())
-        assert projected.sign[k] == pytest.approx(inside @ np.sign(f) / weights.sum())
-        np.testing.assert_allclose(projected.vector[k], (inside * np.sign(f)) @ Z / weights.sum(), atol=1e-12)
-        assert projected.violations[k] == pytest.approx(inside @ (1 - np.abs(f)) / weights.sum(), abs=1e-12)
-    assert projected.right == weights[f > 0].sum() != (f > 0).sum()
+        assert state.weight[k] == pytest.approx(inside.sum() / weights.sum())
+        assert state.sign[k] == pytest.approx(inside @ np.sign(f) / weights.sum())
+        np.testing.assert_allclose(state.vector[k], (inside * np.sign(f)) @ Z / weights.sum(), atol=1e-12)
+        assert state.violations[k] == pytest.approx(inside @ (1 - np.abs(f)) / weights.sum(), abs=1e-12)
+    assert state.right == weights[f > 0].sum() != (f > 0).sum()
 
 
 @pytest.mark.parametrize("balance", [0.0, 0.1, 0.9])
@@ -96,7 +104,7 @@ def test_the_qp_of_a_step_against_a_general_solver(balance, repeated):
         vector = rng.standard_normal((5, 3)) * 0.3 + 0.4
         if repeated:
             weight, sign, vector = (np.concatenate([x, x[:3]]) for x in (weight, sign, vector))
-        plane, useful = solve(weight, sign, vector, C, balance)
+        plane, active = solve(weight, sign, vector, C, balance)
         w, b = plane.w[0], plane.b[0]
         ours = 0.5 * w @ w + C * max(0.0, (weight - vector @ w - sign * b).max())
         found = minimize(
@@ -114,7 +122,7 @@ def test_the_qp_of_a_step_against_a_general_solver(balance, repeated):
         )
         assert ours == pytest.approx(found.fun, rel=1e-5)
         assert abs(b) <= balance
-        again, _ = solve(weight[useful], sign[useful], vector[useful], C, balance)
+        again, _ = solve(weight[active], sign[active], vector[active], C, balance)
         np.testing.assert_allclose(again.w, plane.w, atol=1e-5)
 
 
@@ -123,20 +131,20 @@ def test_the_best_offset_against_a_fine_grid():
     for _ in range(20):
         level, slope = rng.standard_normal(6), rng.standard_normal(6)
         grid = np.linspace(-0.7, 0.7, 20_001)
-        min_weight = np.maximum(0.0, (level[:, None] - np.outer(slope, grid)).max(axis=0)).min()
+        least = np.maximum(0.0, (level[:, None] - np.outer(slope, grid)).max(axis=0)).min()
         b = best_offset(level, slope, 0.7)
         assert abs(b) <= 0.7
-        assert max(0.0, (level - slope * b).max()) == pytest.approx(min_weight, abs=1e-3)
+        assert max(0.0, (level - slope * b).max()) == pytest.approx(least, abs=1e-3)
 
 
 def test_every_one_of_the_constraints_holds_up_to_epsilon():
     X = np.random.default_rng(1).standard_normal((12, 3))
     standardization, found = solved(X, [1.0, 0, 0], C=5.0, epsilon=0.02)
-    f = np.abs((X - standardization.mean) @ found.projected.plane.w[0] + found.projected.plane.b[0])
+    f = np.abs((X - standardization.mean) @ found.state.plane.w[0] + found.state.plane.b[0])
     needed = max((np.mean(np.array(c) * (1 - f)) for c in itertools.product((0, 1), repeat=12)), default=0.0)
-    assert needed == pytest.approx(found.projected.slack, abs=1e-12)  # Theorem 3.3
+    assert needed == pytest.approx(found.state.slack, abs=1e-12)  # Theorem 3.3
     assert needed == pytest.approx(np.maximum(0, 1 - f).mean())  # Theorem 3.2
-    assert needed <= found.projected.slack_of_cuts + 0.02
+    assert needed <= found.state.slack_of_constraints + 0.02
 
 
 @pytest.mark.parametrize("balance", [0.0, 0.05, 0.3])
@@ -145,13 +153,13 @@ def test_the_best_run_reaches_the_least_objective_over_all_sides(balance):
     X = two_blobs(8, 2, gap=5.0, seed=4)[0]
     Z = X - X.mean(axis=0)
     sides = [np.array(s) for s in itertools.product((-1.0, 1.0), repeat=8) if s[0] > 0]
-    min_weight = min(svm(Z, s, 4.0, balance) for s in sides)
+    least = min(svm(Z, s, 4.0, balance) for s in sides)
     angles = np.linspace(0, np.pi, 8, endpoint=False)
     ends = [
         solved(X, [np.cos(a), np.sin(a)], C=4.0, balance=balance, epsilon=1e-5, max_iter=500)[1]
         for a in angles
     ]
-    assert min(end.objective for end in ends) == pytest.approx(min_weight, rel=1e-3)
+    assert min(end.objective for end in ends) == pytest.approx(least, rel=1e-3)
 
 
 def test_on_separable_rows_it_is_the_hard_margin_hyperplane():
@@ -160,7 +168,7 @@ def test_on_separable_rows_it_is_the_hard_margin_hyperplane():
         X, X[labels == 1].mean(axis=0) - X[labels == 0].mean(axis=0), C=1e4, balance=0.5, epsilon=1e-4
     )
     hard = SVC(kernel="linear", C=1e6).fit(X, labels)
-    w = found.projected.plane.w[0]
+    w = found.state.plane.w[0]
     assert abs(w @ hard.coef_[0]) / np.linalg.norm(w) / np.linalg.norm(hard.coef_) > 0.9999
     assert 1 / np.linalg.norm(w) == pytest.approx(1 / np.linalg.norm(hard.coef_), rel=0.01)
 
@@ -183,17 +191,17 @@ def test_on_real_data_the_objective_never_rises_and_all_constraints_hold(name):
             assert len(steps) >= 2
             assert all(b <= a * (1 + 1e-6) for a, b in itertools.pairwise(steps))
             assert steps[-1] >= (1 - STEADY) * steps[-2]  # a round goes on while it gains
-        f = X @ found.projected.plane.w[0] + found.projected.plane.b[0]
-        assert np.maximum(0, 1 - np.abs(f)).mean() <= found.projected.slack_of_cuts + 0.01
+        f = X @ found.state.plane.w[0] + found.state.plane.b[0]
+        assert np.maximum(0, 1 - np.abs(f)).mean() <= found.state.slack_of_constraints + 0.01
         assert found.violation <= 0.01
         assert abs(f.mean()) <= balance + 1e-9
         assert found.n_steps / len(found.history) < 10
-        assert len(np.unique(np.column_stack([found.projected.weight, found.projected.vector]), axis=0)) >= (
-            len(found.projected.cuts)
+        assert len(np.unique(np.column_stack([found.state.weight, found.state.vector]), axis=0)) >= (
+            len(found.state.constraints)
         )  # none was added twice
 
 
-def test_a_limit_of_rounds_is_said():
+def test_reaching_the_limit_of_rounds_is_reported():
     X = REAL["digits 3 and 8"]
     _, found = solved(X, np.ones(64), C=1.0, epsilon=1e-4, max_iter=2)
     assert found.status == "the limit of rounds was reached"
@@ -201,32 +209,28 @@ def test_a_limit_of_rounds_is_said():
     assert found.violation > 1e-4
 
 
-def test_weights_are_repeats_in_a_run():
+def test_weights_are_copies_in_a_run():
     X = two_blobs(60, 3, gap=3.0)[0]
     counts = np.random.default_rng(0).integers(0, 3, 60)
     _, one = solved(X, [1.0, 0.5, 0.2], weights=counts.astype(float))
     _, two = solved(np.repeat(X, counts, axis=0), [1.0, 0.5, 0.2])
-    np.testing.assert_allclose(one.projected.plane.w, two.projected.plane.w, rtol=1e-6)
+    np.testing.assert_allclose(one.state.plane.w, two.state.plane.w, rtol=1e-6)
     assert one.objective == pytest.approx(two.objective)
 
 
 def test_two_means_is_a_fixed_point_of_lloyds_rounds():
     X = load_wine().data[:, :5] / load_wine().data[:, :5].std(axis=0)
-    standardization = plain_frame(X)
+    node = centered(X)
     first = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
-    plane = run(MemoryRows(X), two_means(standardization, first))
-    right = (X - standardization.mean) @ plane.w[0] + plane.b[0] > 0
-    start = np.array(
-        [
-            X[(X - standardization.mean) @ first <= 0].mean(axis=0),
-            X[(X - standardization.mean) @ first > 0].mean(axis=0),
-        ]
-    )
+    plane = run(two_means(node, first))
+    Z = X - X.mean(axis=0)
+    right = Z @ plane.w[0] + plane.b[0] > 0
+    start = np.array([X[Z @ first <= 0].mean(axis=0), X[Z @ first > 0].mean(axis=0)])
     lloyd = KMeans(2, init=start, n_init=1, max_iter=100, tol=0).fit(X)
     np.testing.assert_array_equal(right, lloyd.labels_ == 1)
 
 
 def test_two_means_of_equal_rows_ends():
     X = np.ones((5, 2))
-    plane = run(MemoryRows(X), two_means(plain_frame(X), np.array([1.0, 0.0])))
+    plane = run(two_means(centered(X), np.array([1.0, 0.0])))
     np.testing.assert_array_equal(plane.w[0], [1.0, 0.0])

@@ -15,7 +15,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block, DenseBlock, SparseBlock
 from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame
-from ravine.data.sample import Sample, hashes, smallest
+from ravine.data.sample import Sample, hashes, smallest, stored
 
 BLOCK_BYTES = 1 << 21  # bytes that a thread works on at a time: they fit a processor's cache
 CHUNK_ROWS = 8192  # rows: fewer are not worth a thread of their own
@@ -152,16 +152,11 @@ class MemoryRows:
         self.reads.rows += len(few)
         own = np.ones(len(few)) if chosen.own_weights is None else chosen.own_weights
         if sparse.issparse(self.array):
-            part = sparse.csr_array(self.array[chosen.picked])
-            stored: tuple[AnyArray, ...] = (
-                part.data.astype(np.float64),
-                part.indices,
-                part.indptr,
-                np.array(part.shape),
-            )
+            values = sparse.csr_array(self.array[chosen.picked])
         else:
-            stored = (np.concatenate([block.dense() for block in chosen._blocks(0, len(few))]),)
-        return keys[few], numbers[few], own, *stored
+            none = np.empty((0, self.shape[1]))
+            values = np.concatenate([none, *(block.dense() for block in chosen._blocks(0, len(few)))])
+        return keys[few], numbers[few], own, *stored(values)
 
     def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row, in the order of the rows."""
@@ -234,7 +229,17 @@ def add_block(
         try:
             kind.add(block, [requests[i] for i in members], [answers[i] for i in members])  # type: ignore[attr-defined]
         except Exception as error:
-            raise blame(error, requests[members[0]]) from error.__cause__
+            failed = next((i for i in members if _fails(kind, block, requests[i], answers[i])), members[0])
+            raise blame(error, requests[failed]) from error.__cause__
+
+
+def _fails(kind: type, block: Block, request: Request, answer: Answer) -> bool:
+    """Whether a request fails without the others of its kind; the answer is lost in any case."""
+    try:
+        kind.add(block, [request], [answer])  # type: ignore[attr-defined]
+    except Exception:
+        return True
+    return False
 
 
 def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:

@@ -68,8 +68,8 @@ class Node:
 
     Queries ask about the rows by `ask`, and never hold them. `root` is the standardization of all rows, whose
     scale every node keeps; None at the root itself. `measured` is that of these rows once it is known, and
-    `deviation` the standard deviation along their first principal direction. Random numbers come from `stream`
-    (the seed of the fit and the path of the node) and the purpose that they serve.
+    `deviation` the standard deviation along their first principal direction. Random numbers come from
+    `stream` (the seed of the fit and the path of the node) and the purpose that they serve.
     """
 
     rows: RowSet

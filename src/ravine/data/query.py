@@ -117,7 +117,10 @@ def blame(error: Exception, request: Request) -> Exception:
 
 
 def gather(queries: Sequence[Query[Result]]) -> Query[list[Result]]:
-    """Run queries side by side: each round asks for what every live one of them needs."""
+    """Run queries side by side: each round asks for what every live one of them needs.
+
+    A request that fails raises inside the query that asked for it, see `blame`.
+    """
     results: dict[int, Result] = {}
     live: dict[int, Sequence[Asked]] = {}
 
@@ -137,8 +140,8 @@ def gather(queries: Sequence[Query[Result]]) -> Query[list[Result]]:
         except Exception as error:
             failed = getattr(error, "request", None)
             i = next((i for i, asks in round_of if any(a.request is failed for a in asks)), round_of[0][0])
-            queries[i].throw(error)
-            raise  # a query that goes on after an error of its own request is not supported
+            advance(i, lambda query=queries[i], error=error: query.throw(error))  # type: ignore[misc]
+            continue  # where that query goes on, the others ask again
         for i, asks in round_of:
             own = [next(answers) for _ in asks]
             advance(i, lambda query=queries[i], own=own: query.send(own))  # type: ignore[misc]
@@ -186,15 +189,13 @@ def _local_at_once(query: Query[Result]) -> Query[Result]:
     try:
         asked = next(query)
         while True:
-            if all(one.rows.engine.local for one in asked):
-                try:
-                    answers = answer(asked)
-                except Exception as error:
-                    asked = query.throw(error)
-                    continue
+            local = all(one.rows.engine.local for one in asked)
+            try:
+                answers = answer(asked) if local else (yield asked)
+            except Exception as error:
+                asked = query.throw(error)
             else:
-                answers = yield asked
-            asked = query.send(answers)
+                asked = query.send(answers)
     except StopIteration as stop:
         result: Result = stop.value
         return result

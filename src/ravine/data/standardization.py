@@ -120,7 +120,7 @@ class Standardization:
         return directions * self.inverse_scale
 
     def directions(self, normals: FloatArray) -> FloatArray:
-        """Return normals in the raw columns as directions of the standardized space; 0 where nothing varies."""
+        """Return normals in the raw columns as directions of the standardized space; 0 where constant."""
         return np.asarray(normals / np.where(self.varies, self.inverse_scale, np.inf))
 
 

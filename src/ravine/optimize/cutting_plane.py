@@ -3,8 +3,9 @@
 Zhao, Wang, Zhang: Efficient Maximum Margin Clustering via Cutting Plane Algorithm. SIAM SDM, 2008.
 
 Rows are seen centered, so that the mean of f(x) = w.x + b is b, and the balance of the two sides,
--l <= mean of f <= l, is a bound of b. A cut c of the rows is kept as the plane that made it (c_i = 1 where
-|f_k(x_i)| < 1, Equation 3.12), not as n bits: one pass finds what all constraints say at the signs of another plane.
+-l <= mean of f <= l, is a bound of b. A constraint c of the rows is stored as the plane that made it (c_i = 1
+where |f_k(x_i)| < 1, Equation 3.12), not as n bits: one pass linearizes all of them at the signs of another
+plane.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ class Planes:
 
 @dataclass(frozen=True)
 class ConstraintSum(Additive):
-    """Request for what constraints say at the signs of a plane (Equations 3.18, 3.19), and for its own cut.
+    """Request for constraints, linearized at the signs of a plane (Equations 3.18, 3.19), and its own one.
 
-    Answer, over the constraints and last the plane's own cut: the weight of the rows in it, the sum of their signs,
-    and the sum of sign times centered row; and the weight on the right of the plane.
+    Answer, for every constraint and last for the plane's own one: the weight of the rows in it, the sum of
+    their signs, and the sum of sign times centered row; and the weight on the right of the plane.
     """
 
     standardization: Standardization
@@ -195,11 +196,11 @@ def cutting_planes(
 ) -> Query[Found]:
     """Solve problem 3.16 from the sides that a plane gives the rows; one pass a CCCP step.
 
-    Each round follows CCCP to its end for the constraints at hand, and adds the most violated constraint, until
-    none is violated by more than epsilon. A pass that sees the constraints at the newest plane sees that
-    constraint, too. A constraint violated by more than any cut is none of the constraints: none is added twice.
-    (Letting constraints go that do not hold the plane up was tried: as the signs change, old constraints come back to work,
-    and without them runs go round in circles.)
+    Each round follows CCCP to its end for the constraints at hand, and adds the most violated constraint,
+    until none is violated by more than epsilon. A pass that linearizes the constraints at the newest plane
+    finds that constraint, too. It is violated by more than any of those at hand, so that none is added twice.
+    (Dropping constraints that are not active was tried: as the signs change, old constraints become active
+    again, and without them runs go round in circles.)
     """
     state = yield from linearize(node, constraints, start)
     history: list[list[float]] = [[np.inf]]
@@ -222,14 +223,15 @@ def cutting_planes(
 def solve(
     weight: FloatArray, sign: FloatArray, vector: FloatArray, C: float, balance: float
 ) -> tuple[Planes, npt.NDArray[np.bool_]]:
-    """Solve the QP of one CCCP step (Equation 3.21) by its dual; return the plane, and which constraints hold it up.
+    """Solve the QP of one CCCP step (Equation 3.21) by its dual; return the plane and the active constraints.
 
     In centered rows the dual 3.22 is, for multipliers C p,
 
         min over p, m >= 0 of C p'Gp / 2 - weight.p + balance m   with sum p <= 1 and -m <= sign.p <= m,
 
-    G being the products of the constraints' vectors. G is singular where constraints depend on each other, so that a ridge
-    is added, as small as the solver takes. Given w = C p.vectors, the best b is found on the line.
+    G being the products of the constraints' vectors. G is singular where constraints depend on each other, so
+    that a ridge is added, as small as the solver takes. Given w = C p.vectors, the best b is found on the
+    line.
     """
     import daqp
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
@@ -64,6 +64,7 @@ def widen(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> W
 class NearestRows:
     """Request for the n rows nearest to a threshold along a direction, on each side of it.
 
+    Rows as far as the last of them are in it, too: whether a row counts does not hang on the order of rows.
     Answer per side: places along the direction, weights, and the rows (standardized); then the weight of each
     side.
     """
@@ -104,8 +105,11 @@ class NearestRows:
             parts += [points[near], weights[near], rows[near]]
         return [*parts, left[6] + right[6]]  # type: ignore[return-value]
 
-    def _nearest(self, points: FloatArray) -> FloatArray:
-        return np.sort(np.argsort(np.abs(points - self.threshold), kind="stable")[: self.n])
+    def _nearest(self, points: FloatArray) -> IntArray:
+        if len(points) <= self.n:
+            return np.arange(len(points))
+        distances = np.abs(points - self.threshold)
+        return np.flatnonzero(distances <= np.partition(distances, self.n - 1)[self.n - 1])
 
 
 @dataclass(frozen=True)

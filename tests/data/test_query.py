@@ -1,0 +1,188 @@
+"""Queries side by side: shared passes, results in order, and errors raised where they were asked for."""
+
+import traceback
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from ravine.data.memory import IN_MEMORY, MemoryRows
+from ravine.data.query import Additive, Asked, answer, gather, run, run_all
+from tests.block_engine import in_blocks
+
+ROWS = np.random.default_rng(0).normal(size=(700, 3))
+
+
+@dataclass(frozen=True)
+class Weight(Additive):
+    """The weight of the rows, or an error."""
+
+    fails: bool = False
+
+    def start(self, n_features):
+        return (np.zeros(1),)
+
+    @staticmethod
+    def add(block, requests, answers):
+        for request, (total,) in zip(requests, answers, strict=True):
+            if request.fails:
+                raise ArithmeticError("on purpose")
+            total += block.weights.sum()
+
+
+def weigh(rows, rounds):
+    """Ask a few times, one request after the other."""
+    total = 0.0
+    for _ in range(rounds):
+        ((weight,),) = yield [Asked(rows, Weight())]
+        total += weight[0]
+    return total
+
+
+def fail(rows, before=0):
+    """Ask for something that fails, after a few requests that do not."""
+    yield from weigh(rows, before)
+    yield [Asked(rows, Weight(fails=True))]
+
+
+def recover(rows, rounds_after):
+    """Ask for something that fails, and go on in another way."""
+    try:
+        yield [Asked(rows, Weight(fails=True))]
+    except ArithmeticError:
+        return -(yield from weigh(rows, rounds_after))
+    raise AssertionError("the request did not fail")
+
+
+def translate(rows):
+    """Ask for something that fails, and say so in other words."""
+    try:
+        yield [Asked(rows, Weight(fails=True))]
+    except ArithmeticError as error:
+        raise LookupError("this query failed") from error
+
+
+def never_fails(rows, rounds):
+    """A query that must not see the error of another one."""
+    for _ in range(rounds):
+        try:
+            yield [Asked(rows, Weight())]
+        except ArithmeticError:
+            pytest.fail("the error of another query")
+    return "done"
+
+
+KINDS = {"memory": MemoryRows, "blocks": in_blocks}
+RUNNERS = {"gather": lambda queries: run(gather(queries)), "run_all": run_all}
+
+
+@pytest.fixture(params=KINDS)
+def rows(request):
+    return KINDS[request.param](ROWS)
+
+
+@pytest.fixture(params=RUNNERS)
+def run_several(request):
+    return RUNNERS[request.param]
+
+
+def test_gather_asks_in_one_pass_and_returns_in_order():
+    rows = MemoryRows(ROWS)
+    assert run(gather([weigh(rows, 3), weigh(rows, 0), weigh(rows, 5)])) == [2100.0, 0.0, 3500.0]
+    assert rows.reads.rows == 5 * 700
+
+
+def test_gather_of_nothing_and_gathers_within_gathers(rows):
+    assert run(gather([])) == []
+    inner = [gather([weigh(rows, 1), weigh(rows, 2)]), gather([]), gather([weigh(rows, 3)])]
+    assert run(gather(inner)) == [[700.0, 1400.0], [], [2100.0]]
+
+
+def test_run_returns_what_a_query_returns_even_if_it_asks_for_nothing(rows):
+    assert run(weigh(rows, 2)) == 1400.0
+    assert run(weigh(rows, 0)) == 0.0
+
+
+def test_several_queries_over_blocks_share_every_pass():
+    rows = in_blocks(ROWS)
+    assert run_all([weigh(rows, 3), weigh(rows, 5)]) == [2100.0, 3500.0]
+    assert rows.engine.passes == 5
+
+
+def test_one_pass_serves_all_sets_of_rows_of_an_engine():
+    every = in_blocks(ROWS)
+    sets = [every.engine.rows(np.arange(start, 700, 7)) for start in range(7)]
+    assert run_all([weigh(rows, 2) for rows in sets]) == [200.0] * 7
+    assert every.engine.passes == 2
+
+
+def test_local_rows_are_served_between_the_passes_of_others():
+    near, far = MemoryRows(ROWS), in_blocks(ROWS)
+
+    def first_near_then_far():
+        total = yield from weigh(near, 10)
+        return total + (yield from weigh(far, 2))
+
+    assert run_all([first_near_then_far(), weigh(far, 3)]) == [8400.0, 2100.0]
+    assert far.engine.passes == 3
+    assert near.reads.rows == 10 * 700
+
+
+def test_every_engine_answers_its_own_requests_in_the_order_asked():
+    near, far = MemoryRows(ROWS[:10]), in_blocks(ROWS[:300])
+    asked = [Asked(far, Weight()), Asked(near, Weight()), Asked(far, Weight()), Asked(near, Weight())]
+    assert [float(total[0]) for (total,) in answer(asked)] == [300.0, 10.0, 300.0, 10.0]
+    assert far.engine.passes == 1
+    assert near.reads.rows == 10
+    assert near.engine is IN_MEMORY
+
+
+def test_a_request_that_fails_raises_inside_its_query(rows):
+    with pytest.raises(ArithmeticError, match="on purpose") as caught:
+        run(fail(rows))
+    assert "fail" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    with pytest.raises(LookupError, match="this query failed"):
+        run(translate(rows))
+    assert run(recover(rows, 2)) == -1400.0
+    assert run(recover(rows, 0)) == 0.0
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_of_several_queries_the_one_that_asked_gets_the_error(rows, run_several, place):
+    queries = [never_fails(rows, 3), never_fails(rows, 1)]
+    queries.insert(place, translate(rows))
+    with pytest.raises(LookupError, match="this query failed"):
+        run_several(queries)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_query_may_go_on_after_an_error_and_so_do_those_beside_it(rows, run_several, place):
+    queries = [never_fails(rows, 3), weigh(rows, 2)]
+    expected = ["done", 1400.0]
+    queries.insert(place, recover(rows, 4))
+    expected.insert(place, -2800.0)
+    assert run_several(queries) == expected
+
+
+def test_two_queries_that_fail_in_one_pass_both_get_their_own_error(rows, run_several):
+    assert run_several([recover(rows, 0), weigh(rows, 1), recover(rows, 2)]) == [0.0, 700.0, -1400.0]
+
+
+def test_an_error_passes_through_gathers_to_the_query_that_asked(rows, run_several):
+    inner = [gather([never_fails(rows, 2), translate(rows)]), gather([never_fails(rows, 2)])]
+    with pytest.raises(LookupError, match="this query failed"):
+        run_several(inner)
+    with pytest.raises(ArithmeticError) as caught:
+        run_several([never_fails(rows, 4), gather([never_fails(rows, 4), fail(rows, before=2)])])
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert "fail" in names
+    assert "never_fails" not in names
+
+
+def test_an_error_of_the_engine_itself_ends_the_run(rows, run_several, monkeypatch):
+    def broken(asked):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(rows.engine, "answer", broken)
+    with pytest.raises(OSError, match="the disk is gone"):
+        run_several([weigh(rows, 2), never_fails(rows, 2)])
