@@ -22,13 +22,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ravine
 from ravine import InvalidInputError, MinimumDensityClassifier
 from ravine.data.memory import MemoryRows
+from ravine.data.node import Labels
 from ravine.data.query import run
-from ravine.data.principal import principal
-from ravine.data.standardization import standardization_of
 from ravine.estimators import classifier as classify
 from ravine.index.density import MinimumDensityIndex
 from ravine.index.labels import LabeledIndex
-from ravine.optimize.pursuit import View, evaluate
+from ravine.optimize.pursuit import evaluate
+from tests.nodes import measured
 from tests.oracles import central_difference, two_blobs
 
 EXPECTED_TO_FAIL = {
@@ -63,7 +63,7 @@ def few_labels(y, n_labels, seed=0):
 
 
 def ridge_and_noise(n=300, seed=0):
-    """Two long heaps side by side: the valley between them runs along the widest direction."""
+    """Two long blobs side by side: the valley between them runs along the widest direction."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     return np.column_stack([rng.normal(0, 5, n), rng.normal(0, 0.5, n) + 4.0 * y]), y
@@ -71,20 +71,17 @@ def ridge_and_noise(n=300, seed=0):
 
 def test_the_gradient_in_the_space_of_the_rows_is_the_derivative():
     X, _ = two_blobs(60, d=4, gap=3.0, seed=2)
-    rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, True))
-    widest = float(run(rows, principal(rows, standardization, 1, np.random.default_rng(0))).deviations[0])
     few = np.arange(0, 60, 4)
     sides = np.where(np.random.default_rng(1).random(len(few)) < 0.5, -1.0, 1.0)  # of no use, on purpose
-    view = View(standardization, widest, X[few])
+    node = measured(X, labels=Labels(X[few], (sides > 0).astype(int), np.ones(len(few))))
     index = LabeledIndex(MinimumDensityIndex(0.5, 0.9), sides, np.ones(len(few)), 0.5, 1.0)
     v = np.array([0.5, 0.1, -0.7, 0.3])
     v /= np.linalg.norm(v)
 
     def value(w):
-        return run(rows, evaluate(view, index, w / np.linalg.norm(w), fineness=4096)).value
+        return run(evaluate(node, index, w / np.linalg.norm(w), fineness=4096)).value
 
-    result = run(rows, evaluate(view, index, v, fineness=4096))
+    result = run(evaluate(node, index, v, fineness=4096))
     assert (result.index_value.labeled_slope != 0).any()
     np.testing.assert_allclose(result.gradient, central_difference(value, v, 1e-6), rtol=1e-3, atol=1e-5)
 
@@ -106,7 +103,7 @@ def test_swapped_labels_swap_the_classes():
 
 
 def test_labels_overrule_the_deepest_valley():
-    """Four heaps on a square: the labels say which of the two valleys is meant."""
+    """Four blobs on a square: the labels say which of the two valleys is meant."""
     rng = np.random.default_rng(3)
     corner = np.arange(400) % 4
     X = np.column_stack([6.0 * (corner % 2), 4.0 * (corner // 2)]) + rng.normal(size=(400, 2))
@@ -145,14 +142,14 @@ def test_several_classes(scheme):
     np.testing.assert_allclose(memberships.sum(axis=1), 1.0)
 
 
-def three_heaps(seed=0):
-    """Three heaps in a row; the first two are near each other."""
+def three_blobs(seed=0):
+    """Three blobs in a row; the first two are near each other."""
     y = np.repeat([0, 1, 2], 80)
     return np.random.default_rng(seed).normal(size=(240, 2)) + np.array([[0, 0], [6, 0], [20, 0]])[y], y
 
 
 def test_distances_never_outvote_votes():
-    X, y = three_heaps()
+    X, y = three_blobs()
     model = MinimumDensityClassifier().fit(X, few_labels(y, 15))
     everywhere = np.random.default_rng(1).normal(0, 200, (2000, 2))
     votes = np.zeros((2000, 3), dtype=int)
@@ -168,7 +165,7 @@ def test_distances_never_outvote_votes():
 
 
 def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
-    X, y = three_heaps()
+    X, y = three_blobs()
     known = few_labels(y, 30)
     known[[5, 85, 165]] = 1, 2, 0  # each among rows of another class
     members = []
@@ -190,8 +187,8 @@ def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
 
 
 def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
-    """Whatever a machine takes it for: a few labels are at the wrong place."""
-    X, y = three_heaps()
+    """Whatever class a machine assigns to it: a few labels are at the wrong place."""
+    X, y = three_blobs()
     known = few_labels(y, 30)
     known[[5, 85, 165]] = 1, 2, 0
     members = {}
@@ -211,11 +208,10 @@ def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_boundary_is_found_in_the_scale_of_all_rows(scheme):
     X, y = load_iris(return_X_y=True)
-    rows = MemoryRows(X)
-    scale = run(rows, standardization_of(rows, None, True)).inverse_scale
+    scale = measured(X).standardization.inverse_scale
     for between in MinimumDensityClassifier(multi_class=scheme).fit(X, few_labels(y, 15)).boundaries_:
         split = between.split
-        np.testing.assert_allclose(split.boundary.weights, split.direction * scale, rtol=1e-9)
+        np.testing.assert_allclose(split.boundary.normal, split.direction * scale, rtol=1e-9)
 
 
 def test_five_digits_beat_the_supervised_machine_at_three_labels_each():
@@ -263,7 +259,7 @@ def test_all_rows_labeled():
 
 
 def test_labels_that_no_hyperplane_separates():
-    """Each heap has labels of both classes: the valley is found, and the majority names its sides."""
+    """Each blob has labels of both classes: the valley is found, and the majority names its sides."""
     X, y = ridge_and_noise()
     known = few_labels(y, 80)
     odd = np.flatnonzero(known >= 0)[::4]
@@ -281,12 +277,12 @@ def test_a_class_without_labels_is_never_predicted():
 
 
 @pytest.mark.parametrize("y", [[-1, -1, -1, -1], [3, -1, -1, 3]])
-def test_fewer_than_two_classes_say_so(y):
+def test_fewer_than_two_classes_are_an_error(y):
     with pytest.raises(InvalidInputError, match="at least two classes"):
         MinimumDensityClassifier().fit(np.arange(8.0).reshape(4, 2), y)
 
 
-def test_wrong_labels_and_parameters_say_so():
+def test_wrong_labels_and_parameters_are_errors():
     X, y = ridge_and_noise(20)
     with pytest.raises(InvalidInputError, match="one per row"):
         MinimumDensityClassifier().fit(X, y[:-1])
@@ -330,7 +326,7 @@ def test_a_refused_refit_leaves_the_classifier_as_it_was():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_weights_are_copies_and_nothing_is_nothing(scheme):
+def test_weights_are_copies_and_weight_zero_has_no_effect(scheme):
     X, y = load_iris(return_X_y=True)
     known = few_labels(y, 30)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
@@ -402,7 +398,7 @@ def test_the_examples_of_the_page_hold():
     ],
     ids=["moons", "rings", "rings by rbf"],
 )
-def test_kernels_part_what_no_hyperplane_does(rows, kernel):
+def test_kernels_separate_what_no_hyperplane_does(rows, kernel):
     X, y = rows
     known = few_labels(y, 6 if kernel == "diffusion" else 20)
     assert (MinimumDensityClassifier().fit(X, known).predict(X) == y).mean() < 0.95

@@ -88,7 +88,7 @@ def test_compare_takes_the_minimum_share_that_it_is_given():
     assert compare(X, methods=methods, min_share=0.0).best.n_rows == 1
 
 
-def test_where_no_cluster_is_large_enough_the_largest_is_taken_and_that_is_said():
+def test_where_no_cluster_is_large_enough_the_largest_is_chosen_with_a_warning():
     X, _ = with_a_far_row()
     with pytest.warns(UserWarning, match="no candidate has 0.05 of the rows in its smallest cluster"):
         found = select(X, [FirstRows(1), FirstRows(20)])
@@ -103,7 +103,7 @@ def test_compare_runs_every_method():
     assert found.candidates[0].separation_probability > 0.5
 
 
-def test_peers_may_take_part_and_share_is_relative_to_the_number_of_clusters():
+def test_other_clusterers_may_take_part_and_the_share_is_relative_to_the_number_of_clusters():
     found = select(WINE, [KMeans(random_state=0, n_init=1)], {"n_clusters": [2, 8]})
     assert sorted(c.n_clusters for c in found.candidates) == [2, 8]
     X = np.random.default_rng(0).standard_normal((200, 2))
@@ -117,7 +117,7 @@ def test_peers_may_take_part_and_share_is_relative_to_the_number_of_clusters():
     assert allowed == {(10, 190): True, (9, 191): False, (5, 60, 60, 75): True, (4, 60, 60, 76): False}
 
 
-def test_weights_reach_the_fit_and_the_judge():
+def test_weights_reach_the_fit_and_the_score():
     counts = np.random.default_rng(0).integers(1, 4, len(WINE))
     one = select(WINE, [MinimumDensity(), MaximinSeparation()], sample_weight=counts)
     two = select(np.repeat(WINE, counts, axis=0), [MinimumDensity(), MaximinSeparation()])

@@ -15,7 +15,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters, NearestSum, fine_microclusters, microclusters, nearest
 from ravine.data.node import Node
-from ravine.data.principal import fix_sign, principal
+from ravine.data.principal import principal
 from ravine.data.query import Query
 from ravine.index.connectivity import SIGMA, ConnectivityIndex, draw_in
 from ravine.index.graph import GraphConnectivity
@@ -24,7 +24,7 @@ from ravine.optimize.large_margin import around_threshold, widen
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import USEFUL, ProjectionMethod
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import Outcome, Verbs, measure
 from ravine.split.split import Split
 
 FINE_CENTERS = 600  # micro-clusters in the projection that the reported eigenvalue is computed from
@@ -77,22 +77,17 @@ class LargeMarginMethod(ProjectionMethod):
                 break
         if near.smaller < node.min_weight or not near.gap > CLEAR * near.spacing:
             return split
-        signed = fix_sign(direction)
-        middle = near.middle if signed is direction else -near.middle
-        return replace(
-            split,
-            boundary=Hyperplane.of(own, signed, middle, node.pivot),
-            direction=signed,
-            gradient_norm=norm,
+        margin = own.unit * near.gap / 2.0
+        outcome = Outcome(
+            direction=direction,
+            threshold=near.middle,
+            value=split.value,
             status=status,
             n_iter=n_iter,
-            facts={
-                **split.facts,
-                "sigma": own.unit * sigma,
-                "beta": beta,
-                "margin": own.unit * near.gap / 2.0,
-            },
+            gradient_norm=norm,
+            facts={"sigma": own.unit * sigma, "beta": beta, "margin": margin},
         )
+        return (yield from measure(node, self, outcome)) or split
 
 
 @dataclass(frozen=True)
@@ -137,6 +132,11 @@ class SeveralMethod(Verbs):
     @property
     def takes_labels(self) -> bool:  # type: ignore[override]
         """Only the univariate search at the end takes labels."""
+        return self.omega is not None
+
+    @property
+    def samples(self) -> bool:  # type: ignore[override]
+        """Only the univariate search at the end goes through samples: micro-clusters need none."""
         return self.omega is not None
 
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:

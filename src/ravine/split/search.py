@@ -139,17 +139,15 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
 
 
 def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
-    first, *finer = [*stages, node]
-    if not first.standardization.varies.any():
-        return None
+    first, *finer = [*(stage for stage in stages if stage.standardization.varies.any()), node]
     first, starts = yield from method.starts(first)
     ends = yield from gather([method.solve(first, start) for start in starts])
     best = yield from method.choose(first, ends)
     for larger in finer:
         if best is None:
             return None
-        larger = replace(larger, deviation=first.deviation)
-        best = yield from method.resume(larger, best, larger is finer[-1])
+        seen = replace(larger, deviation=first.deviation)
+        best = yield from method.resume(seen, best, larger is node)
     if best is None:
         return None
     node = replace(node, deviation=first.deviation)
