@@ -146,7 +146,7 @@ def test_mistakes_are_counted_by_weight():
     wrong[[0, 5]] = 1 - wrong[[0, 5]]
     weights = np.arange(1.0, len(few) + 1)
     node = measured(X, labels=Labels(X[few], wrong, weights))
-    node, starts = run(DENSITY.starts(node))
+    node, _ = run(DENSITY.starts(node))
     clear = replace(node, labels=replace(node.labels, classes=y[few]))
     end = run(replace(DENSITY, max_iter=0).solve(clear, run(DENSITY.starts(clear))[1][-1]))
     assert weight_of_mistakes(node.labels, (1,), end.point) == weights[0] + weights[5]

@@ -112,7 +112,9 @@ def random_starts(digits, n, seed):
 def searched(digits, starts, share):
     """The best split of the digits from some starts, where sides need a share to be accepted."""
     init = digits.standardization.normals(starts)
-    method = ProjectionMethod(ConnectivitySchedule(betas=(1.5,), least_share=share), init=init, neighbor_cut=True)
+    method = ProjectionMethod(
+        ConnectivitySchedule(betas=(1.5,), least_share=share), init=init, neighbor_cut=True
+    )
     return run(search(node_of(digits.rows.array), method))[1]
 
 
@@ -228,7 +230,9 @@ def test_the_graph_of_sparse_rows_is_that_of_dense_ones():
     X = rng.standard_normal((300, 6)) * (rng.random((300, 6)) < 0.4)
     X[:150, 0] += 5.0
     node = measured(X)
-    dense, csr = (run(neighbor_graph(replace(node, rows=MemoryRows(rows)))) for rows in (X, sparse.csr_array(X)))
+    dense, csr = (
+        run(neighbor_graph(replace(node, rows=MemoryRows(rows)))) for rows in (X, sparse.csr_array(X))
+    )
     for direction in rng.standard_normal((4, 6)):
         cuts = [graph.cut(graph.project(direction[None, :])[:, 0] > 0.1) for graph in (dense, csr)]
         assert cuts[0] == pytest.approx(cuts[1], rel=1e-9)

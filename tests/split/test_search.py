@@ -14,7 +14,8 @@ from ravine import (
     SpectralConnectivity,
     metrics,
 )
-from ravine.data.node import FIRST_SAMPLE, SAMPLED_FROM, measure as measure_node, sample_sizes
+from ravine.data.node import FIRST_SAMPLE, SAMPLED_FROM, sample_sizes
+from ravine.data.node import measure as measure_node
 from ravine.data.query import run
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.search import Outcome, Verbs, measure, search
@@ -127,7 +128,16 @@ def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_
     X, method = rows(n), Recording()
     node, _ = run(search(node_of(X), method))
     on_more_rows = ["resume"] * len(sizes)
-    assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", *on_more_rows, "finish", "refine"]
+    assert method.verbs() == [
+        "prepare",
+        "starts",
+        "solve",
+        "solve",
+        "choose",
+        *on_more_rows,
+        "finish",
+        "refine",
+    ]
     for verb in ("starts", "solve", "choose"):
         assert method.node_in(verb).n_rows == sizes[0]
     assert [given for verb, _, given in method.calls if verb == "solve"] == ["a", "b"]
@@ -293,7 +303,9 @@ def test_the_sign_of_a_split_is_fixed_and_its_sides_are_those_of_the_outcome():
     for sign in (1.0, -1.0):
         split = run(measure(node, Recording(), outcome_of([sign, 0.0, 0.0], sign * valley(node))))
         np.testing.assert_array_equal(split.direction, [1.0, 0.0, 0.0])
-        np.testing.assert_array_equal(split.boundary.signed_distance(node.rows) > 0, node.rows.array[:, 0] > 3.0)
+        np.testing.assert_array_equal(
+            split.boundary.signed_distance(node.rows) > 0, node.rows.array[:, 0] > 3.0
+        )
         assert split.quality > 0.5
         assert (split.value, split.status, split.n_iter, split.method) == (0.5, "done", 7, "recording")
 
@@ -360,7 +372,9 @@ def test_the_bandwidth_is_that_of_the_first_principal_direction_or_the_methods_o
     widest = np.sqrt(np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1])
     usual = run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.5)))
     assert usual.facts["bandwidth"] == pytest.approx(0.9 * widest * 400**-0.2)
-    own = run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.5, bandwidth=0.01, facts={"alpha": 2.0})))
+    own = run(
+        measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.5, bandwidth=0.01, facts={"alpha": 2.0}))
+    )
     assert own.facts == {"alpha": 2.0, "bandwidth": pytest.approx(0.01 * node.standardization.unit)}
 
 

@@ -84,7 +84,9 @@ def test_a_reference_with_the_rows_own_tails_has_their_radii():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_the_axes_of_wide_rows_are_those_of_their_covariance(kind):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((80, 300)) + rng.standard_normal((80, 2)) * [6.0, 3.0] @ rng.standard_normal((2, 300))
+    X = rng.standard_normal((80, 300)) + rng.standard_normal((80, 2)) * [6.0, 3.0] @ rng.standard_normal(
+        (2, 300)
+    )
     weights = rng.integers(1, 4, 80).astype(float)
     node = measured(kind(X), weights, standardize=False)
     shape = run(ellipsoid(node, with_axes=True))

@@ -43,8 +43,8 @@ RESOLVED = 1e-9  # of the mass: a smaller dense eigenvalue is noise
 class LargeMarginMethod(ProjectionMethod):
     """Follow sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
-    At every step the rows nearest to the threshold count one by one, the others in stretches along the normal;
-    each step costs two passes. A step that leaves less than `least_share` of the weight on one side is not
+    At every step the rows nearest to the threshold count one by one, the others in stretches along the
+    normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one side is not
     taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges. Where
     the gap at the end is not a clear one, the split of the fixed scale is kept: among chance gaps, rounding
     would choose.
@@ -112,8 +112,8 @@ class SeveralMethod(Verbs):
     """Pursue lambda_2 in several directions at once over micro-clusters (Equation 26).
 
     Correlated directions (`omega` is given) end as one: the univariate search goes on from there over all
-    rows. Otherwise the nearest micro-cluster in the projection gives the side of a row: the second eigenvector
-    is known there, and only there (a hyperplane could not follow the boundary).
+    rows. Otherwise the nearest micro-cluster in the projection gives the side of a row: the second
+    eigenvector is known there, and only there (a hyperplane could not follow the boundary).
     """
 
     univariate: ProjectionMethod

@@ -67,7 +67,7 @@ class Method(Protocol):
         """Whether partial labels of the node have an effect."""
 
     def prepare(self, node: Node) -> Query[Method | None]:
-        """Return the method to use on this node, after a search of its own if need be; None ends the search."""
+        """Return the method for this node, after a search of its own if need be; None ends the search."""
 
     def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
         """Return the node with its first principal deviation, and where to start."""
@@ -159,8 +159,8 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
 def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
     """Return the split of an outcome: its depth in one fine density, its sign, its place about the pivot.
 
-    Where rows hardly vary along the direction, bins of the density may hold rows of both sides: the weights of
-    the sides are exact, unless the method has its own profile.
+    Where rows hardly vary along the direction, bins of the density may hold rows of both sides: the weights
+    of the sides are exact, unless the method has its own profile.
 
     The density is that of the signed distances to the boundary, with bandwidth 0.9 sd n^(-1/5), sd along the
     first principal direction, or the method's own. None where a side has less than the node's least weight.

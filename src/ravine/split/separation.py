@@ -185,9 +185,7 @@ class _Sides:
     deviation: float
 
 
-def _exact_sides(
-    node: Node, direction: FloatArray, threshold: float, regularization: float
-) -> Query[_Sides]:
+def _exact_sides(node: Node, direction: FloatArray, threshold: float, regularization: float) -> Query[_Sides]:
     """Measure the exact sides of a hyperplane; one pass."""
     own = node.standardization
     ((sides,),) = yield node.ask(LineMoments(Plane.across(own, direction, threshold)))

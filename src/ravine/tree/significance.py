@@ -104,7 +104,7 @@ def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
 
 
 def _without_given_starts(method: Any) -> Method:
-    """Return a method that starts from principal directions: given ones are normals in the columns of rows."""
+    """Return a method that starts from principal directions: given ones are normals in the columns."""
     found: Method = method if getattr(method, "init", None) is None else replace(method, init=None)
     return found
 
@@ -122,7 +122,7 @@ class Ellipsoid:
     in_columns: bool = False
 
     def radii(self, node: Node) -> Query[FloatArray]:
-        """Return how far rows (a sample of many) are from the mean, in standard deviations, and their weights."""
+        """Return how far rows (or a sample) are from the mean, in standard deviations, and their weights."""
         assert self.axes is not None
         (answer,) = yield node.ask(node.sample_request(REFERENCE_ROWS, "radii"))
         values, weights, _ = sampled(answer)
