@@ -44,10 +44,10 @@ class LargeMarginMethod(ProjectionMethod):
     """Follow sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
     At every step the rows nearest to the threshold count one by one, the others in stretches along the
-    normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one side is not
-    taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges. Where
-    the gap at the end is not a clear one, the split of the fixed scale is kept: among chance gaps, rounding
-    would choose.
+    normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one side
+    is not taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges.
+    Where the gap at the end is not a clear one, the split of the fixed scale is kept: among chance gaps,
+    rounding would choose.
     """
 
     least_share: float = 0.25

@@ -35,10 +35,10 @@ class Split:
     the hyperplane, for spectral connectivity lambda_2, for maximum margin the objective over C, for maximin
     separation 1 - MSP. `quality` in [0, 1] is the bounded relative depth of the density of the signed
     distances at the boundary, the same for every method: 1 - I / M, with I the density there and M at the
-    lower of the two adjacent modes. `gradient_norm` is the relative gradient at the end, and `status` says why the search stopped. `evidence` is there where it was asked for; `facts` are
-    further numbers that the method gives of its split, by name. Lengths (bandwidth, sigma, margin) are in the
-    user's units, or in standard deviations where columns are standardized, and so is the density by its
-    inverse.
+    lower of the two adjacent modes. `gradient_norm` is the relative gradient at the end, and `status` says
+    why the search stopped. `evidence` is there where it was asked for; `facts` are further numbers that the
+    method gives of its split, by name. Lengths (bandwidth, sigma, margin) are in the user's units, or in
+    standard deviations where columns are standardized, and so is the density by its inverse.
     """
 
     boundary: Boundary
