@@ -117,7 +117,7 @@ def test_other_clusterers_may_take_part_and_the_share_is_relative_to_the_number_
     assert allowed == {(10, 190): True, (9, 191): False, (5, 60, 60, 75): True, (4, 60, 60, 76): False}
 
 
-def test_weights_reach_the_fit_and_the_score():
+def test_weights_reach_the_fit_and_the_judge():
     counts = np.random.default_rng(0).integers(1, 4, len(WINE))
     one = select(WINE, [MinimumDensity(), MaximinSeparation()], sample_weight=counts)
     two = select(np.repeat(WINE, counts, axis=0), [MinimumDensity(), MaximinSeparation()])

@@ -166,3 +166,18 @@ def test_named_sides_follow_the_labels_and_clusters_have_a_fixed_sign(classes):
             assert (right == (named == 1)).mean() > 0.98
         else:
             assert split.direction[np.argmax(np.abs(split.direction))] > 0
+
+
+def test_pairs_left_on_one_side_are_counted_by_weight():
+    rng = np.random.default_rng(0)
+    classes, weights, right = (
+        rng.integers(0, 3, 30),
+        rng.integers(1, 5, 30).astype(float),
+        rng.random(30) < 0.4,
+    )
+    pairs = 0.0
+    for i in range(30):
+        for j in range(i):
+            if classes[i] != classes[j] and right[i] == right[j]:
+                pairs += weights[i] * weights[j]
+    assert Labels(rng.random((30, 2)), classes, weights).pairs_together(right) == pytest.approx(pairs)
