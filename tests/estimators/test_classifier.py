@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_blobs, make_circles, make_moons
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    make_blobs,
+    make_circles,
+    make_moons,
+)
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import estimator_checks
 from sklearn.utils._testing import assert_allclose_dense_sparse
@@ -15,18 +22,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ravine
 from ravine import InvalidInputError, MinimumDensityClassifier
 from ravine.data.memory import MemoryRows
+from ravine.data.node import Labels
 from ravine.data.query import run
-from ravine.data.principal import principal
-from ravine.data.standardization import standardization_of
 from ravine.estimators import classifier as classify
 from ravine.index.density import MinimumDensityIndex
 from ravine.index.labels import LabeledIndex
-from ravine.optimize.pursuit import View, evaluate
+from ravine.optimize.pursuit import evaluate
+from tests.nodes import measured
 from tests.oracles import central_difference, two_blobs
 
 EXPECTED_TO_FAIL = {
     "check_classifiers_classes": "fits y in {-1, 1}, but -1 is a row without a label; scikit-learn exempts "
-    "its own semi-supervised classes by name"
+    "its own semi-supervised classes by name",
 }
 SCHEMES = ["one-vs-one", "tree"]
 
@@ -46,13 +53,13 @@ def test_scikit_learn_check(estimator, check, monkeypatch):
 def few_labels(y, n_labels, seed=0):
     """Labels of about as many rows of each class, -1 for all others."""
     rng = np.random.default_rng(seed)
-    y_partial = np.full(len(y), -1)
+    known = np.full(len(y), -1)
     classes = np.unique(y)
     for k, c in enumerate(classes):
         share = n_labels // len(classes) + (k < n_labels % len(classes))
         drawn = rng.choice(np.flatnonzero(y == c), share, replace=False)
-        y_partial[drawn] = y[drawn]
-    return y_partial
+        known[drawn] = y[drawn]
+    return known
 
 
 def ridge_and_noise(n=300, seed=0):
@@ -64,20 +71,17 @@ def ridge_and_noise(n=300, seed=0):
 
 def test_the_gradient_in_the_space_of_the_rows_is_the_derivative():
     X, _ = two_blobs(60, d=4, gap=3.0, seed=2)
-    rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, True))
-    widest = float(run(rows, principal(rows, standardization, 1, np.random.default_rng(0))).deviations[0])
     few = np.arange(0, 60, 4)
     sides = np.where(np.random.default_rng(1).random(len(few)) < 0.5, -1.0, 1.0)  # of no use, on purpose
-    view = View(standardization, widest, X[few])
+    node = measured(X, labels=Labels(X[few], (sides > 0).astype(int), np.ones(len(few))))
     index = LabeledIndex(MinimumDensityIndex(0.5, 0.9), sides, np.ones(len(few)), 0.5, 1.0)
     v = np.array([0.5, 0.1, -0.7, 0.3])
     v /= np.linalg.norm(v)
 
     def value(w):
-        return run(rows, evaluate(view, index, w / np.linalg.norm(w), fineness=4096)).value
+        return run(evaluate(node, index, w / np.linalg.norm(w), fineness=4096)).value
 
-    result = run(rows, evaluate(view, index, v, fineness=4096))
+    result = run(evaluate(node, index, v, fineness=4096))
     assert (result.index_value.labeled_slope != 0).any()
     np.testing.assert_allclose(result.gradient, central_difference(value, v, 1e-6), rtol=1e-3, atol=1e-5)
 
@@ -91,9 +95,9 @@ def test_two_labels_are_enough_where_the_valley_is_clear():
 
 def test_swapped_labels_swap_the_classes():
     X, y = ridge_and_noise()
-    y_partial = few_labels(y, 4)
-    swapped = np.where(y_partial < 0, -1, 1 - y_partial)
-    one, two = (MinimumDensityClassifier().fit(X, k) for k in (y_partial, swapped))
+    known = few_labels(y, 4)
+    swapped = np.where(known < 0, -1, 1 - known)
+    one, two = (MinimumDensityClassifier().fit(X, k) for k in (known, swapped))
     assert (one.predict(X) == 1 - two.predict(X)).all()
     np.testing.assert_allclose(one.decision_function(X), -two.decision_function(X), atol=1e-6)
 
@@ -116,9 +120,9 @@ def test_unlabeled_rows_help_on_real_rows():
     X, y = load_breast_cancer(return_X_y=True)
     ours, theirs = [], []
     for seed in range(5):
-        y_partial = few_labels(y, 6, seed)
-        there = y_partial >= 0
-        ours.append((MinimumDensityClassifier().fit(X, y_partial).predict(X) == y).mean())
+        known = few_labels(y, 6, seed)
+        there = known >= 0
+        ours.append((MinimumDensityClassifier().fit(X, known).predict(X) == y).mean())
         machine = make_pipeline(StandardScaler().fit(X), LinearSVC(dual=False))
         theirs.append((machine.fit(X[there], y[there]).predict(X) == y).mean())
     assert np.median(ours) > 0.9
@@ -162,8 +166,8 @@ def test_distances_never_outvote_votes():
 
 def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
     X, y = three_blobs()
-    y_partial = few_labels(y, 30)
-    y_partial[[5, 85, 165]] = 1, 2, 0  # each among rows of another class
+    known = few_labels(y, 30)
+    known[[5, 85, 165]] = 1, 2, 0  # each among rows of another class
     members = []
     between = classify._Fitting._between
 
@@ -172,21 +176,21 @@ def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
         return between(fitting, left, right, rows)
 
     monkeypatch.setattr(classify._Fitting, "_between", spy)
-    model = MinimumDensityClassifier(multi_class="tree").fit(X, y_partial)
+    model = MinimumDensityClassifier(multi_class="tree").fit(X, known)
     first, second = model.boundaries_
     classes = second.left + second.right
     on_right = first.split.boundary.signed_distance(MemoryRows(X)) > 0
-    across = np.isin(y_partial, classes) & (on_right != (classes[0] in first.right))
+    across = np.isin(known, classes) & (on_right != (classes[0] in first.right))
     assert across.any()
-    assert set(np.flatnonzero(np.isin(y_partial, classes))) <= set(members[1])
-    assert set(y_partial[members[1]]) == {*classes, -1}
+    assert set(np.flatnonzero(np.isin(known, classes))) <= set(members[1])
+    assert set(known[members[1]]) == {*classes, -1}
 
 
-def test_a_labeled_row_belongs_to_its_own_class_in_every_pair(monkeypatch):
-    """Whatever a machine takes it for: a few labels are at the wrong place."""
+def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
+    """Whatever class a machine assigns to it: a few labels are at the wrong place."""
     X, y = three_blobs()
-    y_partial = few_labels(y, 30)
-    y_partial[[5, 85, 165]] = 1, 2, 0
+    known = few_labels(y, 30)
+    known[[5, 85, 165]] = 1, 2, 0
     members = {}
     between = classify._Fitting._between
 
@@ -195,20 +199,19 @@ def test_a_labeled_row_belongs_to_its_own_class_in_every_pair(monkeypatch):
         return between(fitting, left, right, rows)
 
     monkeypatch.setattr(classify._Fitting, "_between", spy)
-    MinimumDensityClassifier().fit(X, y_partial)
+    MinimumDensityClassifier().fit(X, known)
     for pair, rows in members.items():
-        assert set(np.flatnonzero(np.isin(y_partial, pair))) <= set(rows)
-        assert set(y_partial[rows]) == {*pair, -1}
+        assert set(np.flatnonzero(np.isin(known, pair))) <= set(rows)
+        assert set(known[rows]) == {*pair, -1}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_boundary_is_found_in_the_scale_of_all_rows(scheme):
     X, y = load_iris(return_X_y=True)
-    rows = MemoryRows(X)
-    scale = run(rows, standardization_of(rows, None, True)).inverse_scale
+    scale = measured(X).standardization.inverse_scale
     for between in MinimumDensityClassifier(multi_class=scheme).fit(X, few_labels(y, 15)).boundaries_:
         split = between.split
-        np.testing.assert_allclose(split.boundary.weights, split.direction * scale, rtol=1e-9)
+        np.testing.assert_allclose(split.boundary.normal, split.direction * scale, rtol=1e-9)
 
 
 def test_five_digits_beat_the_supervised_machine_at_three_labels_each():
@@ -216,10 +219,10 @@ def test_five_digits_beat_the_supervised_machine_at_three_labels_each():
 
     X, y = load_digits(return_X_y=True)
     X, y = X[y < 5][:400], y[y < 5][:400]
-    y_partial = few_labels(y, 15)
-    there = y_partial >= 0
+    known = few_labels(y, 15)
+    there = known >= 0
     with pytest.warns(UserWarning, match="constant"):
-        model = MinimumDensityClassifier().fit(X, y_partial)
+        model = MinimumDensityClassifier().fit(X, known)
     machine = LinearSVC(dual=False).fit(X[there], y[there])
     assert (model.predict(X) == y).mean() > (machine.predict(X) == y).mean()
 
@@ -227,10 +230,10 @@ def test_five_digits_beat_the_supervised_machine_at_three_labels_each():
 @pytest.mark.parametrize(
     "name", [lambda k: np.array(["no", "yes"])[k], lambda k: k + 7, lambda k: k + 0.0, lambda k: k > 0]
 )
-def test_labels_may_be_strings_numbers_or_booleans(name):
+def test_labels_may_be_strings_numbers_or_truths(name):
     X, y = ridge_and_noise()
-    y_partial = few_labels(y, 10)
-    named = np.array([name(k) if k >= 0 else -1 for k in y_partial], dtype=object)
+    known = few_labels(y, 10)
+    named = np.array([name(k) if k >= 0 else -1 for k in known], dtype=object)
     model = MinimumDensityClassifier().fit(X, named)
     assert model.classes_.tolist() == sorted({name(0), name(1)})
     assert (model.predict(X) == name(y)).mean() > 0.98
@@ -241,11 +244,11 @@ def test_labels_may_be_strings_numbers_or_booleans(name):
 
 def test_given_labels_stay_in_the_transduction():
     X, y = ridge_and_noise()
-    y_partial = few_labels(y, 60)
-    wrong = np.flatnonzero(y_partial >= 0)[:3]
-    y_partial[wrong] = 1 - y_partial[wrong]
-    model = MinimumDensityClassifier().fit(X, y_partial)
-    assert (model.transduction_[y_partial >= 0] == y_partial[y_partial >= 0]).all()
+    known = few_labels(y, 60)
+    wrong = np.flatnonzero(known >= 0)[:3]
+    known[wrong] = 1 - known[wrong]
+    model = MinimumDensityClassifier().fit(X, known)
+    assert (model.transduction_[known >= 0] == known[known >= 0]).all()
     assert (model.predict(X)[wrong] == y[wrong]).all()  # three wrong labels do not move the boundary
 
 
@@ -258,17 +261,17 @@ def test_all_rows_labeled():
 def test_labels_that_no_hyperplane_separates():
     """Each blob has labels of both classes: the valley is found, and the majority names its sides."""
     X, y = ridge_and_noise()
-    y_partial = few_labels(y, 80)
-    odd = np.flatnonzero(y_partial >= 0)[::4]
-    y_partial[odd] = 1 - y_partial[odd]
-    assert (MinimumDensityClassifier().fit(X, y_partial).predict(X) == y).mean() > 0.9
+    known = few_labels(y, 80)
+    odd = np.flatnonzero(known >= 0)[::4]
+    known[odd] = 1 - known[odd]
+    assert (MinimumDensityClassifier().fit(X, known).predict(X) == y).mean() > 0.9
 
 
 def test_a_class_without_labels_is_never_predicted():
     X, y = make_blobs(150, centers=3, random_state=0)
-    y_partial = few_labels(y, 9)
-    y_partial[y_partial == 2] = -1
-    model = MinimumDensityClassifier().fit(X, y_partial)
+    known = few_labels(y, 9)
+    known[known == 2] = -1
+    model = MinimumDensityClassifier().fit(X, known)
     assert model.classes_.tolist() == [0, 1]
     assert set(model.predict(X)) <= {0, 1}
 
@@ -279,7 +282,7 @@ def test_fewer_than_two_classes_are_an_error(y):
         MinimumDensityClassifier().fit(np.arange(8.0).reshape(4, 2), y)
 
 
-def test_wrong_labels_and_parameters_are_an_error():
+def test_wrong_labels_and_parameters_are_errors():
     X, y = ridge_and_noise(20)
     with pytest.raises(InvalidInputError, match="one per row"):
         MinimumDensityClassifier().fit(X, y[:-1])
@@ -323,28 +326,28 @@ def test_a_refused_refit_leaves_the_classifier_as_it_was():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_weights_are_copies_and_weight_zero_is_ignored(scheme):
+def test_weights_are_copies_and_weight_zero_has_no_effect(scheme):
     X, y = load_iris(return_X_y=True)
-    y_partial = few_labels(y, 30)
+    known = few_labels(y, 30)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     model = MinimumDensityClassifier(multi_class=scheme)
-    weighted = model.fit(X, y_partial, sample_weight=weights).predict(X)
-    repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(y_partial, weights)).predict(X)
+    weighted = model.fit(X, known, sample_weight=weights).predict(X)
+    repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(known, weights)).predict(X)
     assert (weighted == repeated).all()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_sparse_rows_memory_maps_and_threads_give_the_same_classes(scheme, tmp_path):
     X, y = load_iris(return_X_y=True)
-    y_partial = few_labels(y, 15)
+    known = few_labels(y, 15)
     mapped = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
     mapped[:] = X
     model = MinimumDensityClassifier(multi_class=scheme)
-    expected = model.fit(X, y_partial).transduction_
+    expected = model.fit(X, known).transduction_
     for same in (sparse.csr_array(X), mapped):
-        assert (model.fit(same, y_partial).transduction_ == expected).all()
+        assert (model.fit(same, known).transduction_ == expected).all()
     model.set_params(n_jobs=2)
-    assert (model.fit(X, y_partial).transduction_ == expected).all()
+    assert (model.fit(X, known).transduction_ == expected).all()
 
 
 def test_coefficients_are_the_boundary_in_the_units_of_the_data():
@@ -357,21 +360,21 @@ def test_coefficients_are_the_boundary_in_the_units_of_the_data():
 
 def test_units_of_the_columns_do_not_matter():
     X, y = load_breast_cancer(return_X_y=True)
-    y_partial = few_labels(y, 10)
-    one = MinimumDensityClassifier().fit(X, y_partial).predict(X)
+    known = few_labels(y, 10)
+    one = MinimumDensityClassifier().fit(X, known).predict(X)
     scaled = X * 2.0 ** np.arange(-10, 20)
-    two = MinimumDensityClassifier().fit(scaled, y_partial).predict(scaled)
+    two = MinimumDensityClassifier().fit(scaled, known).predict(scaled)
     assert (one == two).all()
     plain = MinimumDensityClassifier(standardize=False)
-    assert (plain.fit(X, y_partial).predict(X) == plain.fit(X * 1024.0, y_partial).predict(X * 1024.0)).all()
+    assert (plain.fit(X, known).predict(X) == plain.fit(X * 1024.0, known).predict(X * 1024.0)).all()
 
 
 def test_many_rows_go_through_samples():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 40_000)
     X = rng.standard_normal((40_000, 3)) + 5.0 * y[:, None] * np.array([0.0, 0.6, 0.8])
-    y_partial = few_labels(y, 4)
-    model = MinimumDensityClassifier().fit(X, y_partial)
+    known = few_labels(y, 4)
+    model = MinimumDensityClassifier().fit(X, known)
     assert (model.predict(X) == y).mean() > 0.98
     assert model.n_passes_ < 20
 
@@ -395,11 +398,11 @@ def test_the_examples_of_the_page_hold():
     ],
     ids=["moons", "rings", "rings by rbf"],
 )
-def test_kernels_separate_what_no_hyperplane_can(rows, kernel):
+def test_kernels_separate_what_no_hyperplane_does(rows, kernel):
     X, y = rows
-    y_partial = few_labels(y, 6 if kernel == "diffusion" else 20)
-    assert (MinimumDensityClassifier().fit(X, y_partial).predict(X) == y).mean() < 0.95
-    model = MinimumDensityClassifier(kernel=kernel).fit(X, y_partial)
+    known = few_labels(y, 6 if kernel == "diffusion" else 20)
+    assert (MinimumDensityClassifier().fit(X, known).predict(X) == y).mean() < 0.95
+    model = MinimumDensityClassifier(kernel=kernel).fit(X, known)
     assert (model.transduction_ == y).mean() > 0.97
     assert (model.predict(X) == y).mean() > 0.97
     assert (model.predict(X[:20]) == model.predict(X)[:20]).all()
@@ -408,13 +411,13 @@ def test_kernels_separate_what_no_hyperplane_can(rows, kernel):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_kernel_named_computed_or_called_is_the_same(scheme):
     X, y = load_iris(return_X_y=True)
-    y_partial = few_labels(y, 15)
+    known = few_labels(y, 15)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     make = partial(MinimumDensityClassifier, multi_class=scheme)
-    named = make(kernel="rbf", kernel_params={"gamma": 0.1, "n_components": 5}).fit(X, y_partial)
+    named = make(kernel="rbf", kernel_params={"gamma": 0.1, "n_components": 5}).fit(X, known)
     K = rbf_kernel(Z, gamma=0.1)
-    given = make(kernel="precomputed", kernel_params={"n_components": 5}).fit(K, y_partial)
-    called = make(kernel=partial(rbf_kernel, gamma=0.1), kernel_params={"n_components": 5}).fit(Z, y_partial)
+    given = make(kernel="precomputed", kernel_params={"n_components": 5}).fit(K, known)
+    called = make(kernel=partial(rbf_kernel, gamma=0.1), kernel_params={"n_components": 5}).fit(Z, known)
     assert named.coef_.shape[1] == named.feature_map_.n_components == 5
     assert (named.predict(X) == y).mean() > 0.8
     assert (given.predict(K[:40]) == named.predict(X[:40])).all()
@@ -425,11 +428,11 @@ def test_a_kernel_named_computed_or_called_is_the_same(scheme):
 
 def test_weights_are_copies_in_the_space_of_a_kernel():
     X, y = load_iris(return_X_y=True)
-    y_partial = few_labels(y, 30)
+    known = few_labels(y, 30)
     weights = np.random.default_rng(0).integers(0, 3, len(y))
     model = MinimumDensityClassifier(kernel="rbf", kernel_params={"n_components": 6})
-    weighted = model.fit(X, y_partial, sample_weight=weights).predict(X)
-    copied = model.fit(np.repeat(X, weights, axis=0), np.repeat(y_partial, weights)).predict(X)
+    weighted = model.fit(X, known, sample_weight=weights).predict(X)
+    copied = model.fit(np.repeat(X, weights, axis=0), np.repeat(known, weights)).predict(X)
     assert (weighted == copied).all()
 
 
@@ -441,14 +444,14 @@ def test_a_kernel_of_strings():
         count = [np.array([[word.count(c) for c in "abcd"] for word in ws], float) for ws in (A, B)]
         return count[0] @ count[1].T
 
-    y_partial = np.where(np.arange(40) % 8 % 4 == 0, y, -1)
-    y_partial[8:] = -1
-    model = MinimumDensityClassifier(kernel=letters).fit(words, y_partial)
+    known = np.where(np.arange(40) % 8 % 4 == 0, y, -1)
+    known[8:] = -1
+    model = MinimumDensityClassifier(kernel=letters).fit(words, known)
     assert (model.transduction_ == y).all()
     assert model.predict(["abba", "dccd"]).tolist() == [0, 1]
 
 
-def test_the_command_line_refuses_a_classifier_as_it_has_no_clusters(tmp_path, capsys):
+def test_the_command_line_says_that_a_classifier_has_no_clusters(tmp_path, capsys):
     from ravine.cli.main import main
 
     X, y = ridge_and_noise()

@@ -11,9 +11,9 @@ from sklearn.svm import SVC
 
 import ravine
 from ravine import RavineError, SpectralConnectivity
+from ravine.data import node
 from ravine.index.connectivity import BETAS, BINS_PER_SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
-from ravine.split import samples
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.projection import EXACT
 from tests.index.test_connectivity import dense
@@ -55,8 +55,9 @@ def test_beta_is_lowered_until_the_sides_are_balanced(projection):
 @pytest.mark.parametrize(("n_clusters", "share"), [(2, 0.25), (5, 0.1), ("auto", 0.25)])
 def test_the_balance_that_beta_is_lowered_for_is_half_a_fair_share(n_clusters, share):
     for options in ({"large_margin": True}, {"projection": "orthogonal"}):
-        splitter = SpectralConnectivity(n_clusters, **options)._splitter(3)
-        assert splitter.least_share == splitter.univariate.family.least_share == pytest.approx(share)
+        method = SpectralConnectivity(n_clusters, **options)._method(3)
+        univariate = getattr(method, "univariate", method)
+        assert method.least_share == univariate.schedule.least_share == pytest.approx(share)
 
 
 def test_the_reported_error_bound_is_that_of_the_fine_bins_which_gave_the_figures():
@@ -67,7 +68,8 @@ def test_the_reported_error_bound_is_that_of_the_fine_bins_which_gave_the_figure
 
 
 def test_after_samples_all_rows_follow_the_beta_that_won(monkeypatch):
-    monkeypatch.setattr(samples, "LEAST_SAMPLE", 200)
+    monkeypatch.setattr(node, "FIRST_SAMPLE", 200)
+    monkeypatch.setattr(node, "SAMPLED_FROM", 1000)
     split = SpectralConnectivity(2).fit(two_blobs(4000, 3, gap=8.0)[0]).tree_.splits[0]
     assert split.facts["beta"] == BETAS[0]
 
@@ -83,7 +85,7 @@ def test_the_large_margin_is_that_of_a_hard_margin_machine(n, d):
     machine = SVC(kernel="linear", C=1e8).fit(X, model.labels_)
     margin = 1 / np.linalg.norm(machine.coef_)
     assert model.tree_.splits[0].facts["margin"] == pytest.approx(margin, rel=0.01)
-    distances = np.abs(model.decision_function(X)) / np.linalg.norm(model.tree_.splits[0].boundary.weights)
+    distances = np.abs(model.decision_function(X)) / np.linalg.norm(model.tree_.splits[0].boundary.normal)
     assert distances.min() == pytest.approx(margin, rel=0.01)
 
 

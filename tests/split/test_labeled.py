@@ -1,26 +1,38 @@
+"""Labels in a projection pursuit: what they count, which classes come together, which end is chosen."""
+
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ravine.data.memory import MemoryRows
-from ravine.data.query import run
-from ravine.data.standardization import standardization_of
-from ravine.index.density import MinimumDensitySchedule
-from ravine.optimize.pursuit import View
-from ravine.split.labeled import MISTAKES, LabeledFamily, LabeledSplitter, group
 from ravine.data.node import Labels
-from ravine.split.support import support_machine
+from ravine.data.query import run
+from ravine.index.connectivity import ConnectivitySchedule
+from ravine.index.density import MinimumDensitySchedule
+from ravine.split.labeled import MISTAKES, group_classes, weight_of_mistakes
+from ravine.split.projection import GAMMA, GAMMAS, ProjectionMethod
+from ravine.split.search import search
+from ravine.split.support import support_machine, support_planes
+from tests.nodes import measured, node_of
+from tests.oracles import two_blobs
+
+DENSITY = ProjectionMethod(MinimumDensitySchedule(), right=(1,))
 
 
-def family(rows, classes, weights=None):
+def strength(rows, classes, weights=None, right=(1,)):
+    """By how much every label counts less than its weight."""
     weights = np.ones(len(rows)) if weights is None else weights
-    return LabeledFamily(MinimumDensitySchedule(), Labels(rows, classes, weights), (1.0,), right=(1,))
+    node = replace(measured(rows, weights), labels=Labels(rows, classes, weights))
+    found = {tuple(weights / index.weights) for index in replace(DENSITY, right=right).indices(node)}
+    (shares,) = found
+    assert np.ptp(shares) < 1e-12
+    return shares[0]
 
 
-def test_labels_that_a_hyperplane_parts_count_in_full():
+def test_labels_that_a_hyperplane_separates_count_in_full():
     rows = np.random.default_rng(0).normal(size=(200, 3))
-    assert family(rows, (rows[:, 0] > 0).astype(int)).overlap(rows) == 1.0
+    assert strength(rows, (rows[:, 0] > 0).astype(int)) == 1.0
 
 
 def test_labels_that_overlap_count_less_by_the_mistakes_of_a_machine():
@@ -28,37 +40,52 @@ def test_labels_that_overlap_count_less_by_the_mistakes_of_a_machine():
     classes = np.arange(200) % 2
     rows = rng.normal(size=(200, 3)) + classes[:, None]
     counts = rng.integers(1, 4, 200)
-    (normal,), (intercept,) = support_machine(rows, classes, counts.astype(float))
+    standardized = measured(rows, counts.astype(float)).standardization.apply(rows)
+    (normal,), (intercept,) = support_machine(standardized, classes, counts.astype(float))
     mistakes = 0
-    for row, c, count in zip(rows, classes, counts, strict=True):
+    for row, c, count in zip(standardized, classes, counts, strict=True):
         mistakes += count if (row @ normal + intercept > 0) != c else 0
     assert mistakes > 20
-    found = family(rows, classes, counts.astype(float)).overlap(rows)
+    found = strength(rows, classes, counts.astype(float))
     assert found == pytest.approx(mistakes / MISTAKES)
     copied = np.repeat(rows, counts, axis=0)
-    assert family(copied, np.repeat(classes, counts)).overlap(copied) == pytest.approx(found)
+    assert strength(copied, np.repeat(classes, counts)) == pytest.approx(found)
+    assert strength(rows, classes, right=None) == 1.0  # it is not yet known which classes come together
 
 
-def test_a_family_without_an_early_end_follows_all_gammas_and_the_last_index():
+def test_a_schedule_without_an_early_end_follows_all_gammas_with_the_last_index():
     labels = Labels(np.zeros((2, 1)), np.array([0, 1]), np.ones(2))
-    family = LabeledFamily(MinimumDensitySchedule(n_alphas=3), labels, (0.1, 1.0, 10.0), (1,))
-    indices = family.indices(1.0, 100.0, 1.0)
+    node = measured(np.arange(100.0)[:, None], labels=labels)
+    method = replace(DENSITY, schedule=MinimumDensitySchedule(n_alphas=3), gammas=(0.1, 1.0, 10.0))
+    indices = method.indices(node)
     assert [index.gamma for index in indices] == [0.1, 0.1, 0.1, 1.0, 10.0]
     assert [round(index.index.alpha, 3) for index in indices] == [0.01, 0.455, 0.9, 0.9, 0.9]
     assert indices[0].sides.tolist() == [-1.0, 1.0]
 
 
+def test_labels_weigh_more_against_the_logarithm_of_an_index_than_against_a_density():
+    node = measured(np.arange(100.0)[:, None], labels=Labels(np.zeros((2, 1)), np.array([0, 1]), np.ones(2)))
+    assert sorted({index.gamma for index in DENSITY.indices(node)}) == list(GAMMAS)
+    connectivity = replace(DENSITY, schedule=ConnectivitySchedule())
+    assert {index.gamma for index in connectivity.indices(node)} == {GAMMA}
+
+
+def test_without_labels_the_indices_are_those_of_the_schedule():
+    node = measured(np.arange(100.0)[:, None])
+    plain = MinimumDensitySchedule().indices(node.deviation, node.total, node.standardization.mean_variance)
+    assert DENSITY.indices(node) == plain
+
+
 def test_classes_are_grouped_by_the_weighted_means_of_their_rows():
-    """Most weight of class 1 lies in a heap of its own; most of its rows lie among the other classes."""
+    """Most weight of class 1 lies in a mode of its own; most of its rows lie among the other classes."""
     rng = np.random.default_rng(0)
-    rows = MemoryRows(np.concatenate([rng.standard_normal(200), 8 + rng.standard_normal(100)])[:, None])
-    standardization = run(rows, standardization_of(rows, None, True))
+    node = measured(np.concatenate([rng.standard_normal(200), 8 + rng.standard_normal(100)])[:, None])
     places = np.array([-1.5, 1.0, -1.0, 2.0, 8.0, *[-0.5] * 8])[:, None]
     classes, counts = np.array([0, 0, 2, 2, *[1] * 9]), np.array([100] * 5 + [1] * 8)
+    method = ProjectionMethod(MinimumDensitySchedule(), gammas=(0.1, 1.0))
 
     def right_of(labels):
-        family = LabeledFamily(MinimumDensitySchedule(), labels, (0.1, 1.0))
-        return run(rows, group(rows, family, standardization, np.ones((1, 1)), np.random.default_rng(0)))
+        return run(group_classes(replace(node, labels=labels), method, np.ones((1, 1))))
 
     copies = np.repeat(places, counts, axis=0), np.repeat(classes, counts)
     assert right_of(Labels(*copies, np.ones(counts.sum()))) == (1,)
@@ -67,18 +94,90 @@ def test_classes_are_grouped_by_the_weighted_means_of_their_rows():
 
 
 @pytest.mark.parametrize(("values", "best"), [((0.3, 0.0005, 0.0), 1), ((0.0009, 0.0, 0.5), 0)])
-def test_of_ends_that_tie_the_first_is_kept_whatever_the_rounding(monkeypatch, values, best):
+def test_of_ends_that_tie_the_first_is_chosen_whatever_the_rounding(values, best):
+    few = np.random.default_rng(0).standard_normal((4, 3))
+    node = node_of(few, labels=Labels(few, np.array([0, 0, 1, 1]), np.ones(4)))
+    ends = [SimpleNamespace(point=SimpleNamespace(value=value)) for value in values]
+    assert run(replace(DENSITY, named_sides=True).choose(node, ends)) is ends[best]
+
+
+def test_two_classes_need_no_grouping_and_more_follow_a_search_without_labels():
+    X, _ = two_blobs(200, 3, gap=8.0)
+    plain = ProjectionMethod(MinimumDensitySchedule())
+    few = np.arange(0, 200, 10)
+
+    def prepared(classes):
+        return run(plain.prepare(measured(X, labels=Labels(X[few], classes, np.ones(20)))))
+
+    two = prepared(np.repeat([3, 7], 10))
+    assert (two.right, two.init) == ((7,), None)
+    assert two.name == "minimum density with labels"
+    three = prepared(np.repeat([0, 4, 9], [10, 5, 5]))
+    assert three.right == (4, 9) or three.right == (0,)
+    split = run(search(measured(X), plain))[1]
+    assert abs(three.init[0] @ split.boundary.normal) == pytest.approx(
+        np.linalg.norm(three.init) * np.linalg.norm(split.boundary.normal), rel=1e-3
+    )
+
+
+def test_where_a_search_without_labels_finds_nothing_there_is_nothing_to_group():
+    X = np.linspace(-1.0, 1.0, 60)[:, None]  # one mode
+    labels = Labels(X[[0, 30, 59]], np.array([0, 1, 2]), np.ones(3))
+    assert run(ProjectionMethod(MinimumDensitySchedule()).prepare(measured(X, labels=labels))) is None
+
+
+def test_the_machine_of_the_labels_is_a_start_and_every_start_has_its_better_sign():
+    X, y = two_blobs(300, 4, gap=6.0, seed=1)
+    few = np.arange(0, 300, 15)
+    node = measured(X, labels=Labels(X[few], y[few], np.ones(len(few))))
+    node, starts = run(DENSITY.starts(node))
+    (plane,) = support_planes(node)
+    np.testing.assert_allclose(starts[-1], plane[0] / np.linalg.norm(plane[0]))
+    for sign in (1.0, -1.0):
+        end = run(replace(DENSITY, max_iter=0).solve(node, sign * starts[-1]))
+        np.testing.assert_allclose(end.point.direction, starts[-1])  # class 1 on the right
+        assert weight_of_mistakes(node.labels, (1,), end.point) == 0.0
+
+
+def test_mistakes_are_counted_by_weight():
+    X, y = two_blobs(300, 4, gap=6.0, seed=1)
+    few = np.arange(0, 300, 15)
+    wrong = y[few].copy()
+    wrong[[0, 5]] = 1 - wrong[[0, 5]]
+    weights = np.arange(1.0, len(few) + 1)
+    node = measured(X, labels=Labels(X[few], wrong, weights))
+    node, _ = run(DENSITY.starts(node))
+    clear = replace(node, labels=replace(node.labels, classes=y[few]))
+    end = run(replace(DENSITY, max_iter=0).solve(clear, run(DENSITY.starts(clear))[1][-1]))
+    assert weight_of_mistakes(node.labels, (1,), end.point) == weights[0] + weights[5]
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (1, 0)])
+def test_named_sides_follow_the_labels_and_clusters_have_a_fixed_sign(classes):
+    X, y = two_blobs(300, 4, gap=6.0, seed=1)
+    few = np.arange(0, 300, 15)
+    named = np.array(classes)[y]
+    labels = Labels(X[few], named[few], np.ones(len(few)))
+    for keeps in (True, False):
+        method = replace(DENSITY, named_sides=keeps)
+        found, split = run(search(node_of(X, labels=labels), method))
+        right = split.boundary.signed_distance(found.rows) > 0
+        if keeps:
+            assert (right == (named == 1)).mean() > 0.98
+        else:
+            assert split.direction[np.argmax(np.abs(split.direction))] > 0
+
+
+def test_pairs_left_on_one_side_are_counted_by_weight():
     rng = np.random.default_rng(0)
-    rows = MemoryRows(rng.standard_normal((60, 3)))
-    standardization = run(rows, standardization_of(rows, None, True))
-    few = rng.standard_normal((4, 3))
-    ends = iter([SimpleNamespace(point=SimpleNamespace(value=value)) for value in values])
-
-    def pursue(splitter, view, start, indices):
-        return next(ends)
-        yield
-
-    monkeypatch.setattr(LabeledSplitter, "_pursue", pursue)
-    splitter = LabeledSplitter(family=family(few, np.array([0, 0, 1, 1])), named=True)
-    found = run(rows, splitter._best(rows, View(standardization, 1.0, few), np.eye(3), 0.0))
-    assert found.point.value == values[best]
+    classes, weights, right = (
+        rng.integers(0, 3, 30),
+        rng.integers(1, 5, 30).astype(float),
+        rng.random(30) < 0.4,
+    )
+    pairs = 0.0
+    for i in range(30):
+        for j in range(i):
+            if classes[i] != classes[j] and right[i] == right[j]:
+                pairs += weights[i] * weights[j]
+    assert Labels(rng.random((30, 2)), classes, weights).pairs_together(right) == pytest.approx(pairs)

@@ -1,4 +1,4 @@
-"""The maximum margin split: what it tells of itself, what it costs, and where there is none."""
+"""The maximum margin split: its figures, what it costs, and where there is none."""
 
 import itertools
 
@@ -86,8 +86,8 @@ def test_sparse_rows_are_never_written_out_and_give_the_same_sides(monkeypatch):
 
     monkeypatch.setattr(SparseBlock, "dense", refuse)
     for kind in (sparse.csr_array, sparse.csr_matrix):
-        thin = MaximumMargin(2, standardize=False).fit(kind(X))
-        np.testing.assert_array_equal(thin.labels_, dense.labels_)
+        csr = MaximumMargin(2, standardize=False).fit(kind(X))
+        np.testing.assert_array_equal(csr.labels_, dense.labels_)
     assert metrics.clustering_error(labels, dense.labels_) < 0.02
 
 
@@ -110,7 +110,7 @@ def test_many_rows_cost_few_passes_and_all_constraints_hold():
     assert model.n_passes_ < 30
 
 
-def test_auto_finds_the_groups_and_leaves_one_heap_alone():
+def test_auto_finds_the_groups_and_does_not_split_one_mode():
     rng = np.random.default_rng(0)
     centers = np.array([[0, 0, 0], [12, 0, 0], [0, 12, 0]])
     X = rng.standard_normal((300, 3)) + centers[np.arange(300) % 3]

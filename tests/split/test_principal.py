@@ -13,7 +13,7 @@ from tests.index.test_every_index import seen
 WINE = load_wine().data
 
 
-def test_pddp_cuts_the_first_principal_component_at_the_mean():
+def test_pddp_divides_the_first_principal_component_at_the_mean():
     scores = PCA(1).fit_transform(StandardScaler().fit_transform(WINE))[:, 0]
     labels = PrincipalDirection(2).fit(WINE).labels_
     side = scores > 0
@@ -28,7 +28,7 @@ def test_pddp_splits_the_leaf_with_the_largest_scatter():
     assert second == (model.tree_.left[0] if scatter[0] > scatter[1] else model.tree_.right[0])
 
 
-def test_depddp_cuts_at_the_lowest_valley():
+def test_depddp_divides_at_the_lowest_valley():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(-6, 1, 300), rng.normal(0, 1, 300), rng.normal(9, 1, 100)])
     profile = seen(points, np.ones(700))
@@ -44,7 +44,7 @@ def test_depddp_cuts_at_the_lowest_valley():
     assert index.lowest_valley(profile, 400.0) is None
 
 
-def test_depddp_leaves_one_heap_alone():
+def test_depddp_does_not_split_one_mode():
     X = norm.ppf((np.arange(400) + 0.5) / 400)[:, None] * [1.0, 0.1]
     with pytest.warns(UserWarning, match="found 1 of 2"):
         assert PrincipalDirection(2, threshold="density", standardize=False).fit(X).n_clusters_ == 1

@@ -8,15 +8,13 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
 
 from ravine import InvalidInputError, MaximinSeparation, metrics
-from ravine.data.memory import MemoryRows
-from ravine.data.query import run
 from ravine.data.profile import Grid
-from ravine.data.standardization import standardization_of
-from ravine.split.boundary import Hyperplane
+from ravine.data.query import run
+from ravine.optimize.alternation import best_threshold, two_means
 from ravine.optimize.minimax import minimax
-from ravine.split.separation import best_threshold, two_means
-from ravine.optimize.sides import Side, SideSums
+from ravine.optimize.sides import Plane, Side, SideSums
 from tests.index.test_separation import best_by_hand
+from tests.nodes import measured
 from tests.oracles import two_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -118,7 +116,7 @@ def test_eig_is_theorem_3_with_its_matrix_of_rows(standardize, regularization):
 def test_of_several_eigenvectors_eig_takes_the_surest():
     rng = np.random.default_rng(0)
     truth = np.arange(400) % 2
-    loose = rng.standard_normal((400, 1)) + 0.5 * rng.standard_normal((400, 4))  # the first, with one heap
+    loose = rng.standard_normal((400, 1)) + 0.5 * rng.standard_normal((400, 4))  # the first, with one mode
     apart = 4.0 * truth[:, None] + rng.standard_normal((400, 2))  # the second, with two
     X = np.column_stack([loose, apart])
     one, two = (MaximinSeparation(solver="eig", n_init=k).fit(X).labels_ for k in (1, 2))
@@ -134,24 +132,21 @@ def test_eig_with_more_columns_than_rows():
 
 @pytest.mark.parametrize("waiting", [256, 7])
 def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch):
-    monkeypatch.setattr("ravine.split.sides.WAITING", waiting)
-    rows = MemoryRows(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
-    standardization = run(rows, standardization_of(rows, None, True))
+    monkeypatch.setattr("ravine.optimize.sides.WAITING", waiting)
+    node = measured(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
+    rows, own = node.rows, node.standardization
     rng = np.random.default_rng(1)
     columns = np.arange(13)
-    planes = [
-        Hyperplane(standardization.weights(rng.standard_normal(13)), standardization.mean, rng.normal())
-        for _ in range(3)
-    ]
-    fresh = [Side.of(rows.pass_over([SideSums(standardization, plane)])[0]) for plane in planes]
+    planes = [Plane.across(own, rng.standard_normal(13), rng.normal()) for _ in range(3)]
+    fresh = [Side.of(rows.pass_over([SideSums(own, plane)])[0]) for plane in planes]
     for i, j in ((0, 1), (1, 2)):
-        (answer,) = rows.pass_over([SideSums(standardization, planes[j], planes[i])])
+        (answer,) = rows.pass_over([SideSums(own, planes[j], planes[i])])
         updated = fresh[i] + Side.of(answer)
         assert updated.weight == fresh[j].weight
         np.testing.assert_allclose(updated.covariance(columns), fresh[j].covariance(columns), atol=1e-12)
-        sign = [plane.signed_distance(rows) > 0 for plane in planes]
+        sign = [rows.map(plane.distances) > 0 for plane in planes]
         assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
-    Z = (WINE - standardization.mean) * standardization.inverse_scale
+    Z = own.apply(WINE)
     right = sign[2]
     np.testing.assert_allclose(
         fresh[2].covariance(columns),
@@ -163,11 +158,10 @@ def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch)
 @pytest.mark.parametrize("X", [WINE, CANCER, load_iris().data], ids=["wine", "cancer", "iris"])
 def test_the_start_is_within_a_thousandth_of_ten_starts_of_k_means(X):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, False))
+    node = measured(X, standardize=False)
     starts = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :4].T
-    plane = run(rows, two_means(standardization, starts))
-    right = plane.signed_distance(rows) > 0
+    plane = run(two_means(node, starts))
+    right = node.rows.map(plane.distances) > 0
     inertia = sum(((X[s] - X[s].mean(axis=0)) ** 2).sum() for s in (right, ~right))
     assert inertia <= KMeans(2, n_init=10, random_state=0).fit(X).inertia_ * 1.001
 
@@ -269,22 +263,14 @@ def test_the_far_row_alone_has_the_higher_separation_probability():
 
 
 def test_sums_of_rows_that_switch_sides_are_those_of_all_rows_also_over_chunks(monkeypatch):
-    monkeypatch.setattr("ravine.data.blocks.CHUNK_ROWS", 100)
+    monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
     X = np.random.default_rng(0).standard_normal((1000, 3))
-    rows = MemoryRows(X, np.random.default_rng(1).uniform(0.5, 2, 1000))
-    standardization = run(rows, standardization_of(rows, None, True))
-    pivot = standardization.mean
-    old, new = (Hyperplane(np.array(w), pivot, 0.1) for w in ([1.0, 0.2, 0.0], [1.0, 0.0, 0.3]))
-    change, before, after = (
-        Side.of(answer)
-        for answer in rows.pass_over(
-            [
-                SideSums(standardization, new, old),
-                SideSums(standardization, old),
-                SideSums(standardization, new),
-            ]
-        )
-    )
+    node = measured(X, np.random.default_rng(1).uniform(0.5, 2, 1000))
+    own = node.standardization
+    assert len(node.rows._chunks()) > 5
+    old, new = (Plane(np.array(w), own.mean, 0.1) for w in ([1.0, 0.2, 0.0], [1.0, 0.0, 0.3]))
+    requests = [SideSums(own, new, old), SideSums(own, old), SideSums(own, new)]
+    change, before, after = (Side.of(answer) for answer in node.rows.pass_over(requests))
     found = before + change
     assert found.weight == pytest.approx(after.weight)
     np.testing.assert_allclose(found.total, after.total, atol=1e-9)
@@ -351,12 +337,12 @@ def test_weights_sparse_rows_and_threads(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_auto_leaves_one_heap_alone_and_finds_as_many_as_there_are(solver):
+def test_auto_does_not_split_one_mode_and_finds_as_many_as_there_are(solver):
     rng = np.random.default_rng(0)
-    heap = rng.standard_normal((400, 4))
-    assert MaximinSeparation("auto", solver=solver).fit(heap).n_clusters_ == 1
+    blob = rng.standard_normal((400, 4))
+    assert MaximinSeparation("auto", solver=solver).fit(blob).n_clusters_ == 1
     centers = np.array([[0.0, 0, 0, 0], [12.0, 0, 0, 0], [0, 12.0, 0, 0]])
-    if solver == "eig":  # cuts across the first principal direction at the mean, whatever is there
+    if solver == "eig":  # divides across the first principal direction at the mean, whatever is there
         centers = np.array([[0.0] * 4, [6.0] * 4])
     X = rng.standard_normal((150 * len(centers), 4)) + np.repeat(centers, 150, axis=0)
     assert MaximinSeparation("auto", solver=solver).fit(X).n_clusters_ == len(centers)
@@ -387,7 +373,7 @@ def test_bad_parameters_are_one_clear_error(parameters, message):
         MaximinSeparation(**parameters).fit(WINE)
 
 
-def test_too_many_features_for_a_square_matrix_are_said():
+def test_too_many_features_for_a_square_matrix_are_an_error():
     X = sparse.random_array((20, 5000), density=0.1, format="csr", random_state=0)
     with pytest.raises(InvalidInputError, match="4096 features at most, got 5000: use solver='eig'"):
         MaximinSeparation().fit(X)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from ravine.data.memory import MemoryRows
 from ravine.data.query import run
-from ravine.data.standardization import standardization_of
-from ravine.split.starts import neighbor_starts, similarities
+from ravine.split.starts import between_directions, neighbor_starts, similarities
+from tests.nodes import measured
 
 
 def slow_similarities(points):
@@ -23,9 +22,8 @@ def slow_similarities(points):
     return similar - np.diag(np.diag(similar))
 
 
-def starts_of(rows, n=2):
-    standardization = run(rows, standardization_of(rows, None, False))
-    found = neighbor_starts(rows, standardization, n, np.random.default_rng(0))
+def starts_of(X, weights=None, n=2):
+    found = run(neighbor_starts(measured(X, weights, standardize=False), n))
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
@@ -43,23 +41,18 @@ def test_a_weight_is_as_many_copies():
     member = (copies[:, None] == np.flatnonzero(counts)).astype(float)
     joint = similarities(points[counts > 0], counts[counts > 0].astype(float))
     np.testing.assert_allclose(joint, member.T @ of_copies @ member, atol=1e-9)
-    weighted = starts_of(MemoryRows(points, counts.astype(float)))
-    copied = starts_of(MemoryRows(points[copies]))
+    weighted = starts_of(points, counts.astype(float))
+    copied = starts_of(points[copies])
     np.testing.assert_allclose(np.abs((weighted * copied).sum(axis=1)), 1.0, atol=1e-9)
 
 
-def test_the_first_start_tells_groups_apart_that_spread_less_than_the_rows():
+def test_the_first_start_separates_groups_that_spread_less_than_the_rows():
     rng = np.random.default_rng(0)
     group = rng.random(500) < 0.5
     X = rng.standard_normal((500, 4)) * [20.0, 1.0, 10.0, 0.3]
     X[:, 1] = X[:, 1] * 0.1 + 40.0 * group
-    rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, False))
-    scores = (
-        (X - X.mean(axis=0))
-        * standardization.inverse_scale
-        @ neighbor_starts(rows, standardization, 1, rng)[0]
-    )
+    node = measured(X, standardize=False)
+    scores = node.standardization.apply(X) @ run(neighbor_starts(node, 1))[0]
     assert min((scores > 0).mean(), (scores < 0).mean()) > 0.4
     assert abs(np.corrcoef(scores, group)[0, 1]) > 0.99
 
@@ -70,7 +63,7 @@ def test_the_directions_are_ridge_fits_of_the_eigenvectors():
     W = slow_similarities(X)
     D = W.sum(axis=1)
     _, vectors = eigh(W, np.diag(D))  # the last is the constant one
-    for found, g in zip(starts_of(MemoryRows(X)), vectors[:, [-2, -3]].T, strict=True):
+    for found, g in zip(starts_of(X), vectors[:, [-2, -3]].T, strict=True):
         centered = Z - D @ Z / D.sum()
         normal = (centered.T * D) @ centered
         v = np.linalg.solve(normal + 1e-3 * np.trace(normal) * np.eye(3), (centered.T * D) @ g)
@@ -79,6 +72,20 @@ def test_the_directions_are_ridge_fits_of_the_eigenvectors():
 
 def test_copies_of_a_few_rows_and_rows_far_away_do_no_harm():
     few = np.repeat(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 30, axis=0)
-    assert np.isfinite(starts_of(MemoryRows(few))).all()
+    assert np.isfinite(starts_of(few)).all()
     far = np.concatenate([np.random.default_rng(0).standard_normal((80, 2)), [[1e6, 0.0], [0.0, -1e6]]])
-    assert np.isfinite(starts_of(MemoryRows(far))).all()
+    assert np.isfinite(starts_of(far)).all()
+
+
+def test_starts_between_principal_directions_come_in_pairs_whatever_their_signs():
+    directions = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0][:3]
+    found = between_directions(directions, 8, np.random.default_rng(1))
+    assert len(found) >= 8
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+    np.testing.assert_allclose(found[0], (directions[0] + directions[1]) / np.sqrt(2))
+    np.testing.assert_allclose(found[1], (directions[0] - directions[1]) / np.sqrt(2))
+    signs = np.array([1.0, -1.0, 1.0])[:, None]
+    mirrored = between_directions(signs * directions, 8, np.random.default_rng(1))
+    for start in found:
+        assert max(abs(mirrored @ start)) == pytest.approx(1.0)
+    assert between_directions(directions[:1], 8, np.random.default_rng(1)).shape == (0, 4)

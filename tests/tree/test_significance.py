@@ -1,19 +1,21 @@
-"""Is a valley real? The reference, the test, and the number of clusters by itself."""
+"""Is a valley significant? The reference, the test, and the number of clusters that follows."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import t as student
 
-from ravine import ClusterTree, MinimumDensity, PrincipalDirection
+from ravine import ClusterTree, MaximinSeparation, MinimumDensity, PrincipalDirection
 from ravine.data.memory import MemoryRows
 from ravine.data.query import run
-from ravine.data.standardization import standardization_of
 from ravine.split.boundary import Hyperplane
-from ravine.tree import significance as evidence
+from ravine.split.search import Verbs, search
+from ravine.tree import significance
 from ravine.tree.reunite import reunite
-from ravine.tree.significance import Shape, compare, shrink, spectrum
+from ravine.tree.significance import Ellipsoid, SignificanceTest, compare, ellipsoid, log_depth, shrink
+from tests.nodes import measured, node_of
 
 
 def blobs(k, d, seed, n=150, apart=9.0):
@@ -25,10 +27,14 @@ def blobs(k, d, seed, n=150, apart=9.0):
     return centers[labels] + rng.standard_normal((k * n, d)), labels
 
 
-def test_the_reference_has_the_covariance_asked_for_and_is_uniform():
-    axes = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0]])
-    shape = Shape(axes, np.array([2.0, 0.5]))
+AXES = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("in_columns", [True, False])
+def test_the_reference_has_the_covariance_asked_for_and_is_uniform(in_columns):
+    shape = Ellipsoid(np.array([2.0, 0.5]), AXES, in_columns)
     drawn = shape.draw(200_000, None, np.random.default_rng(1))
+    axes = AXES if in_columns else np.eye(2)
     np.testing.assert_allclose(np.cov(drawn.T), axes.T @ np.diag([4.0, 0.25]) @ axes, atol=0.03)
     radius = np.linalg.norm(drawn @ axes.T / shape.deviations, axis=1) / 2.0
     assert radius.max() <= 1.0 + 1e-9
@@ -36,26 +42,58 @@ def test_the_reference_has_the_covariance_asked_for_and_is_uniform():
 
 
 @pytest.mark.parametrize("d", [5, 300])
-def test_the_spectrum_is_that_of_the_rows(d):
+def test_the_ellipsoid_is_that_of_the_rows(d):
     X = np.random.default_rng(0).standard_normal((2000, d)) * np.geomspace(1, 20, d)
-    rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, False))
-    shape = spectrum(rows, standardization, np.random.default_rng(0))
-    total = np.trace(np.cov(X.T, bias=True)) * standardization.inverse_scale[0] ** 2
+    node = measured(X, standardize=False)
+    shape = run(ellipsoid(node))
+    total = np.trace(np.cov(X.T, bias=True)) * node.standardization.inverse_scale[0] ** 2
     assert (shape.deviations**2).sum() == pytest.approx(total, rel=0.1)
+    assert shape.in_columns == (d <= 256)
+
+
+def test_the_reference_lies_in_the_columns_as_the_rows_do():
+    """Some methods scale columns: rows along the axes of the ellipsoid would be another problem."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 4)) @ rng.standard_normal((4, 4))
+    node = measured(np.column_stack([X, np.ones(2000)]))
+    drawn = run(ellipsoid(node)).draw(100_000, None, rng)
+    np.testing.assert_allclose(np.cov(drawn[:, :4].T), np.corrcoef(X.T), atol=0.03)
+    assert not drawn[:, 4].any()  # a constant column
+
+
+@pytest.mark.parametrize("d", [4, 300])
+def test_given_starts_do_not_break_the_test(d):
+    X = np.column_stack([blobs(2, 3, 0)[0], np.ones(300), np.zeros((300, d - 4))])
+    X[:, 4:] = 0.1 * np.random.default_rng(0).standard_normal((300, d - 4))
+    model = MinimumDensity("auto", init=np.eye(d)[:2], standardize=False)
+    with pytest.warns(UserWarning, match="constant"):
+        assert model.fit(X).n_clusters_ == 2
 
 
 def test_a_reference_with_the_rows_own_tails_has_their_radii():
-    X = np.random.default_rng(0).standard_t(3, (500, 4))
-    rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, True))
-    shape = spectrum(rows, standardization, np.random.default_rng(0))
-    found = shape.radii(rows, standardization)
+    node = measured(np.random.default_rng(0).standard_t(3, (500, 4)))
+    shape = run(ellipsoid(node, with_axes=True))
+    found = run(shape.radii(node))
     radii = found[:, 0]
     drawn = shape.draw(4000, found, np.random.default_rng(1))
     again = np.linalg.norm(drawn @ shape.axes.T / shape.deviations, axis=1)
     assert set(np.round(again, 9)) <= set(np.round(radii, 9))
     assert np.quantile(again, 0.99) == pytest.approx(np.quantile(radii, 0.99), rel=0.3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_the_axes_of_wide_rows_are_those_of_their_covariance(kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 300)) + rng.standard_normal((80, 2)) * [6.0, 3.0] @ rng.standard_normal(
+        (2, 300)
+    )
+    weights = rng.integers(1, 4, 80).astype(float)
+    node = measured(kind(X), weights, standardize=False)
+    shape = run(ellipsoid(node, with_axes=True))
+    values, vectors = np.linalg.eigh(np.cov(node.standardization.apply(X).T, bias=True, aweights=weights))
+    np.testing.assert_allclose(np.abs((shape.axes[:2] * vectors.T[:-3:-1]).sum(axis=1)), 1.0, rtol=1e-6)
+    expected = np.sqrt(shrink(values[::-1][:80], weights.sum()))
+    np.testing.assert_allclose(shape.deviations[:2], expected[:2], rtol=1e-6)
 
 
 def test_shrinking_flattens_noise_and_leaves_structure():
@@ -105,7 +143,7 @@ def test_the_evidence_is_on_the_tree_made_or_refused():
     refused = [split for split in tree.refused if split is not None]
     assert refused
     assert all(split.evidence.p_value > 0.01 for split in refused)
-    assert all(3 <= split.evidence.n_draws <= evidence.DRAWS for split in refused)
+    assert all(3 <= split.evidence.n_draws <= significance.MAX_DRAWS for split in refused)
     assert "may be chance" in tree.export_text()
 
 
@@ -113,26 +151,36 @@ def test_the_evidence_is_on_the_tree_made_or_refused():
 def test_a_node_is_tested_at_its_share_of_the_users_level(monkeypatch, user):
     asked = []
 
-    def judge_split(trial, rows, standardization, split, min_weight, rng):
-        asked.append((rows.total, trial.level, trial.own_tails))
-        return replace(split, evidence=evidence.Evidence(user / 2, 1.0, 0.0, 1.0, 3))
+    def judge(test, node, split):
+        asked.append((node.total, test.level, test.own_tails))
+        return replace(split, evidence=significance.Evidence(user / 2, 1.0, 0.0, 1.0, 3))
+        yield
 
-    monkeypatch.setattr(evidence.SignificanceTest, "judge_split", judge_split)
+    monkeypatch.setattr(SignificanceTest, "judge", judge)
     tree = MinimumDensity("auto", level=user).fit(blobs(3, 2, 0)[0]).tree_
     total = tree.weight[0]
-    for weight, level, second_try in asked:
-        assert level == pytest.approx(user * weight / total * (0.1 if second_try else 1.0))
+    for weight, level, fallback in asked:
+        assert level == pytest.approx(user * weight / total * (0.1 if fallback else 1.0))
     assert {weight < total for weight, _, _ in asked} == {True, False}
-    assert {second_try for _, _, second_try in asked} == {True, False}
+    assert {fallback for _, _, fallback in asked} == {True, False}
     assert tree.n_leaves == 3  # half the level is significant for two thirds of the rows, and not for one
 
 
 @pytest.mark.parametrize(("level", "n_clusters"), [(0.1, 1), (0.2, 2)])
 def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, level, n_clusters):
-    found = evidence.Evidence(0.15, 1.0, 0.0, 1.0, 3)
-    monkeypatch.setattr(evidence, "compare", lambda observed, depths, n: found)
+    found = significance.Evidence(0.15, 1.0, 0.0, 1.0, 3)
+    monkeypatch.setattr(significance, "compare", lambda observed, depths, n: found)
     X, _ = blobs(2, 2, 1, n=60, apart=6.0)
     assert MinimumDensity("auto", level=level).fit(X).n_clusters_ == n_clusters
+
+
+def test_fallbacks_are_tested_at_a_share_of_the_level_with_the_rows_own_tails():
+    method = MinimumDensity()._method(2)
+    usual, fallback = significance.tests_of(method, 0.05, 0.1)
+    assert (usual.method, usual.level, usual.own_tails) == (method, 0.05, False)
+    assert (fallback.level, fallback.own_tails) == (pytest.approx(0.005), True)
+    assert fallback.method.schedule.alpha_max > method.schedule.alpha_max
+    assert len(significance.tests_of(MaximinSeparation()._method(2), 0.05, 0.1)) == 1
 
 
 def test_auto_with_bounds_and_other_methods():
@@ -149,17 +197,30 @@ def test_an_empty_gap_needs_no_reference():
     assert (split.evidence.p_value, split.evidence.n_draws) == (0.0, 0)
 
 
+def test_the_log_depth_of_no_split_is_zero_and_that_of_an_empty_gap_is_bounded():
+    split = MinimumDensity(2).fit(blobs(2, 2, 0)[0]).tree_.splits[0]
+    assert log_depth(None) == 0.0
+    assert log_depth(replace(split, quality=0.75)) == pytest.approx(np.log(4.0))
+    assert log_depth(replace(split, quality=1.0)) == significance.DEEPEST
+    assert log_depth(replace(split, quality=np.nextafter(1.0, 0.0))) <= significance.DEEPEST
+
+
 def test_references_with_empty_gaps_leave_a_valley_to_chance():
     X = np.random.default_rng(5).standard_normal((100, 2))
-    rows = MemoryRows(X)
-    splitter = MinimumDensity(2, bandwidth_factor=0.02)._splitter(2)
-    standardization, split = run(rows, splitter.search(rows, None, 20.0, np.random.default_rng(0)))
-    finite = replace(split, quality=0.9)
-    weighed = evidence.SignificanceTest(splitter, 0.01).judge_split(
-        rows, standardization, finite, 20.0, np.random.default_rng(0)
-    )
-    assert weighed.evidence.null_mean == evidence.DEEPEST
-    assert weighed.evidence.p_value > 0.99
+    method = MinimumDensity(2, bandwidth_factor=0.02)._method(2)
+    node, split = run(search(node_of(X, min_weight=20.0), method))
+    judged = run(SignificanceTest(method, 0.01).judge(node, replace(split, quality=0.9)))
+    assert judged.evidence.null_mean == significance.DEEPEST
+    assert judged.evidence.p_value > 0.99
+
+
+def test_the_same_node_is_judged_the_same_and_another_stream_differs():
+    method = MinimumDensity(2)._method(2)
+    node, split = run(search(node_of(blobs(2, 2, 0)[0]), method))
+    test, finite = SignificanceTest(method, 0.01), replace(split, quality=0.5)
+    one, again = (run(test.judge(node, finite)).evidence for _ in range(2))
+    other = run(test.judge(replace(node, stream=(1, 2)), finite)).evidence
+    assert one == again != other
 
 
 def test_weights_count_in_the_reference():
@@ -167,10 +228,9 @@ def test_weights_count_in_the_reference():
     heavy = np.where(np.linalg.norm(X, axis=1) > 2, 50.0, 1.0)
     copies = np.repeat(X, heavy.astype(int), axis=0)
     means = []
-    for rows in (MemoryRows(X, heavy), MemoryRows(copies)):
-        standardization = run(rows, standardization_of(rows, None, True))
-        shape = spectrum(rows, standardization, np.random.default_rng(0))
-        drawn = shape.draw(20_000, shape.radii(rows, standardization), np.random.default_rng(1))
+    for node in (measured(X, heavy), measured(copies)):
+        shape = run(ellipsoid(node, with_axes=True))
+        drawn = shape.draw(20_000, run(shape.radii(node)), np.random.default_rng(1))
         means.append((drawn**2).sum(axis=1).mean())
     assert means[0] == pytest.approx(means[1], rel=0.03)
 
@@ -179,24 +239,25 @@ def test_weights_are_copies_in_the_reference_of_wide_rows():
     wide = np.random.default_rng(0).standard_normal((400, 300))
     wide[:150] *= 5
     counts = np.repeat([3, 0, 1], [150, 50, 200])
-    weighted, copied = MemoryRows(wide, counts.astype(float)), MemoryRows(np.repeat(wide, counts, axis=0))
-    standardization = run(copied, standardization_of(copied, None, True))
-    found, expected = (
-        spectrum(rows, standardization, np.random.default_rng(0)) for rows in (weighted, copied)
-    )
-    assert copied.shape[0] <= evidence.SPECTRUM_ROWS  # all of them are drawn
-    np.testing.assert_allclose(found.deviations, expected.deviations, rtol=1e-6)
+    copied = measured(np.repeat(wide, counts, axis=0))
+    weighted = replace(copied, rows=MemoryRows(wide, counts.astype(float)))
+    found, expected = (run(ellipsoid(node)).deviations for node in (weighted, copied))
+    assert copied.n_rows <= significance.SPECTRUM_ROWS  # all of them are drawn
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert len(found) <= 300  # no more than there are columns
 
 
-class Recording:
-    """A splitter that finds nothing and records the minimum weight of a side that it is given."""
+class Recording(Verbs):
+    """A method that finds nothing and records the nodes that it is given."""
+
+    name = "recording"
 
     def __init__(self):
-        self.min_weight = []
+        self.nodes = []
 
-    def search(self, rows, root, min_weight, rng):
-        self.min_weight.append(min_weight)
-        return root, None
+    def prepare(self, node):
+        self.nodes.append(node)
+        return None
         yield
 
 
@@ -205,25 +266,24 @@ class Recording:
 def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_tails, part, weight):
     """Half as large with the rows' own tails; of fewer rows, where the rows are many."""
     X = np.random.default_rng(0).standard_normal((300, 2))
-    rows = MemoryRows(X, np.full(300, weight))
-    standardization = run(rows, standardization_of(rows, None, True))
-    usual = MinimumDensity(2)._splitter(2)
-    _, split = run(rows, usual.search(rows, None, 1.0, np.random.default_rng(0)))
-    splitter = Recording()
-    trial = evidence.SignificanceTest(splitter, 0.01, own_tails)
-    trial.judge_split(
-        rows, standardization, replace(split, quality=0.5), 0.1 * rows.total, np.random.default_rng(0)
-    )
-    n = min(rows.total, evidence.NULL_ROWS)
-    assert len(splitter.min_weight) >= evidence.FIRST_DRAWS
-    np.testing.assert_allclose(splitter.min_weight, part * 0.1 * n)
+    node, split = run(search(node_of(X, np.full(300, weight)), MinimumDensity(2)._method(2)))
+    method = Recording()
+    test = SignificanceTest(method, 0.01, own_tails)
+    node = replace(node, min_weight=0.1 * node.total)
+    run(test.judge(node, replace(split, quality=0.5)))
+    n = min(node.total, significance.REFERENCE_ROWS)
+    assert len(method.nodes) >= significance.MIN_DRAWS
+    np.testing.assert_allclose([reference.min_weight for reference in method.nodes], part * 0.1 * n)
+    assert {reference.n_rows for reference in method.nodes} == {n}
+    draws = {reference.rows.array.tobytes() for reference in method.nodes}
+    assert len(draws) == len(method.nodes)  # each is another draw
 
 
 def test_parts_of_one_cluster_are_put_together_again():
-    """Two leaves that a hyperplane high up cut out of one heap share a label; a third one does not."""
+    """Two leaves that a hyperplane high up cut out of one blob share a label; a third one does not."""
     rng = np.random.default_rng(0)
-    heap, other = rng.standard_normal((600, 2)), rng.standard_normal((300, 2)) + [0.0, 30.0]
-    X = np.vstack([heap, other])
+    blob, other = rng.standard_normal((600, 2)), rng.standard_normal((300, 2)) + [0.0, 30.0]
+    X = np.vstack([blob, other])
     leaf_of = np.where(np.arange(900) >= 600, 4, np.where(X[:, 0] > 0, 3, 1)).astype(np.int32)
     halves = PrincipalDirection(2).fit(X).tree_
     plane = halves.splits[0]
@@ -237,8 +297,6 @@ def test_parts_of_one_cluster_are_put_together_again():
         (None,) * 5,
     )
     X[600:, 0] = np.abs(X[600:, 0]) + 0.1
-    rows = MemoryRows(X)
-    standardization = run(rows, standardization_of(rows, None, True))
     asked = []
 
     def comes_apart(leaves):
@@ -246,7 +304,7 @@ def test_parts_of_one_cluster_are_put_together_again():
         asked.append(int(members.sum()))
         return X[members, 1].std() > 5
 
-    merged = reunite(tree, rows, standardization, comes_apart)
+    merged = reunite(tree, rows_of_nodes(tree, X, leaf_of), measured(X).standardization, comes_apart)
     assert merged.n_clusters == 2
     assert merged.label[1] == merged.label[3] != merged.label[4]
     assert asked == [600]
@@ -272,11 +330,20 @@ def test_the_nearest_leaves_are_found_in_standard_deviations():
     rows = MemoryRows(X)
     np.testing.assert_array_equal(tree.leaf_of(rows), leaf_of)
     asked = []
-    standardization = run(rows, standardization_of(rows, None, True))
-    reunite(tree, rows, standardization, lambda leaves: asked.append(sorted(leaves)) or True)
+    parts = rows_of_nodes(tree, X, leaf_of)
+    reunite(tree, parts, measured(X).standardization, lambda leaves: asked.append(sorted(leaves)) or True)
     assert asked[0] == [6, 8]
 
 
-def cut(split, weights, at):
-    plane = Hyperplane(np.array(weights), np.zeros(2), at)
-    return replace(split, boundary=plane, direction=np.array(weights))
+def cut(split, normal, at):
+    plane = Hyperplane(np.array(normal), np.zeros(2), at)
+    return replace(split, boundary=plane, direction=np.array(normal))
+
+
+def rows_of_nodes(tree, X, leaf_of):
+    """The rows of every node, as growth has them."""
+    below = {leaf: {leaf} for leaf in tree.leaves.tolist()}
+    for node in sorted(tree.inner.tolist(), reverse=True):
+        below[node] = below[int(tree.left[node])] | below[int(tree.right[node])]
+    rows = MemoryRows(X)
+    return [rows.select(np.flatnonzero(np.isin(leaf_of, list(below[node])))) for node in range(tree.n_nodes)]

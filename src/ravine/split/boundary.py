@@ -37,7 +37,7 @@ class Hyperplane:
     def of(
         cls, standardization: Standardization, direction: FloatArray, threshold: float, pivot: FloatArray
     ) -> Hyperplane:
-        """Return the hyperplane across a direction of the standardized space, in the user's units and about a pivot."""
+        """Return the hyperplane across a standardized direction, in the user's units and about a pivot."""
         normal = standardization.unit * standardization.normals(direction)
         return cls(normal, standardization.mean, standardization.unit * threshold).about(pivot)
 
@@ -91,7 +91,7 @@ class NearestCenter:
 
     @property
     def normal(self) -> FloatArray:
-        """The line from the mean of the left centers to that of the right ones, as a normal in the raw columns."""
+        """The line from the mean of the left centers to that of the right ones, in the raw columns."""
         return np.asarray(self.line[0] @ self.directions)
 
     @property

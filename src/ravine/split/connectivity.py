@@ -15,16 +15,17 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters, NearestSum, fine_microclusters, microclusters, nearest
 from ravine.data.node import Node
-from ravine.data.principal import fix_sign, principal
+from ravine.data.principal import principal
 from ravine.data.query import Query
-from ravine.index.connectivity import SIGMA, ConnectivityIndex, draw_in
+from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
+from ravine.index.interval import contract_outliers
 from ravine.optimize import several
 from ravine.optimize.large_margin import around_threshold, widen
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import USEFUL, ProjectionMethod
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import Outcome, Verbs, measure
 from ravine.split.split import Split
 
 FINE_CENTERS = 600  # micro-clusters in the projection that the reported eigenvalue is computed from
@@ -43,11 +44,11 @@ RESOLVED = 1e-9  # of the mass: a smaller dense eigenvalue is noise
 class LargeMarginMethod(ProjectionMethod):
     """Follow sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
-    At every step the rows nearest to the threshold count one by one, the others in stretches along the normal;
-    each step costs two passes. A step that leaves less than `least_share` of the weight on one side is not
-    taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges. Where
-    the gap at the end is not a clear one, the split of the fixed scale is kept: among chance gaps, rounding
-    would choose.
+    At every step the rows nearest to the threshold count one by one, the others in stretches along the
+    normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one side
+    is not taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges.
+    Where the gap at the end is not a clear one, the split of the fixed scale is kept: among chance gaps,
+    rounding would choose.
     """
 
     least_share: float = 0.25
@@ -77,22 +78,17 @@ class LargeMarginMethod(ProjectionMethod):
                 break
         if near.smaller < node.min_weight or not near.gap > CLEAR * near.spacing:
             return split
-        signed = fix_sign(direction)
-        middle = near.middle if signed is direction else -near.middle
-        return replace(
-            split,
-            boundary=Hyperplane.of(own, signed, middle, node.pivot),
-            direction=signed,
-            gradient_norm=norm,
+        margin = own.unit * near.gap / 2.0
+        outcome = Outcome(
+            direction=direction,
+            threshold=near.middle,
+            value=split.value,
             status=status,
             n_iter=n_iter,
-            facts={
-                **split.facts,
-                "sigma": own.unit * sigma,
-                "beta": beta,
-                "margin": own.unit * near.gap / 2.0,
-            },
+            gradient_norm=norm,
+            facts={"sigma": own.unit * sigma, "beta": beta, "margin": margin},
         )
+        return (yield from measure(node, self, outcome)) or split
 
 
 @dataclass(frozen=True)
@@ -117,8 +113,8 @@ class SeveralMethod(Verbs):
     """Pursue lambda_2 in several directions at once over micro-clusters (Equation 26).
 
     Correlated directions (`omega` is given) end as one: the univariate search goes on from there over all
-    rows. Otherwise the nearest micro-cluster in the projection gives the side of a row: the second eigenvector
-    is known there, and only there (a hyperplane could not follow the boundary).
+    rows. Otherwise the nearest micro-cluster in the projection gives the side of a row: the second
+    eigenvector is known there, and only there (a hyperplane could not follow the boundary).
     """
 
     univariate: ProjectionMethod
@@ -137,6 +133,11 @@ class SeveralMethod(Verbs):
     @property
     def takes_labels(self) -> bool:  # type: ignore[override]
         """Only the univariate search at the end takes labels."""
+        return self.omega is not None
+
+    @property
+    def samples(self) -> bool:  # type: ignore[override]
+        """Only the univariate search at the end goes through samples: micro-clusters need none."""
         return self.omega is not None
 
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:

@@ -68,7 +68,8 @@ def group_classes(node: Node, method: Any, directions: FloatArray) -> Query[tupl
     """Return the classes to put on the right, of more than two: those divided at the lowest phi_SSC.
 
     Along each of some directions and of the principal ones, classes are sorted by the mean of their labeled
-    rows; every place between two of them makes two groups. All are evaluated in one pass, with the last gamma.
+    rows; every place between two of them makes two groups. All are evaluated in one pass, with the last
+    gamma.
     """
     labels = node.labels
     assert labels is not None

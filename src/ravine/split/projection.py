@@ -35,9 +35,10 @@ CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradie
 class ProjectionMethod(Verbs):
     """Pursue an index from several starts, all in the same passes, and keep the best end.
 
-    The starts are principal directions, then others between them, or `init` (normals in the raw columns). With
-    `neighbor_starts`, half as many again come from a graph of neighbors. The best end is the one that the
-    schedule ranks highest, or, with `neighbor_cut`, the one with the smallest normalized cut in that graph.
+    The starts are principal directions, then others between them, or `init` (normals in the raw columns).
+    With `neighbor_starts`, half as many again come from a graph of neighbors. The best end is the one that
+    the schedule ranks highest, or, with `neighbor_cut`, the one with the smallest normalized cut in that
+    graph.
 
     With partial labels, a start is also the normal of their support vector machine, every start has the
     sign of the lower value, and the end with the lowest value is kept. `right` are the classes on the right;

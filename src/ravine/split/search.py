@@ -23,6 +23,7 @@ from ravine.data.query import Additive, Answer, Query, gather
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, relative_depth
 from ravine.optimize.pursuit import REACH, project
+from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
 
@@ -66,7 +67,7 @@ class Method(Protocol):
         """Whether partial labels of the node have an effect."""
 
     def prepare(self, node: Node) -> Query[Method | None]:
-        """Return the method to use on this node, after a search of its own if need be; None ends the search."""
+        """Return the method for this node, after a search of its own if need be; None ends the search."""
 
     def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
         """Return the node with its first principal deviation, and where to start."""
@@ -138,9 +139,7 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
 
 
 def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
-    first, *finer = [*stages, node]
-    if not first.standardization.varies.any():
-        return None
+    first, *finer = [*(stage for stage in stages if stage.standardization.varies.any()), node]
     first, starts = yield from method.starts(first)
     ends = yield from gather([method.solve(first, start) for start in starts])
     best = yield from method.choose(first, ends)
@@ -160,6 +159,9 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
 def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
     """Return the split of an outcome: its depth in one fine density, its sign, its place about the pivot.
 
+    Where rows hardly vary along the direction, bins of the density may hold rows of both sides: the weights
+    of the sides are exact, unless the method has its own profile.
+
     The density is that of the signed distances to the boundary, with bandwidth 0.9 sd n^(-1/5), sd along the
     first principal direction, or the method's own. None where a side has less than the node's least weight.
     """
@@ -169,14 +171,19 @@ def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]
     if outcome.centers is not None:
         grid = Grid.around_mean(REACH * node.deviation, h / FINE)
         unit = own.unit
-        ((mass, moment),) = yield node.ask(DistanceSum(outcome.centers, grid, unit))
+        ((mass, moment, sides),) = yield node.ask(DistanceSum(outcome.centers, grid, unit))
         full = np.flatnonzero(mass)
         points = moment[full] / mass[full]
         profile, threshold = Profile(points, mass[full], own.total, node.deviation), 0.0
+        smaller = float(sides.min())
     elif profile is None:
-        projected = yield from project(node, h / FINE, outcome.direction)
+        plane = Plane.across(own, outcome.direction, threshold)
+        projected, smaller = yield from gather(
+            [project(node, h / FINE, outcome.direction), _lighter_side(node, plane)]
+        )
         profile = projected.profile
-    smaller = profile.smaller_side(threshold)
+    else:
+        smaller = profile.smaller_side(threshold)
     if not outcome.named_sides and smaller < max(node.min_weight, np.finfo(float).tiny):
         return None
     direction = outcome.direction if outcome.named_sides else fix_sign(outcome.direction)
@@ -201,9 +208,18 @@ def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]
     )
 
 
+def _lighter_side(node: Node, plane: Plane) -> Query[Any]:
+    """Return the exact weight of the lighter side of a plane; one pass."""
+    ((sides,),) = yield node.ask(LineMoments(plane))
+    return float(sides[:, 0].min())
+
+
 @dataclass(frozen=True)
 class DistanceSum(Additive):
-    """Request for the mass and the first moment of the signed distances to a boundary in bins of a grid."""
+    """Request for the mass and the first moment of the signed distances to a boundary in bins of a grid.
+
+    The last part of the answer is the weight on the left and on the right.
+    """
 
     boundary: Boundary
     grid: Grid
@@ -211,7 +227,7 @@ class DistanceSum(Additive):
 
     def start(self, n_features: int) -> Answer:
         """Return empty bins."""
-        return np.zeros(self.grid.n_bins), np.zeros(self.grid.n_bins)
+        return np.zeros(self.grid.n_bins), np.zeros(self.grid.n_bins), np.zeros(2)
 
     @staticmethod
     def add(block: Block, requests: Sequence[DistanceSum], answers: Sequence[Answer]) -> None:
@@ -219,7 +235,9 @@ class DistanceSum(Additive):
         from ravine.data import kernels
 
         bins = np.empty(len(block), dtype=np.int64)
-        for request, (mass, moment) in zip(requests, answers, strict=True):
+        for request, (mass, moment, sides) in zip(requests, answers, strict=True):
             grid = request.grid
             distances = request.boundary.distances(block) / request.unit
+            right = distances > 0
+            sides += block.weights[~right].sum(), block.weights[right].sum()
             kernels.bin_points(distances, block.weights, grid.low, grid.width, bins, mass, moment)

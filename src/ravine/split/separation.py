@@ -5,6 +5,7 @@ Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,11 +17,12 @@ from ravine.data.principal import principal
 from ravine.data.query import Query, RowSet
 from ravine.data.standardization import Moments, Standardization
 from ravine.exceptions import InvalidInputError
+from ravine.index.density import bandwidth
 from ravine.index.separation import SeparationSchedule
 from ravine.optimize.alternation import BoundStep, Found, MinimaxStep, Step, alternate, two_means
 from ravine.optimize.minimax import MAX_FEATURES
 from ravine.optimize.pursuit import Pursued
-from ravine.optimize.sides import LineMoments, Plane, Side, SideSums, kappa
+from ravine.optimize.sides import LineMoments, Plane, Side, SideSums, kappa, variance
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs
 from ravine.split.support import support_planes
@@ -132,10 +134,11 @@ class SeparationMethod(Verbs):
         if not length > 0.0:
             return None
         direction, threshold = direction / length, end.threshold / length
-        value, lighter = yield from _error_bound(node, direction, threshold, self.regularization)
-        if lighter < max(self._min_weight(node), np.finfo(float).tiny):
+        found = yield from _exact_sides(node, direction, threshold, self.regularization)
+        if found.lighter < max(self._min_weight(node), np.finfo(float).tiny):
             return None
-        return Outcome(direction, threshold, value, end.status, end.n_iter)
+        h = bandwidth(found.deviation, own.total)
+        return Outcome(direction, threshold, found.error_bound, end.status, end.n_iter, bandwidth=h)
 
     def _min_weight(self, node: Node) -> float:
         return max(node.min_weight, self.min_share * node.total)
@@ -162,23 +165,36 @@ class SeparationPursuit(ProjectionMethod):
         if outcome is None:
             return None
         assert isinstance(self.schedule, SeparationSchedule)
-        found = yield from _error_bound(
+        found = yield from _exact_sides(
             node, outcome.direction, outcome.threshold, self.schedule.regularization
         )
-        return replace(outcome, value=found[0])
+        h = bandwidth(found.deviation, node.total)
+        return replace(outcome, value=found.error_bound, bandwidth=h)
 
 
-def _error_bound(
-    node: Node, direction: FloatArray, threshold: float, regularization: float
-) -> Query[tuple[float, float]]:
-    """Return 1 - MSP of the exact sides of a hyperplane, and the weight of the lighter one; one pass."""
+@dataclass(frozen=True)
+class _Sides:
+    """1 - MSP of the two sides of a hyperplane, the weight of the lighter one, the deviation of all rows.
+
+    The separation probability does not change under any invertible map of the rows, so that a direction may
+    be one in which they hardly vary: the bandwidth has to follow the deviation along it.
+    """
+
+    error_bound: float
+    lighter: float
+    deviation: float
+
+
+def _exact_sides(node: Node, direction: FloatArray, threshold: float, regularization: float) -> Query[_Sides]:
+    """Measure the exact sides of a hyperplane; one pass."""
     own = node.standardization
     ((sides,),) = yield node.ask(LineMoments(Plane.across(own, direction, threshold)))
     lighter = float(sides[:, 0].min())
+    deviation = math.sqrt(max(variance(sides.sum(axis=0)), 0.0))
     if lighter <= 0.0:
-        return 1.0, lighter
+        return _Sides(1.0, lighter, deviation)
     ridge = regularization * float(np.sum((direction * own.deviation * own.inverse_scale) ** 2))
-    return 1.0 / (1.0 + kappa(sides, ridge) ** 2), lighter
+    return _Sides(1.0 / (1.0 + kappa(sides, ridge) ** 2), lighter, deviation)
 
 
 def unit_variances(node: Node) -> Standardization:

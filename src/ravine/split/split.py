@@ -33,13 +33,12 @@ class Split:
     `direction` is the unit normal in the space of the search, with standardized columns where that was asked
     for. `value` is the method's own figure, and the smaller the better: for minimum density the density on
     the hyperplane, for spectral connectivity lambda_2, for maximum margin the objective over C, for maximin
-    separation 1 - MSP. `quality` in [0, 1] is the bounded relative depth of the density of the signed distances at
-    the boundary, the same for every method: 1 - I / M, with I the density there and M at the lower of the two
-    adjacent modes. `gradient_norm` the relative gradient at
-    the end, and `status` says why the search stopped. `evidence` is there where it was asked for; `facts` are
-    further numbers that the method gives of its split, by name. Lengths (bandwidth, sigma, margin) are in the
-    user's units, or in standard deviations where columns are standardized, and so is the density by its
-    inverse.
+    separation 1 - MSP. `quality` in [0, 1] is the bounded relative depth of the density of the signed
+    distances at the boundary, the same for every method: 1 - I / M, with I the density there and M at the
+    lower of the two adjacent modes. `gradient_norm` is the relative gradient at the end, and `status` says
+    why the search stopped. `evidence` is there where it was asked for; `facts` are further numbers that the
+    method gives of its split, by name. Lengths (bandwidth, sigma, margin) are in the user's units, or in
+    standard deviations where columns are standardized, and so is the density by its inverse.
     """
 
     boundary: Boundary
@@ -55,7 +54,7 @@ class Split:
 
     @property
     def relative_depth(self) -> float:
-        """The lower adjacent mode over the density at the threshold, minus one; infinite across an empty gap."""
+        """The lower adjacent mode over the density at the threshold, minus one; infinite at an empty gap."""
         return self.quality / (1.0 - self.quality) if self.quality < 1.0 else np.inf
 
     def is_significant(self, level: float) -> bool:

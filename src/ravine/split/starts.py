@@ -43,8 +43,8 @@ def between_directions(directions: FloatArray, n: int, rng: np.random.Generator)
 def neighbor_starts(node: Node, n: int) -> Query[FloatArray]:
     r"""Return n directions of the standardized space along which connected rows stay close.
 
-    With u the leading eigenvectors (except the constant one) of :math:`D^{-1/2} W D^{-1/2}`, W the similarities
-    of `similarities` and D their row sums, v minimizes
+    With u the leading eigenvectors (except the constant one) of :math:`D^{-1/2} W D^{-1/2}`, W the
+    similarities of `similarities` and D their row sums, v minimizes
 
     .. math:: \sum_i D_i (v^\top z_i - D_i^{-1/2} u_i)^2 + \rho \|v\|^2
 

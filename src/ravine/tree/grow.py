@@ -40,7 +40,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Grown:
-    """A tree, the label of every training row, the standardization of all rows, and whether it was interrupted."""
+    """A tree, the label of every row, the standardization of all rows, and whether it was interrupted."""
 
     tree: ClusterTree
     labels: IntArray
@@ -98,7 +98,7 @@ class Cell:
     depth: int
     labels: Labels | None
     searched: bool = False
-    looked_at: bool = False  # whether the order of growth has come to it; a search may be ahead of the order
+    reached: bool = False  # whether the order came to it: other searches were made ahead, and do not count
     split: Split | None = None
     worth: bool = False  # whether the split is to be made
     rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
@@ -136,7 +136,7 @@ class _Nodes:
     def tree(self) -> ClusterTree:
         """Return the finished tree."""
         refused = [
-            cell.split if split is None and cell.looked_at else None
+            cell.split if split is None and cell.reached else None
             for cell, split in zip(self.cells, self.splits, strict=True)
         ]
         return ClusterTree.of_leaves(
@@ -155,8 +155,8 @@ class _Growth:
     """A tree while it grows: its nodes, and the splits that wait to be made.
 
     An engine whose passes are expensive gets more searches than the order needs so far: those of the children
-    of waiting splits, in the same passes. Results do not depend on it, since a search depends only on its rows
-    and its path.
+    of waiting splits, in the same passes. Results do not depend on it, since a search depends only on its
+    rows and its path.
     """
 
     root: Node
@@ -192,12 +192,12 @@ class _Growth:
         if missing:
             self.search(missing)
         for node, cell in zip(nodes, cells, strict=True):
-            cell.looked_at = True
+            cell.reached = True
             if cell.split is not None and cell.worth:
                 heapq.heappush(self.waiting, (*cell.rank, node))
 
     def search(self, cells: list[Cell]) -> None:
-        """Search cells, and in the same passes those that are likely to follow, where passes are expensive."""
+        """Search cells, and where passes are expensive also those that are likely to follow."""
         if self.root.rows.engine.local:
             for cell in cells:
                 run(self.find(cell))

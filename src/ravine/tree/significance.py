@@ -69,6 +69,7 @@ class SignificanceTest:
         shape = yield from ellipsoid(node, with_axes=self.own_tails)
         radii = (yield from shape.radii(node)) if self.own_tails else None
         min_weight = node.min_weight * n / node.total * (0.5 if self.own_tails else 1.0)
+        method = self.method if shape.in_columns else _without_given_starts(self.method)
         depths: list[float] = []
         while True:
             drawn = shape.draw(n, radii, node.rng(f"reference {len(depths)}"))
@@ -78,7 +79,7 @@ class SignificanceTest:
                 min_weight,
                 root=Standardization.identity(drawn.shape[1], float(n)),
             )
-            found = yield from search(reference, self.method)
+            found = yield from search(reference, method)
             depths.append(log_depth(found[1]))
             if len(depths) < MIN_DRAWS:
                 continue
@@ -102,15 +103,26 @@ def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
     return Evidence(float(t.sf(statistic, k - 1)), observed, mean, deviation, k)
 
 
+def _without_given_starts(method: Any) -> Method:
+    """Return a method that starts from principal directions: given ones are normals in the columns."""
+    found: Method = method if getattr(method, "init", None) is None else replace(method, init=None)
+    return found
+
+
 @dataclass(frozen=True)
 class Ellipsoid:
-    """Standard deviations along the axes of an ellipsoid, and the axes (r, d) where they are needed."""
+    """Standard deviations along the axes of an ellipsoid, and the axes (r, d) where they are needed.
+
+    `in_columns` says that references are turned to lie in the columns as the rows do: a method may scale
+    columns, or have starts that were given. Very wide rows would cost too much memory that way.
+    """
 
     deviations: FloatArray
     axes: FloatArray | None
+    in_columns: bool = False
 
     def radii(self, node: Node) -> Query[FloatArray]:
-        """Return how far rows (a sample of many) are from the mean, in standard deviations, and their weights."""
+        """Return how far rows (or a sample) are from the mean, in standard deviations, and their weights."""
         assert self.axes is not None
         (answer,) = yield node.ask(node.sample_request(REFERENCE_ROWS, "radii"))
         values, weights, _ = sampled(answer)
@@ -122,10 +134,7 @@ class Ellipsoid:
         return np.column_stack([project, weights])
 
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
-        """Draw n rows along the axes: in uniform directions, with these radii or uniform in the ellipsoid.
-
-        A search does not depend on a rotation of the rows, so that there is no need to turn them.
-        """
+        """Draw n rows: in uniform directions, with these radii or uniform in the ellipsoid."""
         r = len(self.deviations)
         points = rng.standard_normal((n, r))
         points /= np.linalg.norm(points, axis=1, keepdims=True)
@@ -133,7 +142,11 @@ class Ellipsoid:
             points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
         else:
             points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
-        return np.asarray(points * self.deviations)
+        points *= self.deviations
+        if not self.in_columns:
+            return np.asarray(points)
+        assert self.axes is not None
+        return np.asarray(points @ self.axes)
 
 
 def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
@@ -145,7 +158,8 @@ def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
     """
     own = node.standardization
     axes: FloatArray | None
-    if node.n_features <= FULL_COVARIANCE:
+    in_columns = node.n_features <= FULL_COVARIANCE
+    if in_columns:
         ((matrix,),) = yield node.ask(Covariance(own))
         varies = own.varies
         values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / own.total)
@@ -157,7 +171,7 @@ def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
         values, axes, n = _of_sample(*sampled(answer)[:2], own, with_axes)
     shrunk = shrink(values, n)
     kept = shrunk > SMALLEST * shrunk.max()
-    return Ellipsoid(np.sqrt(shrunk[kept]), axes[kept] if axes is not None else None)
+    return Ellipsoid(np.sqrt(shrunk[kept]), axes[kept] if axes is not None else None, in_columns)
 
 
 def _of_sample(
@@ -172,7 +186,8 @@ def _of_sample(
     center = np.eye(len(weights)) - np.outer(np.ones(len(weights)), weights / n)
     root = np.sqrt(weights)
     values, vectors = np.linalg.eigh(root[:, None] * (center @ products @ center.T) * root)
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    rank = min(len(weights), int(own.varies.sum()))  # the other products are 0: they are no variances of rows
+    values, vectors = np.maximum(values[::-1][:rank], 0.0), vectors[:, ::-1][:, :rank]
     if not with_axes:
         return values / n, None, n
     axes = np.asarray((vectors * root[:, None]).T @ center @ scaled)

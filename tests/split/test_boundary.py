@@ -26,7 +26,7 @@ def test_a_boundary_is_the_same_from_another_pivot(boundary):
     np.testing.assert_array_equal(moved.pivot, far)
     np.testing.assert_allclose(moved.signed_distance(rows), distance, atol=1e-12)
     np.testing.assert_allclose(
-        moved.weights @ (rows.array - far).T - moved.threshold,
-        boundary.weights @ (rows.array - PIVOT).T - boundary.threshold,
+        moved.normal @ (rows.array - far).T - moved.threshold,
+        boundary.normal @ (rows.array - PIVOT).T - boundary.threshold,
         atol=1e-12,
     )
