@@ -16,7 +16,8 @@ from ravine import (
     metrics,
     select,
 )
-from ravine.estimators.selection import JUDGE, clusterers
+from ravine.estimators.catalog import CLUSTERERS
+from ravine.estimators.selection import SCORE_REGULARIZATION
 from tests.split.test_separation import with_a_far_row
 
 WINE = load_wine().data
@@ -52,7 +53,7 @@ def test_the_highest_separation_probability_wins():
     assert len(found.candidates) == 4
     for c in found.candidates:
         assert c.separation_probability == metrics.separation_probability(
-            WINE, c.estimator.labels_, regularization=JUDGE
+            WINE, c.estimator.labels_, regularization=SCORE_REGULARIZATION
         )
         assert c.smallest_share == np.bincount(c.estimator.labels_).min() / len(WINE)
     scores = [c.separation_probability for c in found.candidates if c.allowed]
@@ -61,7 +62,7 @@ def test_the_highest_separation_probability_wins():
     assert "threshold='density'" in str(found)
 
 
-def test_one_far_row_does_not_win():
+def test_one_outlier_does_not_win():
     X, _ = with_a_far_row()
     found = select(X, {"true": FirstRows(500), "far row": FirstRows(1)})
     assert [c.name for c in found.candidates] == ["true", "far row"]
@@ -72,23 +73,23 @@ def test_one_far_row_does_not_win():
     assert select(X, [FirstRows(500), FirstRows(1)], min_share=0.0).best.n_rows == 1
 
 
-def test_compare_ranks_no_far_row_first():
+def test_compare_does_not_rank_an_outlier_first():
     X, _ = with_a_far_row()
-    found = compare(X, methods=[FirstRows(1), *(make() for make in clusterers().values())])
+    found = compare(X, methods=[FirstRows(1), *(make() for make in CLUSTERERS.values())])
     far = next(c for c in found.candidates if c.name == "FirstRows()")
     assert far.separation_probability == max(c.separation_probability for c in found.candidates)
     assert far is found.candidates[-1]
     assert found.candidates[0].smallest_share >= 0.05
 
 
-def test_compare_takes_the_minimum_share_that_it_is_given():
+def test_compare_uses_the_given_minimum_share():
     X, _ = with_a_far_row()
     methods = [FirstRows(1), FirstRows(500)]
     assert compare(X, methods=methods).best.n_rows == 500
     assert compare(X, methods=methods, min_share=0.0).best.n_rows == 1
 
 
-def test_where_no_cluster_is_large_enough_the_largest_is_chosen_with_a_warning():
+def test_if_no_cluster_is_large_enough_the_largest_wins_with_a_warning():
     X, _ = with_a_far_row()
     with pytest.warns(UserWarning, match="no candidate has 0.05 of the rows in its smallest cluster"):
         found = select(X, [FirstRows(1), FirstRows(20)])
@@ -96,14 +97,14 @@ def test_where_no_cluster_is_large_enough_the_largest_is_chosen_with_a_warning()
 
 
 def test_compare_runs_every_method():
-    assert {"MinimumDensity", "MaximinSeparation"} <= clusterers().keys() <= set(ravine.__all__)
+    assert {"MinimumDensity", "MaximinSeparation"} <= CLUSTERERS.keys() <= set(ravine.__all__)
     found = compare(WINE, 3)
-    assert {type(c.estimator) for c in found.candidates} == set(clusterers().values())
+    assert {type(c.estimator) for c in found.candidates} == set(CLUSTERERS.values())
     assert all(c.n_clusters == 3 for c in found.candidates)
     assert found.candidates[0].separation_probability > 0.5
 
 
-def test_other_clusterers_may_take_part_and_the_share_is_relative_to_the_number_of_clusters():
+def test_estimators_of_scikit_learn_are_candidates_and_shares_are_relative_to_the_number_of_clusters():
     found = select(WINE, [KMeans(random_state=0, n_init=1)], {"n_clusters": [2, 8]})
     assert sorted(c.n_clusters for c in found.candidates) == [2, 8]
     X = np.random.default_rng(0).standard_normal((200, 2))
@@ -117,7 +118,7 @@ def test_other_clusterers_may_take_part_and_the_share_is_relative_to_the_number_
     assert allowed == {(10, 190): True, (9, 191): False, (5, 60, 60, 75): True, (4, 60, 60, 76): False}
 
 
-def test_weights_reach_the_fit_and_the_judge():
+def test_weights_reach_the_fit_and_the_score():
     counts = np.random.default_rng(0).integers(1, 4, len(WINE))
     one = select(WINE, [MinimumDensity(), MaximinSeparation()], sample_weight=counts)
     two = select(np.repeat(WINE, counts, axis=0), [MinimumDensity(), MaximinSeparation()])
