@@ -21,7 +21,6 @@ from ravine.data.node import Node, measure
 from ravine.data.query import run
 from ravine.data.standardization import LARGEST
 from ravine.exceptions import InvalidInputError
-from ravine.io.archive import Stored, require, shown
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
 LANDMARKS = 500  # above, at least this many rows stand for all
@@ -201,60 +200,6 @@ class KernelMap:
             arrays["map_mean"] = self.kernel.scaling.mean
             arrays["map_inverse_scale"] = self.kernel.scaling.inverse_scale
         return {"kind": self.kernel.kind, "parameters": dict(self.kernel.parameters)}, arrays
-
-
-def map_from(stored: Stored, n_features: int, kernel: Any) -> FeatureMap | None:
-    """Take the map of a kernel out of a file, or None where there is no kernel."""
-    if kernel is None:
-        require(stored.fact("map") is None, "map", "null for a model without a kernel", "an object")
-        return None
-    facts = stored.inner("map")
-    kind = facts.text("kind", kernel_names())
-    require(kind == kernel, "map.kind", f"the kernel of the parameters, {shown(kernel)}", kind)
-    found = (_diffusion_from if kind == "diffusion" else _kernel_from)(stored, facts, kind, n_features)
-    facts.finish()
-    return found
-
-
-def _coefficients_from(stored: Stored) -> FloatArray:
-    found = stored.floats("map_coefficients", None, None)
-    require(found.size, "map_coefficients", "of a landmark and a component at least", f"shape {found.shape}")
-    return found
-
-
-def _scaling_from(stored: Stored, n_features: int) -> Scaling:
-    mean = stored.floats("map_mean", n_features)
-    return Scaling(mean, stored.floats("map_inverse_scale", n_features, low=0))
-
-
-def _kernel_from(stored: Stored, facts: Stored, kind: str, n_features: int) -> FeatureMap:
-    coefficients = _coefficients_from(stored)
-    n, n_components = coefficients.shape
-    given, known = facts.inner("parameters").facts, kernel_parameters(kind)
-    require(set(given) <= set(known), "map.parameters", f"those of kernel={kind!r}", sorted(given))
-    require("gamma" in given or "gamma" not in known, "map.parameters", "with gamma", sorted(given))
-    parameters = {name: check_kernel_parameter(name, value) for name, value in given.items()}
-    if kind == "precomputed":
-        scaling: Scaling | None = None
-        landmarks: Any = stored.integers("map_landmarks", n, low=0, high=n_features - 1)
-    else:
-        scaling = _scaling_from(stored, n_features)
-        low = 0.0 if kind in NOT_NEGATIVE else -np.inf
-        landmarks = stored.floats("map_landmarks", n, n_features, low=low)
-    shift = stored.floats("map_shift", n_components)
-    return KernelMap(Kernel(kind, parameters, scaling), landmarks, coefficients, shift)
-
-
-def _diffusion_from(stored: Stored, facts: Stored, kind: str, n_features: int) -> FeatureMap:
-    from ravine.data.diffusion import DiffusionMap
-
-    coefficients = _coefficients_from(stored)
-    n = len(coefficients)
-    masses = stored.floats("map_masses", n, low=0, high=np.finfo(np.float64).max / n)
-    require((masses > 0).all(), "map_masses", "above 0", "0")
-    landmarks = stored.floats("map_landmarks", n, n_features)
-    scaling = _scaling_from(stored, n_features)
-    return DiffusionMap(scaling, landmarks, masses, coefficients, facts.integer("n_neighbors", low=2))
 
 
 def length(rows: Any) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import Block
+from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, sample, sample_rows
 from ravine.data.query import Additive, Answer, Query
@@ -58,8 +58,14 @@ class NearestSum(Additive):
             else:
                 points = block.project(own.mean, own.normals(axes)).T
                 nearest = _first_nearest(seeds @ request.directions @ points.T, seeds)
-                np.add.at(sums, nearest, block.weights[:, None] * points)
+                add_to_groups(points, block.weights, nearest, sums)
             mass += np.bincount(nearest, block.weights, len(seeds))
+
+
+def add_to_groups(points: FloatArray, weights: FloatArray, group: IntArray, sums: FloatArray) -> None:
+    """Add weighted points to the row of `sums` that is their group."""
+    block = DenseBlock(np.ascontiguousarray(points), weights)
+    block.group_sums(np.zeros(points.shape[1]), weights, group, sums)
 
 
 def microclusters(
@@ -127,7 +133,7 @@ class RadiusSum:
             group, distance = nearest(points, request.seeds)
             counted = block.weights > 0
             mass += np.bincount(group, block.weights, len(mass))
-            np.add.at(sums, group, block.weights[:, None] * points)
+            add_to_groups(points, block.weights, group, sums)
             np.maximum.at(radius, group[counted], distance[counted])
 
     def merge(self, left: Answer, right: Answer) -> Answer:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ravine.data.feature_map import map_from
 from ravine.estimators.catalog import ESTIMATORS
+from ravine.estimators.stored_map import map_from
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.io.archive import Stored, read_archive, require, shown, write_archive
 from ravine.io.atomic import write_atomically
