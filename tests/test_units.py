@@ -48,7 +48,7 @@ def check_units(one, other, scale):
         assert (a is None) == (b is None)
         if a is None:
             continue
-        near(b.boundary.weights, a.boundary.weights, atol=1e-3)
+        near(b.boundary.normal, a.boundary.normal, atol=1e-3)
         near(b.boundary.threshold, scale * a.boundary.threshold, atol=1e-4 * scale)
         near(b.direction, a.direction, atol=1e-3)
         near(b.value, of_value(a, scale) * a.value)
@@ -80,7 +80,7 @@ def test_memberships_do_not_depend_on_the_unit(scale):
 def test_distances_and_bandwidths_are_those_of_the_rows_themselves():
     model = ravine.MinimumDensity(2, standardize=False).fit(IRIS)
     split = model.tree_.splits[0]
-    assert np.linalg.norm(split.boundary.weights) == pytest.approx(1.0)
+    assert np.linalg.norm(split.boundary.normal) == pytest.approx(1.0)
     widest = np.sqrt(np.linalg.eigvalsh(np.cov(IRIS.T, bias=True))[-1])
     assert split.facts["bandwidth"] == pytest.approx(0.9 * widest * len(IRIS) ** -0.2)
     points = model.transform(IRIS)[:, 0]
@@ -128,7 +128,7 @@ def test_the_eigenvalue_is_reported_and_not_theta():
     for laplacian in ("normalized", "standard"):
         model = ravine.SpectralConnectivity(2, laplacian=laplacian, standardize=False).fit(rows)
         split = model.tree_.splits[0]
-        line = (rows - rows.mean(axis=0)) @ split.boundary.weights
+        line = (rows - rows.mean(axis=0)) @ split.boundary.normal
         sigma, edge = split.facts["sigma"], split.facts["beta"] * line.std()
         excess = np.maximum(np.abs(line) - edge, 0.0) / sigma
         delta, floor = 0.01, (0.01 * 0.99) ** 100

@@ -364,7 +364,7 @@ def test_the_same_bits_for_any_n_jobs(make):
         np.testing.assert_array_equal(one.labels_, many.labels_)
         for a, b in zip(one.tree_.splits, many.tree_.splits, strict=True):
             if a is not None:
-                np.testing.assert_array_equal(a.boundary.weights, b.boundary.weights)
+                np.testing.assert_array_equal(a.boundary.normal, b.boundary.normal)
                 assert a.boundary.threshold == b.boundary.threshold
 
 
@@ -393,7 +393,7 @@ def test_hyperplanes_are_in_the_users_own_units(make):
     plane = model.tree_.splits[0].boundary
     if not isinstance(plane, Hyperplane) or model.tree_.mapped:
         pytest.skip("no hyperplane of the columns")
-    np.testing.assert_array_equal((WINE @ plane.weights + plane.intercept > 0).astype(int), model.labels_)
+    np.testing.assert_array_equal((WINE @ plane.normal + plane.intercept > 0).astype(int), model.labels_)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])

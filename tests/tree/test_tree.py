@@ -223,7 +223,7 @@ def test_simplify_uses_few_features_and_reports_the_share_of_rows_that_stay():
     simple = model.tree_.simplify(WINE, max_features=4, agreement=0.9)
     for old, new in zip(model.tree_.splits, simple.splits, strict=True):
         if old is not None and new is not old:
-            assert (new.boundary.weights != 0).sum() <= 4
+            assert (new.boundary.normal != 0).sum() <= 4
             assert "simplified to 4 of 13 features" in new.status
             share = float(new.status.split(":")[1].split("%")[0]) / 100
             assert share >= 0.9
@@ -402,7 +402,7 @@ def test_weights_are_repeats_in_edits_and_views():
     two = tree.simplify(repeated, 3, 0.7)
     for a, b in zip(one.splits, two.splits, strict=True):
         if a is not None:
-            np.testing.assert_allclose(a.boundary.weights, b.boundary.weights, atol=1e-9)
+            np.testing.assert_allclose(a.boundary.normal, b.boundary.normal, atol=1e-9)
             assert a.status == b.status
     np.testing.assert_allclose(one.weight, two.weight)
     np.testing.assert_array_equal(np.bincount(two.predict(repeated)), two.weight[two.leaves])

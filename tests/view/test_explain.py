@@ -16,13 +16,13 @@ def test_contributions_are_shares_of_the_distance_of_the_means():
     found = explain(MODEL, WINE).splits[0]
     right = MODEL.tree_.cut(2).predict(WINE) == 1
     left_mean, right_mean = WINE[~right].mean(), WINE[right].mean()
-    expected = split.boundary.weights * (right_mean - left_mean).to_numpy()
+    expected = split.boundary.normal * (right_mean - left_mean).to_numpy()
     expected /= expected.sum()
     for driver in found.drivers:
         j = list(WINE.columns).index(driver.feature)
         assert driver.contribution == pytest.approx(expected[j])
         assert driver.left_mean == pytest.approx(left_mean.iloc[j])
-        assert driver.weight == split.boundary.weights[j]
+        assert driver.weight == split.boundary.normal[j]
     assert sum(driver.contribution for driver in found.drivers) == pytest.approx(1.0)
     order = np.argsort(-np.abs(split.direction))
     assert [driver.feature for driver in found.drivers] == list(WINE.columns[order])
