@@ -11,7 +11,9 @@ ESTIMATORS = {
 }
 ESTIMATORS |= {
     "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal"),
-    "kernel": partial(ravine.MinimumDensity, kernel="rbf", kernel_params={"n_components": 10}),
+    "kernel": partial(
+        ravine.MinimumDensity, kernel="rbf", kernel_params={"n_components": 3}
+    ),  # more of them amplify rounding
     "diffusion": partial(ravine.MinimumDensity, kernel="diffusion", kernel_params={"landmarks": 1000}),
     "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
 }

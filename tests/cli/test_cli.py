@@ -533,7 +533,8 @@ def large(tmp_path_factory):
     """A folder with rows that take several seconds to cluster."""
     where = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(0)
-    pd.DataFrame(rng.standard_normal((20_000, 20))).to_csv(where / "large.csv", index=False)
+    X = rng.standard_normal((20_000, 20)) + 8.0 * rng.integers(0, 3, (20_000, 20))  # 3^20 clusters
+    pd.DataFrame(X).to_csv(where / "large.csv", index=False)
     return where
 
 

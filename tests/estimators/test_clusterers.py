@@ -24,6 +24,7 @@ from ravine import (
 )
 from ravine.estimators.clusterer import AUTO_MIN_SIZE
 from ravine.split.boundary import Hyperplane
+from ravine.tree import grow
 from tests.every_estimator import ESTIMATORS
 from tests.oracles import two_blobs
 
@@ -524,9 +525,8 @@ def test_an_interrupt_keeps_the_tree_found_so_far(make):
 
 def test_only_leaves_that_may_be_split_are_searched(make, monkeypatch):
     calls = []
-    splitter = type(make()._splitter(64))
-    search = splitter.search
-    monkeypatch.setattr(splitter, "search", lambda *args: calls.append(1) or search(*args))
+    find = grow._Growth.find
+    monkeypatch.setattr(grow._Growth, "find", lambda *args: calls.append(1) or find(*args))
     model = quiet_fit(make(n_clusters=4), DIGITS)
     assert model.n_clusters_ == 4
     assert len(calls) == 2 * 4 - 3

@@ -183,7 +183,7 @@ def test_labels_without_effect_are_a_warning_or_an_error():
         MinimumDensity(2).fit(X, [0, 1, -1])
 
 
-def test_pairs_left_together_are_counted_one_by_one():
+def test_pairs_on_one_side_are_counted_one_by_one():
     rng = np.random.default_rng(0)
     rows, classes = rng.normal(size=(12, 2)), rng.integers(0, 3, 12)
     weights = rng.integers(1, 4, 12).astype(float)
@@ -196,4 +196,4 @@ def test_pairs_left_together_are_counted_one_by_one():
         if classes[i] != classes[j] and right[i] == right[j]
     )
     assert expected > 0
-    assert Labels(rows, classes, weights).left_together(pivot, w, threshold) == pytest.approx(expected)
+    assert Labels(rows, classes, weights).pairs_together(np.array(right)) == pytest.approx(expected)

@@ -204,7 +204,7 @@ def test_on_real_data_the_objective_never_rises_and_all_constraints_hold(name):
 def test_reaching_the_limit_of_rounds_is_reported():
     X = REAL["digits 3 and 8"]
     _, found = solved(X, np.ones(64), C=1.0, epsilon=1e-4, max_iter=2)
-    assert found.status == "the limit of rounds was reached"
+    assert found.status == "iteration limit"
     assert len(found.history) == 2
     assert found.violation > 1e-4
 

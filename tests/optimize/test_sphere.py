@@ -92,7 +92,7 @@ def test_max_iter_limits_the_evaluations():
 
     end = run(descend(start_at(plain, np.ones(20)), counted, Curvature(), tol=1e-12, progress=0, max_iter=4))
     assert len(calls) == 4
-    assert end.status == sphere.OUT_OF_PASSES
+    assert end.status == sphere.ITERATION_LIMIT
 
 
 def test_at_a_kink_it_stops_and_says_so():
@@ -120,7 +120,7 @@ def test_no_progress_ends_it():
     end = run(
         descend(start_at(evaluate, np.ones(2)), evaluate, Curvature(), tol=0, progress=1e-3, max_iter=50)
     )
-    assert end.status == sphere.NO_PROGRESS
+    assert end.status == sphere.CONVERGED_OBJECTIVE
 
 
 def test_the_curvature_is_learned_from_the_step_that_was_taken():

@@ -360,7 +360,7 @@ def test_rows_with_other_columns_are_refused():
                 use(wrong)
     with pytest.raises(InvalidInputError, match="other names, or another order"):
         tree.predict(frame[frame.columns[::-1]])
-    with pytest.raises(InvalidInputError, match="at least one row"):
+    with pytest.raises(InvalidInputError, match="minimum of 1 is required"):
         tree.predict(np.empty((0, 13)))
 
 

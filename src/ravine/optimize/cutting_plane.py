@@ -215,7 +215,7 @@ def cutting_planes(
         done = state.slack <= state.slack_of_constraints + epsilon
         if done or len(history) >= max_iter:
             status = f"no constraint is violated by more than {epsilon:g}"
-            return Found(state, C, active, history, status if done else "the limit of rounds was reached")
+            return Found(state, C, active, history, status if done else "iteration limit")
         constraints = constraints + plane
         history.append([state.objective(C, state.slack)])
 

@@ -17,7 +17,7 @@ from ravine.data.query import Additive, Answer, AnyArray, Query
 from ravine.data.standardization import Standardization
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.optimize.pursuit import REACH, Evaluated, project_exactly, slope_per_row, tangent
-from ravine.optimize.sphere import CONVERGED, NO_PROGRESS, OUT_OF_PASSES
+from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 MAX_ITERATIONS = 200  # iterations over micro-clusters in memory; they cost no pass over the data
 TOL = 1e-6  # of the gradient of sigma log lambda_2, which tends to minus the width of the margin
@@ -54,7 +54,10 @@ def widen(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> W
 
     options = {"maxiter": MAX_ITERATIONS, "maxcor": 20, "gtol": TOL, "ftol": 1e-12}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    status, norm = OUT_OF_PASSES if found.status == 1 else NO_PROGRESS, float(np.linalg.norm(found.jac))
+    status, norm = (
+        ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE,
+        float(np.linalg.norm(found.jac)),
+    )
     if float(np.abs(found.jac).max()) <= TOL:
         status = CONVERGED
     return Widened(evaluate(found.x), norm, int(found.nit), status)

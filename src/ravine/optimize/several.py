@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import GraphConnectivity, GraphValue
-from ravine.optimize.sphere import CONVERGED, NO_PROGRESS, OUT_OF_PASSES
+from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 ESCAPES = 5  # times that a descent may leave a coalescence
 SHORTEST_STEP = 1e-6  # of the search along the direction that leaves one
@@ -139,7 +139,7 @@ def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: in
             break
         directions, n_escapes = escaped, n_escapes + 1
     norm = float(np.linalg.norm(gradients[0, 0]))
-    status = CONVERGED if norm <= tol else OUT_OF_PASSES if found.status == 1 else NO_PROGRESS
+    status = CONVERGED if norm <= tol else ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE
     return Directions(directions, objective.index, result, value, norm, n_iter, n_escapes, status)
 
 

@@ -18,10 +18,10 @@ LARGEST_ANGLE = 0.6
 SUFFICIENT = 1e-4  # the share of the predicted decrease that a step has to bring
 BACKTRACKS = 6
 
-CONVERGED = "the relative gradient is within tol"
-NO_PROGRESS = "the last step gained next to nothing"
-NO_LOWER = "no step lowers the value any further"
-OUT_OF_PASSES = "the limit of evaluations was reached"
+CONVERGED = "converged (gradient)"
+CONVERGED_OBJECTIVE = "converged (objective)"
+NO_LOWER = "converged (no step lowers the value)"
+ITERATION_LIMIT = "iteration limit"
 
 
 class Evaluation(Protocol):
@@ -120,11 +120,11 @@ def descend(
             moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
             spent += cost
         if moved is None:
-            return Descent(point, n_iter, OUT_OF_PASSES if spent >= max_iter else NO_LOWER)
+            return Descent(point, n_iter, ITERATION_LIMIT if spent >= max_iter else NO_LOWER)
         gain = point.value - moved.value
         point = moved
         if gain < progress:
-            return Descent(point, n_iter + 1, NO_PROGRESS)
+            return Descent(point, n_iter + 1, CONVERGED_OBJECTIVE)
     raise AssertionError("unreachable")
 
 
