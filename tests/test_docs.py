@@ -97,7 +97,7 @@ def test_every_constant_has_a_meaning_and_a_source():
 
 
 def defaults_of(name):
-    """The defaults of a class: an estimator by its name, or a dataclass of an index by its module and name."""
+    """The defaults of a class: an estimator by its name, another class by its module and name."""
     if "." not in name:
         return getattr(ravine, name)().get_params()
     module, _, last = name.rpartition(".")
