@@ -5,9 +5,13 @@ import dataclasses
 import doctest
 import importlib
 import re
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 import ravine
 from ravine.estimators.catalog import ESTIMATORS
@@ -164,3 +168,26 @@ def test_sources_quote_headings_of_the_results():
     }
     assert quoted
     assert [q for q in sorted(quoted) if not any(h.startswith(q) for h in headings)] == []
+
+
+def overlap(A, B):
+    """A kernel of strings: how many letters two of them share."""
+    return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md", "docs/tree.md", "docs/pictures.md"])
+def test_code_without_output_runs_as_it_is_written(page, tmp_path, monkeypatch, capsys):
+    """The blocks of a page in turn, with the names that they take for given."""
+    monkeypatch.chdir(tmp_path)
+    X, y = load_iris(return_X_y=True)
+    names = {"ravine": ravine, "X": X, "X_new": X[::7], "y": y, "names": [f"row {i}" for i in range(150)]}
+    names |= {"K": X @ X.T, "K_new": X[::7] @ X.T, "my_string_kernel": overlap}
+    names |= {"list_of_strings": ["abc", "abd", "bcd", "xyz", "xyw", "yzw"] * 5}
+    names["model"] = ravine.MinimumDensity(2).fit(X)
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert blocks
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # iris has fewer valleys than a page asks for
+        for block in blocks:
+            exec(compile(block, page, "exec"), names)
+    capsys.readouterr()
