@@ -24,7 +24,7 @@ from ravine.exceptions import InvalidInputError
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
 LANDMARKS = 500  # above, at least this many rows stand for all
-MOMENT_ROWS = 8192  # rows that centring and components come from where there are landmarks
+MOMENT_ROWS = 8192  # rows from which centering and components come where there are landmarks; a choice
 HELD_BYTES = 1 << 28  # mapped rows up to this size are held, larger ones are made anew in every pass
 MAP_ROWS = 1024  # rows that are mapped at a time
 RANK = 1e-9  # components with less than this share of the largest eigenvalue are rounding

@@ -14,7 +14,7 @@ from ravine.data.blocks import Block
 from ravine.data.query import Additive, Answer
 from ravine.data.standardization import Standardization
 
-MAX_BINS = 1 << 17
+MAX_BINS = 1 << 17  # bins of a grid at most (1 MiB per array), however small the bandwidth; a choice
 
 
 @dataclass(frozen=True)

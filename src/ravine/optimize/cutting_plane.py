@@ -36,7 +36,7 @@ RIDGES = (
     1e-4,
     1e-3,
 )  # added to the QP's matrix: the least that lets it be solved
-NOTHING = 1e-10  # a cut whose share of C is less does not hold the plane up
+NOTHING = 1e-10  # share of C: a constraint with a smaller multiplier is not active
 MEANS_ROUNDS = 20  # of 2-means, which is only a start
 
 

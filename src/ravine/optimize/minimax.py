@@ -12,8 +12,8 @@ import numpy as np
 
 from ravine._validate import FloatArray
 
-ROUNDS = 100  # at most; a handful is usual
-EXACT = 1e-5  # kappa changes with the square of this
+ROUNDS = 100  # of the fixed point iteration at most; a handful is usual
+EXACT = 1e-5  # error of the balance that ends the rounds: kappa changes with its square
 SINGULAR = 1e-12  # eigenvalues below this share of the largest are zero
 
 MAX_FEATURES = 4096  # features: above, matrices of n_features x n_features no longer fit

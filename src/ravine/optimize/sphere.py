@@ -12,11 +12,11 @@ import numpy as np
 
 from ravine._validate import FloatArray
 
-MEMORY = 12  # pairs kept by the limited-memory update
-FIRST_ANGLE = 0.15  # the first step, in radians, before any curvature is known
-LARGEST_ANGLE = 0.6
-SUFFICIENT = 1e-4  # the share of the predicted decrease that a step has to bring
-BACKTRACKS = 6
+MEMORY = 12  # pairs of the limited-memory update; a choice
+FIRST_ANGLE = 0.15  # radians: the first step, before any curvature is known; a choice
+LARGEST_ANGLE = 0.6  # radians: the longest step, where the model of the curvature may be poor; a choice
+SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
+BACKTRACKS = 6  # shorter steps that are tried, each at the cost of one pass; a choice
 
 CONVERGED = "converged (gradient)"
 CONVERGED_OBJECTIVE = "converged (objective)"

@@ -30,7 +30,7 @@ from ravine.split.split import Split
 
 FINE_CENTERS = 600  # micro-clusters in the projection that the reported eigenvalue is computed from
 SPARE = 3  # principal components beyond those of one start, to make other starts from
-CLEAR = 10.0  # times the spacing of the rows beside it: a wider gap is one
+CLEAR = 10.0  # times the spacing of the rows beside it: a wider gap is clear; a choice
 WIDEST = 1024  # columns: wider rows are searched in their principal components
 COMPONENTS = 32  # principal components that very wide rows are searched in
 HALVINGS = 40  # halvings of sigma at most
