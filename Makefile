@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-cpus test-mutants lint types browser clean
+.PHONY: bench demo test test-slow test-cpus test-mutants lint types browser clean
 
 demo: .venv/demo
 	@mkdir -p build
@@ -62,3 +62,7 @@ clean:
 .venv-peers:
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet "numpy==1.26.*" "HiPart==1.1.0"
+
+# Every table of the papers from this commit, as CSV files: make bench DATA=folder OUT=folder
+bench: .venv/dev
+	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT))
