@@ -48,7 +48,8 @@ class Recording(Verbs):
 
     def choose(self, node, ends):
         self.calls.append(("choose", node, tuple(ends)))
-        return self.chosen
+        there = [end for end in ends if end is not None]
+        return self.chosen if self.chosen in there else (there[0] if there and self.chosen else None)
         yield
 
     def resume(self, node, end, last):
@@ -93,7 +94,8 @@ def are_among(some, all_rows):
     ("n", "sizes"),
     [
         (SAMPLED_FROM - 1, []),
-        (SAMPLED_FROM, [FIRST_SAMPLE]),
+        (SAMPLED_FROM, [SAMPLED_FROM // 2]),
+        (20_000, [FIRST_SAMPLE]),
         (100_000, [FIRST_SAMPLE]),
         (8 * 16 * FIRST_SAMPLE, [8 * 16 * FIRST_SAMPLE // 64, 8 * FIRST_SAMPLE]),
     ],
@@ -121,23 +123,15 @@ def test_fewer_rows_are_all_seen_at_once(n):
 
 @pytest.mark.parametrize("small", [None, 500])
 def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_last(monkeypatch, small):
+    monkeypatch.setattr("ravine.split.search.FINALIST_ROWS", 0)
     if small is not None:  # so that there are two samples
         monkeypatch.setattr("ravine.data.node.FIRST_SAMPLE", small)
     n = 20_000
     sizes = [FIRST_SAMPLE] if small is None else [small, n // 16]
     X, method = rows(n), Recording()
     node, _ = run(search(node_of(X), method))
-    on_more_rows = ["resume"] * len(sizes)
-    assert method.verbs() == [
-        "prepare",
-        "starts",
-        "solve",
-        "solve",
-        "choose",
-        *on_more_rows,
-        "finish",
-        "refine",
-    ]
+    stages = ["choose", "resume"] * len(sizes)
+    assert method.verbs() == ["prepare", "starts", "solve", "solve", *stages, "finish", "refine"]
     for verb in ("starts", "solve", "choose"):
         assert method.node_in(verb).n_rows == sizes[0]
     assert [given for verb, _, given in method.calls if verb == "solve"] == ["a", "b"]
@@ -149,13 +143,21 @@ def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_
     assert all(seen.deviation == 1.0 for verb, seen, _ in method.calls if verb in ("resume", "finish"))
 
 
+def test_several_of_the_best_ends_go_on_where_all_rows_are_few():
+    X, method = rows(20_000), Recording()
+    run(search(node_of(X), method))
+    resumed = [(seen.n_rows, given[0]) for verb, seen, given in method.calls if verb == "resume"]
+    assert resumed == [(20_000, "b"), (20_000, "a")]
+    assert method.verbs()[-3:] == ["choose", "finish", "refine"]
+
+
 def test_a_sample_has_the_scale_of_all_rows_its_own_mean_and_its_share_of_the_minimum_weight():
     X, method = rows(10_000) * [1.0, 50.0] + 3.0, Recording()
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 10_000)
     node, _ = run(search(node_of(X, weights, min_weight=100.0), method))
     drawn = method.node_in("starts")
     assert are_among(drawn.rows.array, X)
-    assert len(np.unique(drawn.rows.array, axis=0)) == FIRST_SAMPLE
+    assert len(np.unique(drawn.rows.array, axis=0)) == 5000
     np.testing.assert_array_equal(drawn.standardization.inverse_scale, node.standardization.inverse_scale)
     own = np.average(drawn.rows.array, axis=0, weights=drawn.rows.weights)
     np.testing.assert_allclose(drawn.standardization.mean, own)
@@ -209,7 +211,7 @@ def test_constant_rows_are_measured_and_not_searched():
 
 @pytest.mark.parametrize(
     ("options", "last"),
-    [({"chosen": None}, "choose"), ({"resumed": None}, "resume"), ({"outcome": False}, "finish")],
+    [({"chosen": None}, "choose"), ({"resumed": None}, "choose"), ({"outcome": False}, "finish")],
 )
 def test_a_search_ends_where_a_step_finds_nothing(options, last):
     method = Recording(**options)

@@ -19,7 +19,7 @@ from ravine.data.standardization import Moments, Standardization, first_guess, o
 
 PEEK_ROWS = 256  # rows that show where the columns lie and how wide they are
 LOCAL_CELLS = 1 << 20  # a node of at most as many values is copied and searched in memory, in every engine
-FIRST_SAMPLE = 4096  # rows of the smallest sample that all starts are pursued on
+FIRST_SAMPLE = 8192  # rows of the smallest sample that all starts are pursued on
 SAMPLED_FROM = 8192  # rows from which on samples come before all rows
 SAMPLE_CELLS = 1 << 24  # values of a sample at most: 128 MiB
 
@@ -198,15 +198,15 @@ def collect(node: Node) -> Query[Node]:
 def sample_sizes(n: int, n_features: int) -> list[int]:
     """Return the sizes of the samples that come before all n rows: about n/64, then n/16.
 
-    (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better
+    The first has at least 8192 rows, or half of them where they are few. (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better
     spent on all rows.)
 
-    >>> sample_sizes(8000, 20), sample_sizes(100_000, 20), sample_sizes(1_000_000, 20)
-    ([], [4096], [15625, 62500])
+    >>> [sample_sizes(n, 20) for n in (8000, 10_000, 100_000, 1_000_000)]
+    [[], [5000], [8192], [15625, 62500]]
     """
     if n < SAMPLED_FROM:
         return []
     most = max(SAMPLE_CELLS // n_features, FIRST_SAMPLE)
-    first = min(max(n // 64, FIRST_SAMPLE), most)
+    first = min(max(n // 64, min(FIRST_SAMPLE, n // 2)), most)
     second = min(n // 16, most)
     return [first, second] if second >= 2 * first else [first]

@@ -27,6 +27,9 @@ from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
 
+FINALIST_ROWS = (
+    1 << 16
+)  # rows that all ends resumed at one stage may read together: the best of few rows may lose
 FINE = 8  # bins per bandwidth of the density that gives the reported depth
 
 
@@ -142,18 +145,30 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
     first, *finer = [*(stage for stage in stages if stage.standardization.varies.any()), node]
     first, starts = yield from method.starts(first)
     ends = yield from gather([method.solve(first, start) for start in starts])
-    best = yield from method.choose(first, ends)
+    seen = first
     for k, larger in enumerate(finer, start=1):
-        if best is None:
-            return None
-        larger = replace(larger, deviation=first.deviation)
-        best = yield from method.resume(larger, best, k == len(finer))
+        best_few = yield from _best(seen, method, ends, max(1, FINALIST_ROWS // larger.n_rows))
+        seen = replace(larger, deviation=first.deviation)
+        resumed = yield from gather([method.resume(seen, end, k == len(finer)) for end in best_few])
+        ends = [end for end in resumed if end is not None]
+    best = ends[0] if finer and len(ends) == 1 else (yield from method.choose(seen, ends))
     if best is None:
         return None
     node = replace(node, deviation=first.deviation)
     outcome = yield from method.finish(node, best)
     split = None if outcome is None else (yield from measure(node, method, outcome))
     return None if split is None else (yield from method.refine(node, split))
+
+
+def _best(node: Node, method: Method, ends: Sequence[Any], n: int) -> Query[list[Any]]:
+    """Return the n best ends (fewer where there are no more), the best first."""
+    found: list[Any] = []
+    while len(found) < n:
+        best = yield from method.choose(node, [end for end in ends if not any(end is one for one in found)])
+        if best is None:
+            break
+        found.append(best)
+    return found
 
 
 def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
