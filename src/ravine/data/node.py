@@ -198,8 +198,8 @@ def collect(node: Node) -> Query[Node]:
 def sample_sizes(n: int, n_features: int) -> list[int]:
     """Return the sizes of the samples that come before all n rows: about n/64, then n/16.
 
-    The first has at least 8192 rows, or half of them where they are few. (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better
-    spent on all rows.)
+    The first has at least 8192 rows, or half of them where they are few. (A stage of n/4 rows was tried: the
+    optimum moves with the bandwidth, so that its passes are better spent on all rows.)
 
     >>> [sample_sizes(n, 20) for n in (8000, 10_000, 100_000, 1_000_000)]
     [[], [5000], [8192], [15625, 62500]]
