@@ -164,7 +164,7 @@ def test_five_classes_in_a_tree_come_back(tmp_path):
 
 
 def test_votes_of_boundaries_very_far_away_are_numbers(bases, tmp_path):
-    (tmp_path / "m").write_bytes(edited(bases["pairs"], lambda m, a: a["split_cut"].fill(-1.5e308)))
+    (tmp_path / "m").write_bytes(edited(bases["pairs"], lambda m, a: a["split_threshold"].fill(-1.5e308)))
     model = ravine.load(tmp_path / "m")
     assert np.isfinite(model.decision_function(ROWS)).all()
     assert set(model.predict(ROWS)) == {"versicolor"}

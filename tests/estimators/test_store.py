@@ -61,7 +61,7 @@ def test_json_and_back():
     tree = MinimumDensity("auto").fit(WINE).tree_
     assert ClusterTree.from_json(tree.to_json()) == tree
     json.loads(tree.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    for wrong in ("", "{}", "[]", "null", '{"format": "ravine model", "version": 2}', "{", "[" * 100_000):
+    for wrong in ("", "{}", "[]", "null", '{"format": "ravine model", "version": 3}', "{", "[" * 100_000):
         with pytest.raises(InvalidModelError, match=r"the text is not a whole ravine tree: .* to_json"):
             ClusterTree.from_json(wrong)
     with pytest.raises(InvalidModelError, match="version 1 of the format"):

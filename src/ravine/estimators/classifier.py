@@ -111,7 +111,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     Notes
     -----
     Cost: a boundary costs as much as a split of `MinimumDensity`: one pass over the rows per evaluation up to
-    32 000 rows, a few passes above that. Only the labeled rows are copied to memory.
+    8192 rows, a few passes above that. Only the labeled rows are copied to memory.
 
     References
     ----------

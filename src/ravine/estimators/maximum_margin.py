@@ -49,7 +49,7 @@ class MaximumMargin(TreeClusterer):
 
     Notes
     -----
-    Cost: one pass over the rows per step of the procedure up to 32 000 rows, about a dozen passes per split
+    Cost: one pass over the rows per step of the procedure up to 8192 rows, about a dozen passes per split
     above that; O(n s k) time per pass, for s stored entries per row and k constraints. The `facts` of a split
     are `margin` (1 / |w|), `support` (the share of rows inside the margin), `slack` (the mean of
     max(0, 1 - abs f)), `violation` (of the most violated constraint), `C` and `rounds`.

@@ -16,7 +16,7 @@ from ravine.tree.arrays import Tree, TreeArrays
 from ravine.tree.parts import jsonable, number, tree_from, tree_to_parts
 
 FORMAT = "ravine model"
-VERSION = 2
+VERSION = 3
 MAX_REASON = 300  # characters of an error message that may repeat what is in the file
 # The arrays of a tree that hold integers; all others hold float64.
 INTEGERS = (
@@ -29,7 +29,7 @@ def to_json(tree: TreeArrays) -> str:
     """Return the whole tree as JSON; numbers that are not finite become strings."""
     facts, arrays = tree_to_parts(tree)
     lists = {name: jsonable(array) for name, array in arrays.items()}
-    shape = list(np.shape(arrays["split_weights"]))
+    shape = list(np.shape(arrays["split_normal"]))
     return json.dumps({"format": FORMAT, "version": VERSION, **facts, "shape": shape, "arrays": lists})
 
 
@@ -56,7 +56,7 @@ def _arrays_from(stored: Stored) -> dict[str, Any]:
     require(whole, "shape", "the numbers of splits and features", shown(shape))
     lists = stored.inner("arrays").facts
     arrays = {name: _array(name, values) for name, values in lists.items()}
-    two_dimensional = {"split_weights": shape, "split_direction": shape, "several_directions": (-1, shape[1])}
+    two_dimensional = {"split_normal": shape, "split_direction": shape, "several_directions": (-1, shape[1])}
     return {name: array.reshape(two_dimensional.get(name, -1)) for name, array in arrays.items()}
 
 

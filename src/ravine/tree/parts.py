@@ -53,9 +53,9 @@ def splits_to_parts(splits: Sequence[Split]) -> Parts:
     statuses, status = _numbered([split.status for split in splits])
     arrays = {
         "pivot": pivot,
-        "split_weights": np.array([split.boundary.normal for split in splits]).reshape(shape),
+        "split_normal": np.array([split.boundary.normal for split in splits]).reshape(shape),
         "split_direction": np.array([split.direction for split in splits]).reshape(shape),
-        "split_cut": np.array([split.boundary.threshold for split in splits], dtype=np.float64),
+        "split_threshold": np.array([split.boundary.threshold for split in splits], dtype=np.float64),
         "split_iterations": np.array([split.n_iter for split in splits], dtype=np.int64),
         "split_method": method,
         "split_status": status,
@@ -174,10 +174,10 @@ def _place_splits(
 
 def splits_from(stored: Stored, n_columns: int | None = None) -> list[Split]:
     """Read splits with a common pivot from their stored parts; `n_columns` is checked where it is given."""
-    threshold = stored.floats("split_cut", None)
+    threshold = stored.floats("split_threshold", None)
     pivot = stored.floats("pivot", n_columns if len(threshold) else 0)
     m, d = len(threshold), len(pivot)
-    weights = stored.floats("split_weights", m, d)
+    weights = stored.floats("split_normal", m, d)
     direction = stored.floats("split_direction", m, d)
     iterations = stored.integers("split_iterations", m, low=0, high=MAX_COUNT)
     value, gradient_norm = stored.figures("split_value", m), stored.figures("split_gradient_norm", m)
