@@ -65,8 +65,8 @@ class SpectralConnectivity(TreeClusterer):
     split_order : {"neighbors", "size", "depth", "value"}, default "neighbors"
         Which leaf is split next: the one with the largest product of its size and 1 minus the normalized cut
         of its split in a graph of ten nearest neighbors among at most 2000 rows ("neighbors"), the largest
-        ("size", as in the paper), the one with the largest product of its size and the depth of its valley ("depth"), or
-        the one with the smallest lambda_2 ("value").
+        ("size", as in the paper), the one with the largest product of its size and the depth of its valley
+        ("depth"), or the one with the smallest lambda_2 ("value").
     n_init : int, default 4
         Number of starts: the leading principal directions (or sets of them), then combinations of two. Of the
         results with large enough sides, the one with the smallest normalized cut in the neighbor graph is
