@@ -104,23 +104,23 @@ def test_opening_measures_and_draws_in_one_pass(make, store, below):
     opened, samples = run(open_node(node, [50, 200]))
     if isinstance(node.rows, MemoryRows):
         peek = 0 if below else nodes.PEEK_ROWS
-        assert node.rows.reads.rows == 1200 + 50 + 200 + peek
+        assert node.rows.reads.rows == 1200 + 200 + peek
     else:
         assert node.rows.engine.passes == (1 if below else 2)
     plain = run(measure(node))
     np.testing.assert_array_equal(opened.standardization.mean, plain.standardization.mean)
     np.testing.assert_array_equal(opened.standardization.inverse_scale, plain.standardization.inverse_scale)
     assert opened.rows is node.rows
-    for drawn, n, name in zip(samples, (50, 200), ("sample 0", "sample 1"), strict=True):
-        alone = run(sample(opened, n, name))
+    for k, (drawn, n) in enumerate(zip(samples, (50, 200), strict=True)):
+        alone = run(sample(opened, n, "sample 0"))
         np.testing.assert_array_equal(dense(drawn.rows), dense(alone.rows))
         np.testing.assert_array_equal(drawn.rows.own_weights, alone.rows.own_weights)
-        assert drawn.stream == alone.stream
+        assert (drawn.stream == alone.stream) == (k == 0)
         np.testing.assert_array_equal(drawn.standardization.mean, alone.standardization.mean)
         np.testing.assert_array_equal(
             drawn.standardization.inverse_scale, opened.standardization.inverse_scale
         )
-    assert set(map(tuple, dense(samples[0].rows))) - set(map(tuple, dense(samples[1].rows)))
+    assert set(map(tuple, dense(samples[0].rows))) < set(map(tuple, dense(samples[1].rows)))
 
 
 def test_a_node_below_the_root_has_its_own_mean_and_the_scale_of_the_root(make):

@@ -98,7 +98,7 @@ def test_of_ends_that_tie_the_first_is_chosen_whatever_the_rounding(values, best
     few = np.random.default_rng(0).standard_normal((4, 3))
     node = node_of(few, labels=Labels(few, np.array([0, 0, 1, 1]), np.ones(4)))
     ends = [SimpleNamespace(point=SimpleNamespace(value=value)) for value in values]
-    assert run(replace(DENSITY, named_sides=True).choose(node, ends)) is ends[best]
+    assert run(replace(DENSITY, named_sides=True).choose(node, ends))[0] is ends[best]
 
 
 def test_two_classes_need_no_grouping_and_more_follow_a_search_without_labels():

@@ -48,8 +48,7 @@ class Recording(Verbs):
 
     def choose(self, node, ends):
         self.calls.append(("choose", node, tuple(ends)))
-        there = [end for end in ends if end is not None]
-        return self.chosen if self.chosen in there else (there[0] if there and self.chosen else None)
+        return sorted(ends, reverse=True) if self.chosen else []
         yield
 
     def resume(self, node, end, last):
@@ -130,8 +129,8 @@ def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_
     sizes = [FIRST_SAMPLE] if small is None else [small, n // 16]
     X, method = rows(n), Recording()
     node, _ = run(search(node_of(X), method))
-    stages = ["choose", "resume"] * len(sizes)
-    assert method.verbs() == ["prepare", "starts", "solve", "solve", *stages, "finish", "refine"]
+    stages = ["resume"] * len(sizes)
+    assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", *stages, "finish", "refine"]
     for verb in ("starts", "solve", "choose"):
         assert method.node_in(verb).n_rows == sizes[0]
     assert [given for verb, _, given in method.calls if verb == "solve"] == ["a", "b"]
@@ -211,7 +210,7 @@ def test_constant_rows_are_measured_and_not_searched():
 
 @pytest.mark.parametrize(
     ("options", "last"),
-    [({"chosen": None}, "choose"), ({"resumed": None}, "choose"), ({"outcome": False}, "finish")],
+    [({"chosen": None}, "choose"), ({"resumed": None}, "resume"), ({"outcome": False}, "finish")],
 )
 def test_a_search_ends_where_a_step_finds_nothing(options, last):
     method = Recording(**options)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 
 PEEK_ROWS = 256  # rows that show where the columns lie and how wide they are
@@ -80,6 +81,7 @@ class Node:
     measured: Standardization | None = None
     deviation: float = np.nan
     labels: Labels | None = None
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what is computed once
 
     def ask(self, *requests: Request) -> list[Asked]:
         """Return requests about the rows of this node, to be yielded."""
@@ -141,6 +143,7 @@ class Node:
             root=self.root or self.measured,
             measured=None,
             deviation=np.nan,
+            memo={},
         )
 
 
@@ -165,15 +168,15 @@ def measure(node: Node) -> Query[Node]:
 def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]]:
     """Measure a node and draw samples of these sizes from it, all in one pass; return it and them.
 
-    At the root, where nothing is known about the columns, a few rows are looked at before.
+    Each sample is part of the larger ones, so that one request draws them all. At the root, where nothing is
+    known about the columns, a few rows are looked at before.
     """
-    names = [f"sample {k}" for k in range(len(sizes))]
     if node.root is None:
         (few,) = yield node.ask(Sample(PEEK_ROWS))
         pivot, scale = first_guess(sampled(few)[0])
     else:
         pivot, scale = node.root.mean, power_of_two(node.root.deviation)
-    draws = [node.sample_request(n, name) for n, name in zip(sizes, names, strict=True)]
+    draws = [node.sample_request(max(sizes), "sample 0")] if sizes else []
     answer, *drawn = yield node.ask(Moments(pivot, scale), *draws)
     found, again = of_moments(answer, pivot, scale, node.total)
     if again is not None:
@@ -181,8 +184,8 @@ def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]
         found, _ = of_moments(answer, *again, node.total, last=True)
     opened = replace(node, measured=found.scaled(node.root, node.standardize))
     samples = []
-    for one, name in zip(drawn, names, strict=True):
-        samples.append((yield from measure(opened.of_sample(one, name))))
+    for k, n in enumerate(sizes):
+        samples.append((yield from measure(opened.of_sample(part_of(drawn[0], n), f"sample {k}"))))
     return opened, samples
 
 

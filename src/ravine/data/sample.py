@@ -75,6 +75,14 @@ def sampled(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
     return _matrix(answer)[order], answer[2][order], answer[1][order]
 
 
+def part_of(answer: Answer, n: int) -> Answer:
+    """Return the sample of n rows that a larger one with the same seed contains."""
+    if len(answer[0]) <= n:
+        return answer
+    few = smallest(answer[0], answer[1], n)
+    return answer[0][few], answer[1][few], answer[2][few], *stored(_matrix(answer)[few])
+
+
 def _matrix(answer: Answer) -> Any:
     if len(answer) == 4:
         return answer[3]

@@ -347,7 +347,8 @@ class _Fitting:
         """Return the node of these rows (None: all) with the labels of some classes."""
         stream = (*self.node.stream, *classes)
         rows, labels = self._select(members), self._labels(classes)
-        return run(collect(replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels)))
+        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels, memo={})
+        return run(collect(node))
 
     def _labels(self, classes: tuple[int, ...]) -> Labels:
         """Return the labeled rows of some classes."""

@@ -193,13 +193,13 @@ class SeveralMethod(Verbs):
             max_iter=self.univariate.max_iter,
         )
 
-    def choose(self, node: Node, ends: Sequence[several.Directions]) -> Query[several.Directions | None]:
-        """Return the best of the ends with two large enough sides."""
+    def choose(self, node: Node, ends: Sequence[several.Directions]) -> Query[list[several.Directions]]:
+        """Return the ends with two large enough sides, the best first."""
         given = self.given
         assert given is not None
         ends = [end for end in ends if not _one_sided(end, given.clusters, self.least_share)] or list(ends)
         if len(ends) == 1 or not self.univariate.neighbor_cut:
-            return min(ends, key=lambda end: end.result.value)
+            return sorted(ends, key=lambda end: end.result.value)
         graph = yield from neighbor_graph(node)
 
         def cut(end: several.Directions) -> float:
@@ -207,7 +207,7 @@ class SeveralMethod(Verbs):
             points = graph.project(given.directions(end.directions))
             return graph.cut(end.right[nearest(points, centers)[0]])
 
-        return min(ends, key=cut)
+        return sorted(ends, key=cut)
 
     def finish(self, node: Node, end: several.Directions) -> Query[Outcome | None]:
         """Assign all rows to the nearest center in the projection; the eigenvalue comes from finer ones."""

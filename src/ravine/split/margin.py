@@ -56,11 +56,11 @@ class MarginMethod(Verbs):
         C = AUTO_C / node.deviation**2 if self.C is None else self.C * unit * unit
         return (yield from self._run(node, start, Planes.zero(node.n_features), C))
 
-    def choose(self, node: Node, ends: Sequence[Found]) -> Query[Found | None]:
-        """Return the end with the fewest labeled pairs together, then the lowest objective."""
+    def choose(self, node: Node, ends: Sequence[Found]) -> Query[list[Found]]:
+        """Return the ends, those with the fewest labeled pairs together first, then by objective."""
         yield from ()
         allowed = [end for end in ends if self._splits(end, node)]
-        return min(allowed, key=lambda end: self._rank(end, node), default=None)
+        return sorted(allowed, key=lambda end: self._rank(end, node))
 
     def resume(self, node: Node, end: Found, last: bool) -> Query[Found]:
         """Go on with the active constraints: they mean the same in any rows."""

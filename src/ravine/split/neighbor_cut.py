@@ -66,7 +66,14 @@ class NeighborGraph:
 
 
 def neighbor_graph(node: Node) -> Query[NeighborGraph]:
-    """Return the graph of at most 2000 rows of a node, the same ones for every caller."""
+    """Return the graph of at most 2000 rows of a node, the same ones for every caller; it is made once."""
+    if "neighbor graph" not in node.memo:
+        node.memo["neighbor graph"] = yield from _graph(node)
+    graph: NeighborGraph = node.memo["neighbor graph"]
+    return graph
+
+
+def _graph(node: Node) -> Query[NeighborGraph]:
     most = min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features))
     (answer,) = yield node.ask(Sample(most))
     values, weights, _ = sampled(answer)

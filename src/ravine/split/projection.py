@@ -131,8 +131,8 @@ class ProjectionMethod(Verbs):
             )
         )
 
-    def choose(self, node: Node, ends: Sequence[Pursued]) -> Query[Pursued | None]:
-        """Return the best valid end that leaves enough on both sides.
+    def choose(self, node: Node, ends: Sequence[Pursued]) -> Query[list[Pursued]]:
+        """Return the valid ends that leave enough on both sides, the best first.
 
         Ends that the schedule accepts come before others. With labels, the fewest labeled rows on the wrong
         side come first where the graph of neighbors decides, and otherwise the lowest value.
@@ -140,21 +140,20 @@ class ProjectionMethod(Verbs):
         if not self.named_sides:
             enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
             ends = [end for end in enough if self.rank(end) > 0.0]
-        if not ends:
-            return None
-        if node.labels is None:
-            accepts = self.schedule.accepts
-            ends = [end for end in ends if accepts(end.point.index_value, end.point.profile)] or ends
-        elif self.neighbor_cut:
-            mistakes = [weight_of_mistakes(node.labels, self.right, end.point) for end in ends]
-            ends = [end for end, wrong in zip(ends, mistakes, strict=True) if wrong == min(mistakes)]
-        else:
-            values = np.array([end.point.value for end in ends])
-            return ends[int(np.argmax(values <= values.min() + PROGRESS))]  # the first of those that tie
-        if len(ends) == 1 or not self.neighbor_cut:
-            return max(ends, key=self.rank)
-        graph = yield from neighbor_graph(node)
-        return min(ends, key=lambda end: _cut(graph, end))
+        if len(ends) < 2:
+            return list(ends)
+        if node.labels is not None and not self.neighbor_cut:
+            lowest = min(end.point.value for end in ends)  # the first of those that tie is the best
+            return sorted(ends, key=lambda end: max(0.0, end.point.value - lowest - PROGRESS))
+        graph = (yield from neighbor_graph(node)) if self.neighbor_cut else None
+
+        def key(end: Pursued) -> tuple[float, float]:
+            last = -self.rank(end) if graph is None else _cut(graph, end)
+            if node.labels is not None:
+                return weight_of_mistakes(node.labels, self.right, end.point), last
+            return float(not self.schedule.accepts(end.point.index_value, end.point.profile)), last
+
+        return sorted(ends, key=key)
 
     def rank(self, end: Pursued) -> float:
         """Return how good an end is by the schedule; 0 for an invalid one."""

@@ -78,8 +78,8 @@ class Method(Protocol):
     def solve(self, node: Node, start: Any) -> Query[Any]:
         """Return the end of a run from one start."""
 
-    def choose(self, node: Node, ends: Sequence[Any]) -> Query[Any]:
-        """Return the best end that leaves enough weight on both sides, or None."""
+    def choose(self, node: Node, ends: Sequence[Any]) -> Query[list[Any]]:
+        """Return the ends that leave enough weight on both sides, the best first."""
 
     def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
         """Go on from the end on fewer rows; `last` says that these are all rows."""
@@ -105,10 +105,10 @@ class Verbs:
         yield from ()
         return self
 
-    def choose(self, node: Node, ends: Sequence[Any]) -> Query[Any]:
-        """Return the first end that is one."""
+    def choose(self, node: Node, ends: Sequence[Any]) -> Query[list[Any]]:
+        """Return the ends in the order of their starts."""
         yield from ()
-        return next((end for end in ends if end is not None), None)
+        return [end for end in ends if end is not None]
 
     def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
         """Return the end as it is."""
@@ -145,30 +145,20 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
     first, *finer = [*(stage for stage in stages if stage.standardization.varies.any()), node]
     first, starts = yield from method.starts(first)
     ends = yield from gather([method.solve(first, start) for start in starts])
-    seen = first
+    best = yield from method.choose(first, ends)
     for k, larger in enumerate(finer, start=1):
-        best_few = yield from _best(seen, method, ends, max(1, FINALIST_ROWS // larger.n_rows))
-        seen = replace(larger, deviation=first.deviation)
-        resumed = yield from gather([method.resume(seen, end, k == len(finer)) for end in best_few])
-        ends = [end for end in resumed if end is not None]
-    best = ends[0] if finer and len(ends) == 1 else (yield from method.choose(seen, ends))
-    if best is None:
+        few = best[: max(1, FINALIST_ROWS // larger.n_rows)]
+        larger = replace(larger, deviation=first.deviation)
+        resumed = yield from gather([method.resume(larger, end, k == len(finer)) for end in few])
+        best = [end for end in resumed if end is not None]
+        if len(best) > 1:
+            best = yield from method.choose(larger, best)
+    if not best:
         return None
     node = replace(node, deviation=first.deviation)
-    outcome = yield from method.finish(node, best)
+    outcome = yield from method.finish(node, best[0])
     split = None if outcome is None else (yield from measure(node, method, outcome))
     return None if split is None else (yield from method.refine(node, split))
-
-
-def _best(node: Node, method: Method, ends: Sequence[Any], n: int) -> Query[list[Any]]:
-    """Return the n best ends (fewer where there are no more), the best first."""
-    found: list[Any] = []
-    while len(found) < n:
-        best = yield from method.choose(node, [end for end in ends if not any(end is one for one in found)])
-        if best is None:
-            break
-        found.append(best)
-    return found
 
 
 def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:

@@ -108,12 +108,12 @@ class SeparationMethod(Verbs):
             )
         )
 
-    def choose(self, node: Node, ends: Sequence[Found | None]) -> Query[Found | None]:
+    def choose(self, node: Node, ends: Sequence[Found | None]) -> Query[list[Found]]:
         """Return the end with the fewest labeled pairs together; of eigenvectors, then the surest."""
         own = unit_variances(node)
         there = [end for end in ends if end is not None]
         if self.solver != "eig":
-            return min(there, key=lambda end: _pairs_together(node, own, end), default=None)
+            return sorted(there, key=lambda end: _pairs_together(node, own, end))
         answers = yield node.ask(*(LineMoments(Plane.across(own, end.direction, 0.0)) for end in there))
         enough = max(self._min_weight(node), np.finfo(float).tiny)
 
@@ -124,7 +124,7 @@ class SeparationMethod(Verbs):
 
         allowed = [(end, sides) for end, (sides,) in zip(there, answers, strict=True)]
         allowed = [(end, sides) for end, sides in allowed if sides[:, 0].min() >= enough]
-        return min(allowed, key=rank)[0] if allowed else None
+        return [end for end, _ in sorted(allowed, key=rank)]
 
     def finish(self, node: Node, end: Found) -> Query[Outcome | None]:
         """Return the plane with the separation probability of its exact sides."""

@@ -237,7 +237,7 @@ class _Growth:
         Hayes, Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
         root, share = self.standardization, rows.total / self.root.total
-        node = yield from collect(replace(self.root, rows=rows, root=root))
+        node = yield from collect(replace(self.root, rows=rows, root=root, memo={}))
         with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
         tests: list[SignificanceTest | None] = [*self.tests] or [None]
         attempts = [(labels, tests[0])] if with_labels else []
