@@ -10,7 +10,10 @@ from scipy.stats import t as student
 from ravine import ClusterTree, MaximinSeparation, MinimumDensity, PrincipalDirection
 from ravine.data.memory import MemoryRows
 from ravine.data.query import run
+from ravine.index.connectivity import ConnectivitySchedule
+from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
+from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Verbs, search
 from ravine.tree import significance
 from ravine.tree.reunite import reunite
@@ -27,6 +30,7 @@ def blobs(k, d, seed, n=150, apart=9.0):
     return centers[labels] + rng.standard_normal((k * n, d)), labels
 
 
+DENSITY = ProjectionMethod(MinimumDensitySchedule())
 AXES = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0]])
 
 
@@ -176,11 +180,11 @@ def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, 
 
 def test_fallbacks_are_tested_at_a_share_of_the_level_with_the_rows_own_tails():
     method = MinimumDensity()._method(2)
-    usual, fallback = significance.tests_of(method, 0.05, 0.1)
+    usual, fallback = significance.significance_tests(method, 0.05, 0.1)
     assert (usual.method, usual.level, usual.own_tails) == (method, 0.05, False)
     assert (fallback.level, fallback.own_tails) == (pytest.approx(0.005), True)
     assert fallback.method.schedule.alpha_max > method.schedule.alpha_max
-    assert len(significance.tests_of(MaximinSeparation()._method(2), 0.05, 0.1)) == 1
+    assert len(significance.significance_tests(MaximinSeparation()._method(2), 0.05, 0.1)) == 1
 
 
 def test_auto_with_bounds_and_other_methods():
@@ -199,10 +203,19 @@ def test_an_empty_gap_needs_no_reference():
 
 def test_the_log_depth_of_no_split_is_zero_and_that_of_an_empty_gap_is_bounded():
     split = MinimumDensity(2).fit(blobs(2, 2, 0)[0]).tree_.splits[0]
-    assert log_depth(None) == 0.0
-    assert log_depth(replace(split, quality=0.75)) == pytest.approx(np.log(4.0))
-    assert log_depth(replace(split, quality=1.0)) == significance.DEEPEST
-    assert log_depth(replace(split, quality=np.nextafter(1.0, 0.0))) <= significance.DEEPEST
+    assert SignificanceTest(DENSITY, 0.01)._of_reference(None, 10.0) == 0.0
+    assert SignificanceTest(DENSITY, 0.01)._of_reference(replace(split, quality=0.75), 10.0) == np.log(4.0)
+    assert log_depth(1.0) == significance.DEEPEST
+    assert log_depth(np.nextafter(1.0, 0.0)) <= significance.DEEPEST
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_connectivity_is_tested_by_its_eigenvalue(normalized):
+    method = ProjectionMethod(ConnectivitySchedule(normalized=normalized))
+    _, split = run(search(node_of(np.random.default_rng(0).normal(size=(300, 2))), method))
+    compared = method.test_quality(split, 300.0)
+    assert compared == pytest.approx(1.0 - split.value / (1.0 if normalized else 300.0))
+    assert compared != split.quality
 
 
 def test_references_with_empty_gaps_leave_a_valley_to_chance():

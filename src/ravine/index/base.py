@@ -94,6 +94,10 @@ class Schedule(Protocol):
     def value(self, index: Any, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return the method's own value to report; a unit of the profile is `unit` user's units."""
 
+    def test_quality(self, value: float, total: float) -> float | None:
+        """Return what the significance test compares, in [0, 1], from the reported value; None: the depth."""
+        return None
+
     def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
         """Return further numbers to report, for profiles with bins of this width."""
         return {}

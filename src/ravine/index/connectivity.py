@@ -110,6 +110,10 @@ class ConnectivitySchedule(Schedule):
         """Return lambda_2."""
         return index.eigenvalue(profile)
 
+    def test_quality(self, value: float, total: float) -> float:
+        """Return 1 - lambda_2: the threshold need not lie at a valley, so depths by chance are mostly 0."""
+        return max(0.0, 1.0 - value / (1.0 if self.normalized else total))
+
     def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
         """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
         bound = index.error_bound(width)

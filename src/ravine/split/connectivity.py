@@ -140,6 +140,10 @@ class SeveralMethod(Verbs):
         """Only the univariate search at the end goes through samples: micro-clusters need none."""
         return self.omega is not None
 
+    def test_quality(self, split: Split, total: float) -> float:
+        """Return 1 - lambda_2."""
+        return max(0.0, 1.0 - split.value / (1.0 if self.normalized else total))
+
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method where that is what follows."""
         wide = node.n_features > WIDEST

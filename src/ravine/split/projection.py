@@ -17,6 +17,7 @@ from ravine.optimize.sphere import CONVERGED
 from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
 from ravine.split.neighbor_cut import NeighborGraph, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
+from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts
 from ravine.split.support import support_planes
 
@@ -68,6 +69,11 @@ class ProjectionMethod(Verbs):
     def fallbacks(self) -> Sequence[ProjectionMethod]:
         """Return the method with the schedule's fallbacks."""
         return [replace(self, schedule=schedule) for schedule in self.schedule.fallbacks()]
+
+    def test_quality(self, split: Split, total: float) -> float:
+        """Return what the schedule compares, or the depth."""
+        own = self.schedule.test_quality(split.value, total)
+        return split.quality if own is None else own
 
     def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
         """Choose the classes on the right, where the node has labels."""

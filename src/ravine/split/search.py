@@ -90,6 +90,9 @@ class Method(Protocol):
     def refine(self, node: Node, split: Split) -> Query[Split]:
         """Return the split, or a better one that starts from it."""
 
+    def test_quality(self, split: Split, total: float) -> float:
+        """Return what the significance test compares of a split of rows of this weight, in [0, 1]."""
+
     def fallbacks(self) -> Sequence[Method]:
         """Return methods to try where this one finds no significant split."""
 
@@ -119,6 +122,10 @@ class Verbs:
         """Return the split as it is."""
         yield from ()
         return split
+
+    def test_quality(self, split: Split, total: float) -> float:
+        """Return the depth of the split."""
+        return split.quality
 
     def fallbacks(self) -> Sequence[Any]:
         """Return nothing: the method looks everywhere already."""

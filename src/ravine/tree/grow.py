@@ -19,7 +19,7 @@ from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.search import Method, search
 from ravine.split.split import Split
 from ravine.tree.reunite import reunite
-from ravine.tree.significance import SignificanceTest, tests_of
+from ravine.tree.significance import SignificanceTest, significance_tests
 from ravine.tree.tree import ClusterTree
 
 MANY = 20  # rows per column that a fallback needs: with fewer, chance makes deep valleys in the tails
@@ -328,7 +328,7 @@ def grow(
     hold two classes. An interrupt from the keyboard keeps the tree found so far.
     """
     began = time.perf_counter()
-    tests = [] if level is None else tests_of(method, level, FALLBACK_SHARE)
+    tests = [] if level is None else significance_tests(method, level, FALLBACK_SHARE)
     growth = _Growth(root, method, limits, priority, tests, labels)
     nodes, interrupted = growth.nodes, False
     try:

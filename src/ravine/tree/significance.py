@@ -2,7 +2,8 @@
 
 The reference is the uniform distribution on an ellipsoid with the covariance of the rows: among unimodal
 shapes the one in which a search finds the deepest valleys by chance (a Gaussian and heavier tails show less).
-Depths are compared as L = log(mode / valley), which is close to normal over draws.
+Depths are compared as L = log(mode / valley), which is close to normal over draws; connectivity compares
+-log(lambda_2), the same with 1 - lambda_2 instead of the depth.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ FLOOR = 0.6 * 0.885  # times n^(-2/5): least deviation of L; 0.885 n^(-2/5) is t
 SMALLEST = 1e-10  # of the largest variance of the reference: smaller ones are rounding
 
 
-def log_depth(split: Split | None) -> float:
-    """Return L = log(mode / valley) of a split: 0 without one, and DEEPEST across an empty gap."""
-    if split is None:
-        return 0.0
-    return DEEPEST if split.quality >= 1.0 else min(-math.log1p(-split.quality), DEEPEST)
+def log_depth(quality: float) -> float:
+    """Return L = -log(1 - quality): log(mode / valley) of a depth, and DEEPEST across an empty gap.
+
+    >>> log_depth(0.0), round(log_depth(0.75), 4), log_depth(1.0)
+    (0.0, 1.3863, 36.0)
+    """
+    return DEEPEST if quality >= 1.0 else min(-math.log1p(-quality), DEEPEST)
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,8 @@ class SignificanceTest:
         Costs at most eight searches of references with as many rows (8192 at most), and three where the
         answer is clear at this level.
         """
-        observed = log_depth(split)
-        if split.quality >= 1.0:
+        observed = log_depth(self.method.test_quality(split, node.total))
+        if observed == DEEPEST:
             return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
         n = int(min(max(round(node.total), 2), REFERENCE_ROWS))
         shape = yield from ellipsoid(node, with_axes=self.own_tails)
@@ -80,13 +83,17 @@ class SignificanceTest:
                 root=Standardization.identity(drawn.shape[1], float(n)),
             )
             found = yield from search(reference, method)
-            depths.append(log_depth(found[1]))
+            depths.append(self._of_reference(found[1], float(n)))
             if len(depths) < MIN_DRAWS:
                 continue
             evidence = compare(observed, np.array(depths), n)
             clear = evidence.p_value > HOPELESS or evidence.p_value < EARLY * self.level
             if clear or len(depths) == MAX_DRAWS:
                 return replace(split, evidence=evidence)
+
+    def _of_reference(self, split: Split | None, total: float) -> float:
+        """Return the L of a reference; 0 where it has no split."""
+        return 0.0 if split is None else log_depth(self.method.test_quality(split, total))
 
 
 def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
@@ -205,7 +212,7 @@ def shrink(values: FloatArray, n: float) -> FloatArray:
     return np.asarray((1 - share) * values + share * values.mean())
 
 
-def tests_of(method: Method, level: float, fallback_share: float) -> Sequence[SignificanceTest]:
+def significance_tests(method: Method, level: float, fallback_share: float) -> Sequence[SignificanceTest]:
     """Return the test of a method, and those of its fallbacks at a share of the level."""
     further = [SignificanceTest(m, fallback_share * level, own_tails=True) for m in method.fallbacks()]
     return [SignificanceTest(method, level), *further]
