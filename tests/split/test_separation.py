@@ -132,7 +132,7 @@ def test_eig_with_more_columns_than_rows():
 
 @pytest.mark.parametrize("waiting", [256, 7])
 def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch):
-    monkeypatch.setattr("ravine.optimize.sides.WAITING", waiting)
+    monkeypatch.setattr("ravine.optimize.sides.BUFFER_ROWS", waiting)
     node = measured(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
     rows, own = node.rows, node.standardization
     rng = np.random.default_rng(1)
