@@ -77,7 +77,7 @@ class DenseBlock:
             else:
                 kernels.project_two(self.values, pivot, directions, out)
             return out
-        out = np.empty((k + -k % 8, len(self)))
+        out = np.empty((k + -k % 8, len(self)))  # zero directions fill up the last eight
         padded = np.zeros((d, len(out)))
         padded[:, :k] = directions.T
         for c in range(0, k, 8):

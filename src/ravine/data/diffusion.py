@@ -25,6 +25,7 @@ from ravine.data.feature_map import (
     length,
     scaling_of,
     take,
+    weights_of,
 )
 from ravine.data.neighbors import Nearest, copies
 from ravine.exceptions import InvalidInputError
@@ -50,17 +51,14 @@ class DiffusionMap:
 
     @property
     def n_components(self) -> int:
-        """The dimension of the space."""
         return int(self.coefficients.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """The memory of landmarks and coordinates."""
         return int(self.landmarks.nbytes + self.masses.nbytes + self.coefficients.nbytes)
 
     @property
     def constant(self) -> npt.NDArray[np.bool_]:
-        """The columns that are constant, and have no effect."""
         return np.asarray(self.scaling.inverse_scale == 0)
 
     @cached_property
@@ -71,7 +69,6 @@ class DiffusionMap:
         return {name: value for name, value in self.__dict__.items() if name != "_nearest"}
 
     def __call__(self, rows: Any) -> FloatArray:
-        """Return the coordinates of some rows."""
         near = self._nearest.graph(self.scaling(rows))
         weighted = self.masses[:, None] * self.coefficients
         return np.asarray(near @ weighted / (near @ self.masses)[:, None], dtype=np.float64)
@@ -83,7 +80,6 @@ class DiffusionMap:
         )
 
     def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the map as values for JSON and as arrays."""
         arrays = {
             "map_landmarks": self.landmarks,
             "map_masses": self.masses,
@@ -115,10 +111,9 @@ def fit_diffusion_map(
     scaling = scaling_of(X, weights, standardize)
     landmarks = given.get("landmarks", "auto")
     chosen = choose_landmarks(length(X), weights, landmarks, GRAPH_ROWS, GRAPH_ROWS, rng)
-    mass = np.ones(len(chosen)) if weights is None else weights[chosen]
     points = scaling(take(X, chosen))
     first, group = copies(points)
-    points, masses = points[first], np.bincount(group, mass).astype(np.float64)
+    points, masses = points[first], np.bincount(group, weights_of(weights, chosen)).astype(np.float64)
     graph = Nearest(points, n_neighbors).graph(points)
     coordinates = diffusion_coordinates(graph, masses, wanted or 2 * k, time)
     return DiffusionMap(scaling, points, masses, coordinates, n_neighbors)

@@ -161,7 +161,6 @@ class KernelMap:
 
     @property
     def n_components(self) -> int:
-        """The dimension of the space."""
         return len(self.shift)
 
     @property
@@ -187,7 +186,6 @@ class KernelMap:
         )
 
     def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the map as values for JSON and as arrays."""
         if not isinstance(self.kernel.kind, str):
             raise InvalidInputError(
                 "a model whose kernel is a function cannot be saved: use a named kernel of scikit-learn, or "
@@ -212,6 +210,11 @@ def length(rows: Any) -> int:
 def take(rows: Any, where: slice | IntArray) -> Any:
     """Return some of the rows of an array, a matrix, a data frame or a list."""
     return rows.iloc[where] if hasattr(rows, "iloc") else rows[where]
+
+
+def weights_of(weights: FloatArray | None, rows: IntArray) -> FloatArray:
+    """Return the weights of some rows; None means that all weights are 1."""
+    return np.ones(len(rows)) if weights is None else weights[rows]
 
 
 class MappedRows:
@@ -363,27 +366,20 @@ def fit_kernel_map(
     scaling = scaling_of(X, weights, standardize) if named else None
     similar = Kernel(kernel, parameters, scaling)
     landmarks: Any = chosen if kernel == "precomputed" else similar.prepare(take(X, chosen))
-    masses = np.ones(len(chosen)) if weights is None else weights[chosen]
     if scaling is not None:
         some = choose_landmarks(n, weights, EXACT_ROWS, 0, 0, rng)
-        shares = np.ones(len(some)) if weights is None else weights[some]
-        gamma = with_gamma(str(kernel), parameters, scaling(take(X, some)), shares)
+        gamma = with_gamma(str(kernel), parameters, scaling(take(X, some)), weights_of(weights, some))
         similar = Kernel(kernel, gamma, scaling)
     prepared = similar.prepare(take(X, chosen)) if kernel == "precomputed" else landmarks
     matrix = similar(prepared, landmarks)
     matrix = (matrix + matrix.T) / 2
     if len(chosen) == counted:
-        coefficients, shift = exact_components(matrix, masses, n_components)
+        coefficients, shift = exact_components(matrix, weights_of(weights, chosen), n_components)
     else:
         rows = choose_landmarks(n, weights, MOMENT_ROWS, 0, 0, rng)
-        shares = np.ones(len(rows)) if weights is None else weights[rows]
-        across = np.concatenate(
-            [
-                similar(similar.prepare(take(X, rows[a : a + MAP_ROWS])), landmarks)
-                for a in range(0, len(rows), MAP_ROWS)
-            ]
-        )
-        coefficients, shift = nystroem_components(matrix, across, shares, n_components)
+        pieces = (rows[a : a + MAP_ROWS] for a in range(0, len(rows), MAP_ROWS))
+        across = np.concatenate([similar(similar.prepare(take(X, some)), landmarks) for some in pieces])
+        coefficients, shift = nystroem_components(matrix, across, weights_of(weights, rows), n_components)
     return KernelMap(similar, landmarks, coefficients, shift)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +14,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block, DenseBlock, SparseBlock
-from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame
+from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, places_by
 from ravine.data.sample import Sample, hashes, smallest, stored
 
 BLOCK_BYTES = 1 << 21  # bytes of a block, which a thread reads at a time: it fits into a processor's cache
@@ -35,11 +35,8 @@ class InMemory:
     local = True
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
-        by_rows: dict[int, list[int]] = {}
-        for i, one in enumerate(asked):
-            by_rows.setdefault(id(one.rows), []).append(i)
         answers: dict[int, Answer] = {}
-        for members in by_rows.values():
+        for members in places_by(id(one.rows) for one in asked).values():
             rows = asked[members[0]].rows
             assert isinstance(rows, MemoryRows)
             found = rows.pass_over([asked[i].request for i in members])
@@ -123,9 +120,7 @@ class MemoryRows:
         return [answers[i] for i in range(len(requests))]
 
     def _sums(self, requests: Sequence[Request]) -> list[Answer]:
-        kinds: dict[type, list[int]] = {}
-        for i, request in enumerate(requests):
-            kinds.setdefault(type(request), []).append(i)
+        kinds = places_by(type(request) for request in requests)
 
         def read(chunk: tuple[int, int]) -> list[Answer]:
             answers = [request.start(self.shape[1]) for request in requests]
@@ -214,12 +209,12 @@ class MemoryRows:
 
 
 def add_block(
-    block: Block, kinds: dict[type, list[int]], requests: Sequence[Request], answers: list[Answer]
+    block: Block, kinds: Mapping[type[Request], list[int]], requests: Sequence[Request], answers: list[Answer]
 ) -> None:
     """Add a block to the answers, all requests of one kind at once."""
     for kind, members in kinds.items():
         try:
-            kind.add_many(block, [requests[i] for i in members], [answers[i] for i in members])  # type: ignore[attr-defined]
+            kind.add_many(block, [requests[i] for i in members], [answers[i] for i in members])
         except Exception as error:
             failed = next((i for i in members if _fails(block, requests[i], answers[i])), members[0])
             raise blame(error, requests[failed]) from error.__cause__

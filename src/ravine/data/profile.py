@@ -11,7 +11,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.query import Additive, Answer
+from ravine.data.query import Additive, Answer, places_by
 from ravine.data.standardization import Standardization
 
 MAX_BINS = 1 << 17  # most bins of a grid (1 MiB per array), however small the bandwidth; a choice
@@ -95,10 +95,7 @@ class SlopeSum(Additive):
 def _project(block: Block, requests: Sequence[ProfileSum | SlopeSum]) -> list[FloatArray]:
     """Project a block on all directions, in one call per standardization."""
     points: dict[int, FloatArray] = {}
-    shared: dict[bytes, list[int]] = {}
-    for i, request in enumerate(requests):
-        shared.setdefault(request.standardization.key, []).append(i)
-    for members in shared.values():
+    for members in places_by(request.standardization.key for request in requests).values():
         own = requests[members[0]].standardization
         normals = own.normals(np.array([requests[i].direction for i in members]))
         points.update(zip(members, block.project(own.mean, normals), strict=True))

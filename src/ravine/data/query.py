@@ -13,7 +13,7 @@ one set after the other in memory, or all sets in one pass over blocks that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from ravine.data.blocks import Block
 AnyArray = npt.NDArray[Any]
 Answer = tuple[AnyArray, ...]
 Result = TypeVar("Result")
+Key = TypeVar("Key")
 
 
 class Request:
@@ -160,13 +161,22 @@ def gather(queries: Sequence[Query[Result]]) -> Query[list[Result]]:
     return [results[i] for i in range(len(queries))]
 
 
+def places_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
+    """Return the places of every key.
+
+    >>> places_by("abca")
+    {'a': [0, 3], 'b': [1], 'c': [2]}
+    """
+    places: dict[Key, list[int]] = {}
+    for i, key in enumerate(keys):
+        places.setdefault(key, []).append(i)
+    return places
+
+
 def answer(asked: Sequence[Asked]) -> list[Answer]:
     """Answer requests, all those of one engine in one call."""
-    by_engine: dict[int, list[int]] = {}
-    for i, one in enumerate(asked):
-        by_engine.setdefault(id(one.rows.engine), []).append(i)
     answers: dict[int, Answer] = {}
-    for members in by_engine.values():
+    for members in places_by(id(one.rows.engine) for one in asked).values():
         found = asked[members[0]].rows.engine.answer([asked[i] for i in members])
         answers.update(zip(members, found, strict=True))
     return [answers[i] for i in range(len(asked))]

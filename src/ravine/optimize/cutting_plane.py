@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.node import Node
-from ravine.data.query import Additive, Answer, Query
+from ravine.data.query import Additive, Answer, Query, places_by
 from ravine.data.standardization import Standardization
 from ravine.exceptions import RavineError
 
@@ -78,16 +78,11 @@ class ConstraintSum(Additive):
     @staticmethod
     def add_many(block: Block, requests: Sequence[ConstraintSum], answers: Sequence[Answer]) -> None:
         """Add one block; requests with the same standardization (all starts) share two matrix products."""
-        shared: dict[bytes, list[int]] = {}
-        for i, request in enumerate(requests):
-            shared.setdefault(request.standardization.key, []).append(i)
-        for members in shared.values():
-            standardization = requests[members[0]].standardization
+        for members in places_by(request.standardization.key for request in requests).values():
+            own = requests[members[0]].standardization
             planes = [requests[i].constraints + requests[i].plane for i in members]
             ends = np.cumsum([len(each) for each in planes])
-            f = block.product(
-                standardization.mean, standardization.normals(np.concatenate([each.w for each in planes]))
-            )
+            f = block.product(own.mean, own.normals(np.concatenate([each.w for each in planes])))
             f += np.concatenate([each.b for each in planes])[:, None]
             signed = np.where(np.abs(f) < 1.0, block.weights, 0.0)
             parts = [slice(end - len(each), end) for end, each in zip(ends, planes, strict=True)]
@@ -98,7 +93,7 @@ class ConstraintSum(Additive):
                 right += block.weights[last > 0.0].sum()
                 signed[part] *= np.where(last >= 0.0, 1.0, -1.0)
                 sign += signed[part].sum(axis=1)
-            vectors = block.weighted_sums(standardization.mean, signed)
+            vectors = block.weighted_sums(own.mean, signed)
             for i, part in zip(members, parts, strict=True):
                 answers[i][2][...] += vectors[part]
 

@@ -49,7 +49,6 @@ class Evaluated:
 
     @property
     def direction(self) -> FloatArray:
-        """The unit vector."""
         return self.projected.direction
 
     @property
@@ -59,7 +58,6 @@ class Evaluated:
 
     @property
     def value(self) -> float:
-        """The value of the index."""
         return self.index_value.value
 
     @property

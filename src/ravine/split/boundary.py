@@ -16,8 +16,24 @@ from ravine.data.standardization import Standardization, safe_scale
 BLOCK = 1024  # rows whose distances to all centers are in memory at a time
 
 
+class _WithDistances:
+    """Signed distances of rows in memory, from those of blocks."""
+
+    def distances(self, block: Block) -> FloatArray:
+        """Return the signed distance of every row of a block, positive on the right."""
+        raise NotImplementedError
+
+    def signed_distance(self, rows: MemoryRows) -> FloatArray:
+        """Return the signed distance of every row, positive on the right."""
+        return rows.map(self.distances)
+
+    def signed_distance_of(self, values: FloatArray) -> FloatArray:
+        """Return the signed distance of every row of an array, positive on the right."""
+        return self.distances(DenseBlock(values, np.ones(len(values))))
+
+
 @dataclass(frozen=True)
-class Hyperplane:
+class Hyperplane(_WithDistances):
     """The rows x with normal . (x - pivot) = threshold; the right side lies above.
 
     `normal` acts on the raw columns. Distances are in the user's units, or in standard deviations if columns
@@ -47,16 +63,7 @@ class Hyperplane:
         return float(-(self.normal @ self.pivot) - self.threshold)
 
     def distances(self, block: Block) -> FloatArray:
-        """Return the signed distance of every row of a block, positive on the right."""
         return np.asarray(block.project(self.pivot, self.normal[None, :])[0] - self.threshold)
-
-    def signed_distance(self, rows: MemoryRows) -> FloatArray:
-        """Return the signed distance of every row, positive on the right."""
-        return rows.map(self.distances)
-
-    def signed_distance_of(self, values: FloatArray) -> FloatArray:
-        """Return the signed distance of every row of an array, positive on the right."""
-        return self.distances(DenseBlock(values, np.ones(len(values))))
 
     def about(self, pivot: FloatArray) -> Hyperplane:
         """Return the same hyperplane about another pivot."""
@@ -64,7 +71,7 @@ class Hyperplane:
 
 
 @dataclass(frozen=True)
-class NearestCenter:
+class NearestCenter(_WithDistances):
     """Two sides by the nearest of several centers, in the projection on a few directions.
 
     `directions` (l, d) act on the raw columns, about the pivot; `centers` (m, l) are in the projection, and
@@ -100,7 +107,6 @@ class NearestCenter:
         return float(self.line[0] @ self.line[1])
 
     def distances(self, block: Block) -> FloatArray:
-        """Return the signed distance of every row of a block, positive on the right."""
         points = block.project(self.pivot, self.directions).T
         unit = safe_scale(points, self.centers)
         points, centers = points * unit, self.centers * unit
@@ -113,14 +119,6 @@ class NearestCenter:
                 ]
                 out[a : a + BLOCK] = (near[0] - near[1]) / 2 / unit
         return out
-
-    def signed_distance(self, rows: MemoryRows) -> FloatArray:
-        """Return the signed distance of every row, positive on the right."""
-        return rows.map(self.distances)
-
-    def signed_distance_of(self, values: FloatArray) -> FloatArray:
-        """Return the signed distance of every row of an array, positive on the right."""
-        return self.distances(DenseBlock(values, np.ones(len(values))))
 
     def about(self, pivot: FloatArray) -> NearestCenter:
         """Return the same boundary about another pivot."""

@@ -33,7 +33,6 @@ class PrincipalMethod(Verbs):
 
     @property
     def name(self) -> str:
-        """The name of the method, for results."""
         return f"principal direction, threshold at the {self.threshold}"
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Principal]]]:

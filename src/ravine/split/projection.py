@@ -63,7 +63,6 @@ class ProjectionMethod(Verbs):
 
     @property
     def name(self) -> str:
-        """The name of the schedule."""
         return self.schedule.name + (" with labels" if self.right is not None else "")
 
     def fallbacks(self) -> Sequence[ProjectionMethod]:

@@ -96,7 +96,10 @@ class Method(Protocol):
 
 
 class Verbs:
-    """Defaults of a method: no labels, no preparation, the first end, nothing to resume or refine."""
+    """Defaults of a method: no labels, no preparation, the first end, nothing to resume or refine.
+
+    `yield from ()` makes a function a query that asks for nothing.
+    """
 
     samples = False
     takes_labels = False

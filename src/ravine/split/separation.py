@@ -53,7 +53,6 @@ class SeparationMethod(Verbs):
 
     @property
     def name(self) -> str:
-        """The name of the method, for results."""
         return f"maximin separation, {self.solver}"
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Plane | FloatArray | None]]]:

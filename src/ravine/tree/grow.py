@@ -76,7 +76,7 @@ def _value(split: Split, node: Node) -> Query[float]:
 
 
 def _neighbors(split: Split, node: Node) -> Query[float]:
-    """1 minus the normalized cut: 1 where no neighbors are separated, 0 for sides unrelated to the graph."""
+    """1 minus the normalized cut: 1 if no neighbors are separated, 0 for sides unrelated to the graph."""
     graph = yield from neighbor_graph(node)
     return max(0.0, 1.0 - graph.cut_by(split.boundary)) * node.total
 
