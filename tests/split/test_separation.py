@@ -375,7 +375,7 @@ def test_bad_parameters_are_one_clear_error(parameters, message):
 
 def test_too_many_features_for_a_square_matrix_are_an_error():
     X = sparse.random_array((20, 5000), density=0.1, format="csr", random_state=0)
-    with pytest.raises(InvalidInputError, match="4096 features at most, got 5000: use solver='eig'"):
+    with pytest.raises(InvalidInputError, match="takes at most 4096 features, got 5000: use solver='eig'"):
         MaximinSeparation().fit(X)
     assert MaximinSeparation(solver="pursuit").fit(X).n_features_in_ == 5000
 
