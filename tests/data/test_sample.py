@@ -117,7 +117,7 @@ def test_the_order_of_blocks_and_of_merges_does_not_matter(kind):
 
     def answer_of(numbers, so_far=None):
         found = request.start(3) if so_far is None else so_far
-        Sample.add(engine.block(numbers), [request], [found])
+        request.add(engine.block(numbers), found)
         return found
 
     for order in itertools.permutations(range(4)):
@@ -132,13 +132,13 @@ def test_the_order_of_blocks_and_of_merges_does_not_matter(kind):
 def test_an_empty_part_changes_nothing(kind):
     request, engine = Sample(20, 2), in_blocks(KINDS[kind](ROWS), WEIGHTS).engine
     found, nothing, weightless = (request.start(3) for _ in range(3))
-    Sample.add(engine.block(np.arange(300)), [request], [found])
-    Sample.add(engine.block(np.flatnonzero(WEIGHTS == 0)[:9]), [request], [weightless])
+    request.add(engine.block(np.arange(300)), found)
+    request.add(engine.block(np.flatnonzero(WEIGHTS == 0)[:9]), weightless)
     before = [part.copy() for part in found]
     for empty in (nothing, weightless):
         assert_same(request.merge(list(found), empty), before)
         assert_same(request.merge(empty, list(found)), before)
-    Sample.add(engine.block(np.flatnonzero(WEIGHTS == 0)), [request], [found])
+    request.add(engine.block(np.flatnonzero(WEIGHTS == 0)), found)
     assert_same(found, before)
 
 

@@ -12,7 +12,7 @@ from ravine.data.profile import Grid, ProfileSum, SlopeSum
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Moments
 from ravine.optimize.cutting_plane import ConstraintSum, Planes
-from ravine.optimize.large_margin import NearestRows, StretchSum
+from ravine.optimize.large_margin import IntervalSum, NearestRows
 from ravine.optimize.sides import LineMoments, Plane, Side, SideSums
 from tests.block_engine import in_blocks
 from tests.nodes import measured
@@ -46,7 +46,7 @@ REQUESTS = {
     "line moments": LineMoments(PLANE),
     "constraints": ConstraintSum(OWN, Planes(AXES, np.array([0.1, -0.3])), Planes.one(UNIT, 0.2)),
     "nearest rows": NearestRows(OWN, UNIT, 0.2, 20),
-    "stretches": StretchSum(OWN, UNIT, np.array([-1.0, 0.0, 0.7])),
+    "stretches": IntervalSum(OWN, UNIT, np.array([-1.0, 0.0, 0.7])),
     "sample": Sample(50, 3),
 }
 COUNTS_ROWS = ("nearest rows", "sample")  # how many rows are in them depends on the rows, not on the weight

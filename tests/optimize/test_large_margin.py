@@ -11,7 +11,14 @@ from ravine.data.node import Node
 from ravine.data.profile import Grid
 from ravine.data.query import run
 from ravine.index.connectivity import ConnectivityIndex
-from ravine.optimize.large_margin import BINS, NearestRows, StretchSum, _edges, around_threshold, widen
+from ravine.optimize.large_margin import (
+    BINS,
+    IntervalSum,
+    NearestRows,
+    _edges,
+    around_threshold,
+    minimize_at_scale,
+)
 from ravine.optimize.pursuit import REACH
 from ravine.optimize.sphere import CONVERGED
 from tests.block_engine import in_blocks
@@ -76,7 +83,7 @@ def test_the_nearest_rows_do_not_depend_on_the_order_of_merges():
         parts = []
         for k in order:
             parts.append(request.start(3))
-            NearestRows.add(engine.block(np.arange(k, 400, 8)), [request], parts[-1:])
+            request.add(engine.block(np.arange(k, 400, 8)), parts[-1])
         assert_nearest(fold(request.merge, parts), own.apply(X), weights, request)
 
 
@@ -86,7 +93,7 @@ def test_stretches_are_the_plain_sums_between_edges():
     edges = np.array([-1.0, -0.2, 0.5, 1.5])
     points = own.apply(X) @ DIRECTION
     (answer,) = in_blocks(X, weights, 70).engine.answer(
-        Node(in_blocks(X, weights, 70)).ask(StretchSum(own, DIRECTION, edges))
+        Node(in_blocks(X, weights, 70)).ask(IntervalSum(own, DIRECTION, edges))
     )
     for k, (low, high) in enumerate(zip([-np.inf, *edges], [*edges, np.inf], strict=True)):
         inside = (points > low) & (points <= high)
@@ -295,7 +302,7 @@ def test_as_sigma_falls_the_direction_becomes_that_of_the_hard_margin():
     v = Z[labels == 1].mean(axis=0) - Z[labels == 0].mean(axis=0)
     v /= np.linalg.norm(v)
     for sigma in (1.0, 0.3, 0.1, 0.03, 0.01):
-        end = widen(rows, v, ConnectivityIndex(sigma, 100.0, normalized=False))
+        end = minimize_at_scale(rows, v, ConnectivityIndex(sigma, 100.0, normalized=False))
         v = end.point.direction
     hard = SVC(kernel="linear", C=1e8).fit(Z, labels)
     normal = hard.coef_[0] / np.linalg.norm(hard.coef_)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ravine.optimize import sphere
-from ravine.optimize.sphere import Curvature, descend, move
+from ravine.optimize.sphere import Curvature, descend, exp_map
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def test_it_needs_far_fewer_evaluations_than_steepest_descent():
         return calls
 
     class Forgetful(Curvature):
-        def remember(self, step, change):
+        def update(self, step, change):
             pass
 
         def apply(self, gradient):
@@ -130,7 +130,7 @@ def test_the_curvature_is_learned_from_the_step_that_was_taken():
         def apply(self, gradient):
             return gradient * (2.0 / np.linalg.norm(gradient))
 
-        def remember(self, step, change):
+        def update(self, step, change):
             self.steps.append(step)
             self.changes.append(change)
 
@@ -139,11 +139,11 @@ def test_the_curvature_is_learned_from_the_step_that_was_taken():
     end = run(descend(start, evaluate, curvature, tol=0, progress=np.inf, max_iter=50))
     assert end.n_iter == 1
     assert np.linalg.norm(curvature.steps[0]) <= sphere.LARGEST_ANGLE + 1e-12
-    np.testing.assert_allclose(move(start.direction, curvature.steps[0]), end.point.direction, atol=1e-12)
+    np.testing.assert_allclose(exp_map(start.direction, curvature.steps[0]), end.point.direction, atol=1e-12)
     np.testing.assert_allclose(curvature.changes[0], end.point.gradient - start.gradient, atol=1e-12)
 
 
 def test_a_move_follows_the_great_circle():
     v, tangent = np.array([1.0, 0.0, 0.0]), np.array([0.0, np.pi / 2, 0.0])
-    np.testing.assert_allclose(move(v, tangent), [0.0, 1.0, 0.0], atol=1e-15)
-    np.testing.assert_array_equal(move(v, 0 * tangent), v)
+    np.testing.assert_allclose(exp_map(v, tangent), [0.0, 1.0, 0.0], atol=1e-15)
+    np.testing.assert_array_equal(exp_map(v, 0 * tangent), v)

@@ -132,7 +132,7 @@ def test_eig_with_more_columns_than_rows():
 
 @pytest.mark.parametrize("waiting", [256, 7])
 def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch):
-    monkeypatch.setattr("ravine.optimize.sides.WAITING", waiting)
+    monkeypatch.setattr("ravine.optimize.sides.BUFFER_ROWS", waiting)
     node = measured(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
     rows, own = node.rows, node.standardization
     rng = np.random.default_rng(1)
@@ -375,7 +375,7 @@ def test_bad_parameters_are_one_clear_error(parameters, message):
 
 def test_too_many_features_for_a_square_matrix_are_an_error():
     X = sparse.random_array((20, 5000), density=0.1, format="csr", random_state=0)
-    with pytest.raises(InvalidInputError, match="4096 features at most, got 5000: use solver='eig'"):
+    with pytest.raises(InvalidInputError, match="takes at most 4096 features, got 5000: use solver='eig'"):
         MaximinSeparation().fit(X)
     assert MaximinSeparation(solver="pursuit").fit(X).n_features_in_ == 5000
 

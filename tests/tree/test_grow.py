@@ -253,13 +253,13 @@ def attempts(monkeypatch, X, labels=None, p_value=1.0, fallback=True):
     method = Middle()
     method.fallbacks = lambda: [Other(nodes=method.nodes)] if fallback else []
 
-    def judge(test, node, split):
+    def run_test(test, node, split):
         assert node.labels is None  # references have none
         made.append((method.nodes[-1].labels is not None, isinstance(test.method, Other), test.own_tails))
         return replace(split, evidence=Evidence(p_value, 1.0, 0.0, 1.0, 3))
         yield
 
-    monkeypatch.setattr(SignificanceTest, "judge", judge)
+    monkeypatch.setattr(SignificanceTest, "run", run_test)
     found, _ = grown(X, method, 2, labels=labels, level=0.05)
     return made, found.tree
 

@@ -17,7 +17,7 @@ from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Verbs, search
 from ravine.tree import significance
 from ravine.tree.reunite import reunite
-from ravine.tree.significance import Ellipsoid, SignificanceTest, compare, ellipsoid, log_depth, shrink
+from ravine.tree.significance import Ellipsoid, SignificanceTest, ellipsoid, log_depth, shrink, t_test
 from tests.nodes import measured, node_of
 
 
@@ -110,11 +110,11 @@ def test_shrinking_flattens_noise_and_leaves_structure():
 
 def test_the_p_value_is_that_of_one_new_value():
     depths = np.array([0.30, 0.42, 0.35, 0.38, 0.31])
-    found = compare(0.9, depths, n=10**6)
+    found = t_test(0.9, depths, n=10**6)
     statistic = (0.9 - depths.mean()) / (depths.std(ddof=1) * np.sqrt(1 + 1 / 5))
     assert found.p_value == pytest.approx(student.sf(statistic, 4))
-    assert compare(0.05, np.zeros(8), n=200).p_value > 0.05
-    assert compare(0.30, depths, n=200).p_value > 0.5
+    assert t_test(0.05, np.zeros(8), n=200).p_value > 0.05
+    assert t_test(0.30, depths, n=200).p_value > 0.5
 
 
 @pytest.mark.parametrize("d", [2, 10])
@@ -155,12 +155,12 @@ def test_the_evidence_is_on_the_tree_made_or_refused():
 def test_a_node_is_tested_at_its_share_of_the_users_level(monkeypatch, user):
     asked = []
 
-    def judge(test, node, split):
+    def run_test(test, node, split):
         asked.append((node.total, test.level, test.own_tails))
         return replace(split, evidence=significance.Evidence(user / 2, 1.0, 0.0, 1.0, 3))
         yield
 
-    monkeypatch.setattr(SignificanceTest, "judge", judge)
+    monkeypatch.setattr(SignificanceTest, "run", run_test)
     tree = MinimumDensity("auto", level=user).fit(blobs(3, 2, 0)[0]).tree_
     total = tree.weight[0]
     for weight, level, fallback in asked:
@@ -173,7 +173,7 @@ def test_a_node_is_tested_at_its_share_of_the_users_level(monkeypatch, user):
 @pytest.mark.parametrize(("level", "n_clusters"), [(0.1, 1), (0.2, 2)])
 def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, level, n_clusters):
     found = significance.Evidence(0.15, 1.0, 0.0, 1.0, 3)
-    monkeypatch.setattr(significance, "compare", lambda observed, depths, n: found)
+    monkeypatch.setattr(significance, "t_test", lambda observed, depths, n: found)
     X, _ = blobs(2, 2, 1, n=60, apart=6.0)
     assert MinimumDensity("auto", level=level).fit(X).n_clusters_ == n_clusters
 
@@ -222,7 +222,7 @@ def test_references_with_empty_gaps_leave_a_valley_to_chance():
     X = np.random.default_rng(5).standard_normal((100, 2))
     method = MinimumDensity(2, bandwidth_factor=0.02)._method(2)
     node, split = run(search(node_of(X, min_weight=20.0), method))
-    judged = run(SignificanceTest(method, 0.01).judge(node, replace(split, quality=0.9)))
+    judged = run(SignificanceTest(method, 0.01).run(node, replace(split, quality=0.9)))
     assert judged.evidence.null_mean == significance.DEEPEST
     assert judged.evidence.p_value > 0.99
 
@@ -231,8 +231,8 @@ def test_the_same_node_is_judged_the_same_and_another_stream_differs():
     method = MinimumDensity(2)._method(2)
     node, split = run(search(node_of(blobs(2, 2, 0)[0]), method))
     test, finite = SignificanceTest(method, 0.01), replace(split, quality=0.5)
-    one, again = (run(test.judge(node, finite)).evidence for _ in range(2))
-    other = run(test.judge(replace(node, stream=(1, 2)), finite)).evidence
+    one, again = (run(test.run(node, finite)).evidence for _ in range(2))
+    other = run(test.run(replace(node, stream=(1, 2)), finite)).evidence
     assert one == again != other
 
 
@@ -283,7 +283,7 @@ def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_
     method = Recording()
     test = SignificanceTest(method, 0.01, own_tails)
     node = replace(node, min_weight=0.1 * node.total)
-    run(test.judge(node, replace(split, quality=0.5)))
+    run(test.run(node, replace(split, quality=0.5)))
     n = min(node.total, significance.REFERENCE_ROWS)
     assert len(method.nodes) >= significance.MIN_DRAWS
     np.testing.assert_allclose([reference.min_weight for reference in method.nodes], part * 0.1 * n)

@@ -1,4 +1,4 @@
-"""Blocks: consecutive rows in memory, dense or CSR, and the sums that they can take."""
+"""Blocks: rows in memory, dense or CSR, with the sums and projections that requests are made of."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ class Block(Protocol):
 
     @property
     def numbers(self) -> IntArray:
-        """The number of every row in the whole data, where an engine gives it; otherwise empty."""
+        """The number of every row in the whole data; empty if the engine does not provide it."""
 
     def __len__(self) -> int: ...
 
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        """Return directions . (x - pivot) for every row x; shape (directions, rows)."""
+        """Return directions . (x - pivot) for every row x; shape (directions, rows).
+
+        Each projection has the same bits, whichever other directions are projected in the same call.
+        """
 
     def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
         """Project by one matrix product: faster, but the last bits may depend on the other directions."""
@@ -64,7 +67,6 @@ class DenseBlock:
         return len(self.values)
 
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        """Project one or two directions, or eight at a time: each has the same bits in any company."""
         from ravine.data import kernels
 
         k, d = directions.shape
@@ -75,7 +77,7 @@ class DenseBlock:
             else:
                 kernels.project_two(self.values, pivot, directions, out)
             return out
-        out = np.empty((k + -k % 8, len(self)))
+        out = np.empty((k + -k % 8, len(self)))  # zero directions fill up the last eight
         padded = np.zeros((d, len(out)))
         padded[:, :k] = directions.T
         for c in range(0, k, 8):
@@ -84,39 +86,33 @@ class DenseBlock:
         return out[:k]
 
     def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        """Center the block and multiply."""
         return np.asarray(directions @ (self.values - pivot).T)
 
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
-        """Scatter the rows into their groups."""
         from ravine.data import kernels
 
         kernels.group_sums(self.values, pivot, weights, groups, sums)
 
     def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
-        """Multiply the centered block by all weights at once."""
         return np.asarray(weights @ (self.values - pivot))
 
     def moments(
         self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
     ) -> None:
-        """Sweep once over the block."""
         from ravine.data import kernels
 
         kernels.moments(self.values, pivot, scale, self.weights, totals, low, high)
 
     def take(self, picked: IntArray) -> DenseBlock:
-        """Copy some of the rows."""
         return DenseBlock(self.values[picked], self.weights[picked])
 
     def dense(self) -> FloatArray:
-        """Return the block itself."""
         return self.values
 
 
 @dataclass(frozen=True)
 class SparseBlock:
-    """A CSR block: every sum costs its stored entries, never its zeros."""
+    """A CSR block. Sums cost time in proportion to the stored entries: the pivot is subtracted at the end."""
 
     matrix: sparse.csr_array
     weights: FloatArray
@@ -127,12 +123,11 @@ class SparseBlock:
 
     @functools.cached_property
     def parts(self) -> tuple[FloatArray, npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]:
-        """Stored values, their columns, and where each row starts."""
+        """Stored values, their columns, and the start of each row."""
         data = np.ascontiguousarray(self.matrix.data, dtype=np.float64)
         return data, self.matrix.indices, self.matrix.indptr
 
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        """Project one direction after the other."""
         from ravine.data import kernels
 
         out = np.empty((len(directions), len(self)))
@@ -141,31 +136,25 @@ class SparseBlock:
         return out
 
     def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        """Multiply the stored entries; the pivot is taken off at the end."""
         return np.asarray((self.matrix @ directions.T).T - (directions @ pivot)[:, None])
 
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
-        """Scatter the stored entries into their groups."""
         from ravine.data import kernels
 
         kernels.group_sums_csr(*self.parts, pivot, weights, groups, sums)
 
     def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
-        """Multiply the stored entries by all weights at once; the pivot is taken off at the end."""
         return np.asarray((self.matrix.T @ weights.T).T - weights.sum(axis=1)[:, None] * pivot)
 
     def moments(
         self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
     ) -> None:
-        """Sweep once over the stored entries."""
         from ravine.data import kernels
 
         kernels.moments_csr(*self.parts, pivot, scale, self.weights, totals, low, high)
 
     def take(self, picked: IntArray) -> SparseBlock:
-        """Copy some of the rows."""
         return SparseBlock(self.matrix[picked], self.weights[picked])
 
     def dense(self) -> FloatArray:
-        """Return the block with its zeros written out."""
         return np.ascontiguousarray(self.matrix.toarray(), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The diffusion map of the nearest-neighbor graph: rows are close where many short paths join them.
+"""The diffusion map of the nearest-neighbor graph: rows are close if many short paths connect them.
 
 Coifman, Lafon: Diffusion maps. Applied and Computational Harmonic Analysis 21(1), 2006.
 """
@@ -20,26 +20,27 @@ from ravine.data.feature_map import (
     Scaling,
     check_components,
     choose_landmarks,
-    falling,
+    column_signs,
+    eigh_descending,
     length,
     scaling_of,
-    signs,
     take,
+    weights_of,
 )
 from ravine.data.neighbors import Nearest, copies
 from ravine.exceptions import InvalidInputError
 
-GRAPH_ROWS = 20_000  # up to this many rows are all in the graph; above, as many at random
-DENSE_ROWS = 400  # up to this many rows, all eigenvectors are found at once
-UNKNOWN_CLUSTERS = 10  # how many clusters components are kept for where the number is "auto"
+GRAPH_ROWS = 20_000  # most rows (landmarks) of the graph; of more rows, a random sample
+DENSE_ROWS = 400  # most rows for a dense eigensolver; above, Lanczos iterations
+UNKNOWN_CLUSTERS = 10  # number of clusters that the default n_components assumes for n_clusters="auto"
 
 
 @dataclass(frozen=True)
 class DiffusionMap:
     """phi(x) = the mean of the diffusion coordinates of x's nearest landmarks (Nystroem's extension).
 
-    Training rows and new ones go through the same mean, so that a training row that comes again gets the same
-    point. A training row is one of its own neighbors.
+    Training rows are mapped by the same mean, so that predicting a training row gives the point of the fit.
+    A landmark is one of its own neighbors.
     """
 
     scaling: Scaling
@@ -50,17 +51,14 @@ class DiffusionMap:
 
     @property
     def n_components(self) -> int:
-        """The dimension of the space."""
         return int(self.coefficients.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """The memory of landmarks and coordinates."""
         return int(self.landmarks.nbytes + self.masses.nbytes + self.coefficients.nbytes)
 
     @property
     def constant(self) -> npt.NDArray[np.bool_]:
-        """The columns that are constant, and count for nothing."""
         return np.asarray(self.scaling.inverse_scale == 0)
 
     @cached_property
@@ -71,7 +69,6 @@ class DiffusionMap:
         return {name: value for name, value in self.__dict__.items() if name != "_nearest"}
 
     def __call__(self, rows: Any) -> FloatArray:
-        """Return the coordinates of some rows."""
         near = self._nearest.graph(self.scaling(rows))
         weighted = self.masses[:, None] * self.coefficients
         return np.asarray(near @ weighted / (near @ self.masses)[:, None], dtype=np.float64)
@@ -83,7 +80,6 @@ class DiffusionMap:
         )
 
     def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the map as JSON-able facts and as arrays."""
         arrays = {
             "map_landmarks": self.landmarks,
             "map_masses": self.masses,
@@ -115,10 +111,9 @@ def fit_diffusion_map(
     scaling = scaling_of(X, weights, standardize)
     landmarks = given.get("landmarks", "auto")
     chosen = choose_landmarks(length(X), weights, landmarks, GRAPH_ROWS, GRAPH_ROWS, rng)
-    mass = np.ones(len(chosen)) if weights is None else weights[chosen]
     points = scaling(take(X, chosen))
     first, group = copies(points)
-    points, masses = points[first], np.bincount(group, mass).astype(np.float64)
+    points, masses = points[first], np.bincount(group, weights_of(weights, chosen)).astype(np.float64)
     graph = Nearest(points, n_neighbors).graph(points)
     coordinates = diffusion_coordinates(graph, masses, wanted or 2 * k, time)
     return DiffusionMap(scaling, points, masses, coordinates, n_neighbors)
@@ -128,10 +123,11 @@ def diffusion_coordinates(near: Any, masses: FloatArray, n_components: int, time
     """Return lambda^time psi of the walk on the symmetrized graph, without the constant psi.
 
     The walk steps from i to j with probability A_ij m_j / d_i, A = (near + near') / 2, d = A m; psi has
-    variance 1 in its stationary law m d.
+    variance 1 in its stationary distribution m d.
 
-    A graph in c parts has the eigenvalue 1 c times, and any functions that are constant on the parts go with
-    it: here those of `contrasts`. All others belong to one part each, and are sought there.
+    A graph with c connected components has the eigenvalue 1 c times; its eigenvectors are constant on the
+    components, and `contrasts` chooses a basis of them. The other eigenvectors are nonzero in one component
+    each, and are computed there.
     """
     graph = (near + near.T) / 2
     degree = graph @ masses
@@ -156,13 +152,13 @@ def diffusion_coordinates(near: Any, masses: FloatArray, n_components: int, time
     every, columns = np.concatenate(values), np.concatenate(psi, axis=1)
     first = np.argsort(-every, kind="stable")[:r]
     columns = columns[:, first]
-    return np.asarray(columns * signs(columns) * np.clip(every[first], 0.0, 1.0) ** time)
+    return np.asarray(columns * column_signs(columns) * np.clip(every[first], 0.0, 1.0) ** time)
 
 
 def contrasts(share: FloatArray, part: IntArray) -> FloatArray:
-    """Return functions of the parts of a graph with mean 0, variance 1 and no correlation, one per column.
+    """Return uncorrelated functions of the parts of a graph with mean 0 and variance 1, one per column.
 
-    The first tells the largest part from the second, the next both from the third, and so on.
+    The first separates the largest part from the second, the next both from the third, and so on.
 
     >>> contrasts(np.array([0.5, 0.25, 0.25]), np.array([0, 0, 1]))[:, 0].round(3).tolist()
     [0.577, 0.577, -1.732]
@@ -182,10 +178,10 @@ def contrasts(share: FloatArray, part: IntArray) -> FloatArray:
 
 
 def leading(walk: Any, constant: FloatArray, r: int) -> tuple[FloatArray, FloatArray]:
-    """Return the r largest eigenvalues and vectors orthogonal to the constant one."""
+    """Return the r largest eigenvalues and their eigenvectors, without the constant one (eigenvalue 1)."""
     n = len(constant)
     if n <= DENSE_ROWS or r >= n - 1:
-        values, vectors = falling(walk.toarray() - np.outer(constant, constant))
+        values, vectors = eigh_descending(walk.toarray() - np.outer(constant, constant))
         return values[:r], vectors[:, :r]
     from scipy.sparse.linalg import LinearOperator, eigsh
 

@@ -1,7 +1,7 @@
-"""Maps of rows into the feature space of a kernel: hyperplanes there are curved boundaries of the rows.
+"""Maps of rows into the feature space of a kernel: hyperplanes there are curved boundaries between rows.
 
-A map is fitted once, at the root. Below it, every method sees rows of numbers, made block by block, and knows
-nothing of kernels. Yates, Pavlidis: Minimum Density Hyperplanes in the Feature Space. IEEE SSCI, 2016.
+A map is fitted once, at the root. Every method then works on mapped rows, computed block by block, and does
+not know about kernels. Yates, Pavlidis: Minimum Density Hyperplanes in the Feature Space. IEEE SSCI, 2016.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ravine.data.query import run
 from ravine.data.standardization import LARGEST
 from ravine.exceptions import InvalidInputError
 
-EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
-LANDMARKS = 500  # above, at least this many rows stand for all
-MOMENT_ROWS = 8192  # rows from which centering and components come where there are landmarks; a choice
-HELD_BYTES = 1 << 28  # mapped rows up to this size are held, larger ones are made anew in every pass
-MAP_ROWS = 1024  # rows that are mapped at a time
-RANK = 1e-9  # components with less than this share of the largest eigenvalue are rounding
-NEIGHBORS = 10  # the neighbor whose distance gives the width
+EXACT_ROWS = 2500  # most rows for exact kernel principal components; above, landmarks (Nystroem)
+LANDMARKS = 500  # least number of landmarks
+MOMENT_ROWS = 8192  # rows that give the mean and the components if there are landmarks; a choice
+HELD_BYTES = 1 << 28  # most bytes of mapped rows that are kept in memory; else mapped again in every pass
+MAP_ROWS = 1024  # rows that are mapped at a time, which bounds the memory of the kernel matrix
+RANK_TOLERANCE = 1e-9  # share of the largest eigenvalue: components with smaller ones are rounding
+NEIGHBORS = 10  # the width of the RBF kernel comes from the distance to this neighbor
 
 KernelFunction = Callable[..., Any]
-COMMON = ("n_components", "landmarks")
-NOT_NEGATIVE = ("chi2", "additive_chi2")  # kernels of rows without negative values
+MAP_PARAMETERS = ("n_components", "landmarks")  # parameters of the map, which every kernel takes
+NOT_NEGATIVE = ("chi2", "additive_chi2")  # kernels that need values of at least 0
 
 
 class FeatureMap(Protocol):
@@ -44,30 +44,30 @@ class FeatureMap(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """The memory that the map keeps."""
+        """The memory of the map."""
 
     @property
     def constant(self) -> npt.NDArray[np.bool_]:
-        """The columns that are constant, and count for nothing."""
+        """The columns that are constant, and have no effect."""
 
     def __call__(self, rows: Any) -> FloatArray:
-        """Return the points of some rows, as they come from the user."""
+        """Return the points of raw rows."""
 
     def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the map as JSON-able facts and as arrays."""
+        """Return the map as values for JSON and as arrays."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """z = (x - mean) * inverse_scale, applied to a block; columns that are constant have inverse_scale 0."""
+    """z = (x - mean) * inverse_scale; constant columns have inverse_scale 0."""
 
     mean: FloatArray
     inverse_scale: FloatArray
 
     def __call__(self, rows: Any) -> FloatArray:
-        """Return a block as an array of scaled numbers."""
+        """Return scaled rows as an array."""
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # raises below
             scaled = (np.asarray(dense, dtype=np.float64) - self.mean) * self.inverse_scale
         usable = np.abs(scaled) <= LARGEST
         if not usable.all():
@@ -80,7 +80,10 @@ class Scaling:
 
 
 def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling:
-    """Return the standardizing of the weighted rows, or none; NaN and infinity are found on the way."""
+    """Return the scaling of the weighted rows: standardization, or only without constant columns.
+
+    Raises on NaN and infinity.
+    """
     standardization = run(measure(Node(MemoryRows(X, weights)))).standardization
     if standardize:
         return Scaling(standardization.mean, standardization.inverse_scale)
@@ -91,9 +94,8 @@ def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling
 class Kernel:
     """A kernel between rows and landmarks.
 
-    Named kernels work on scaled rows; a callable gets rows as they are and returns the matrix
-    k(row, landmark); for "precomputed", rows are similarities to the training rows, and landmarks are numbers
-    of columns.
+    Named kernels take scaled rows; a callable takes raw rows and returns the matrix k(row, landmark). For
+    "precomputed", rows are similarities to the training rows, and landmarks are column numbers.
     """
 
     kind: str | KernelFunction
@@ -101,17 +103,17 @@ class Kernel:
     scaling: Scaling | None
 
     def prepare(self, rows: Any) -> Any:
-        """Return rows as the kernel takes them."""
+        """Return rows in the form that the kernel takes: scaled, or raw."""
         if self.scaling is None:
             return rows
         scaled = self.scaling(rows)
         if self.kind in NOT_NEGATIVE and scaled.min(initial=0.0) < 0:
-            way_out = (
+            hint = (
                 "standardized columns have negative ones: fit with standardize=False"
                 if self.scaling.mean.any()
-                else "X has negative ones: shift them, or take another kernel such as rbf"
+                else "X has negative ones: shift them, or use another kernel such as rbf"
             )
-            raise InvalidInputError(f"kernel={self.kind!r} needs values of at least 0, and {way_out}")
+            raise InvalidInputError(f"kernel={self.kind!r} needs values of at least 0, and {hint}")
         return scaled
 
     def __call__(self, prepared: Any, landmarks: Any) -> FloatArray:
@@ -124,7 +126,7 @@ class Kernel:
             else:
                 from sklearn.metrics.pairwise import pairwise_kernels
 
-                with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                with np.errstate(over="ignore", invalid="ignore"):  # raises below
                     matrix = pairwise_kernels(prepared, landmarks, metric=self.kind, **self.parameters)
         else:
             matrix = np.asarray(self.kind(prepared, landmarks, **self.parameters), dtype=np.float64)
@@ -136,7 +138,7 @@ class Kernel:
         if not (np.abs(matrix) <= LARGEST).all():
             raise InvalidInputError(
                 "Input X contains NaN or infinity, or the kernel returned one or a value beyond "
-                f"{LARGEST:.0e}; scale X, with standardize=True for instance"
+                f"{LARGEST:.0e}; scale X, for instance with standardize=True"
             )
         return np.asarray(matrix, dtype=np.float64)
 
@@ -147,9 +149,9 @@ class KernelMap:
 
     With all training rows as landmarks, of weights p (sum 1), the weighted centered kernel matrix
     diag(p)^(1/2) K_c diag(p)^(1/2) = U L U' gives A = diag(p)^(1/2) U L^(-1/2): then phi has mean 0 and
-    covariance L over the training rows. Each column of A sums to 0, so the mean of k(x, .), which centring
-    takes off a new row, drops out. With fewer landmarks (Nystroem), K_mm = V S V' gives psi(x) =
-    k(x, landmarks) V S^(-1/2), and A = V S^(-1/2) Q turns it to its principal components.
+    covariance L over the training rows. Each column of A sums to 0, so the mean of k(x, .), which centering
+    subtracts for a new row, cancels. With fewer landmarks (Nystroem), K_mm = V S V' gives psi(x) =
+    k(x, landmarks) V S^(-1/2), and A = V S^(-1/2) Q rotates it to its principal components.
     """
 
     kernel: Kernel
@@ -159,7 +161,6 @@ class KernelMap:
 
     @property
     def n_components(self) -> int:
-        """The dimension of the space."""
         return len(self.shift)
 
     @property
@@ -174,7 +175,7 @@ class KernelMap:
 
     @property
     def constant(self) -> npt.NDArray[np.bool_]:
-        """The columns that are constant; none is known where rows are not vectors."""
+        """The columns that are constant; empty if rows are not vectors."""
         scaling = self.kernel.scaling
         return np.zeros(0, dtype=bool) if scaling is None else scaling.inverse_scale == 0
 
@@ -185,11 +186,10 @@ class KernelMap:
         )
 
     def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the map as JSON-able facts and as arrays."""
         if not isinstance(self.kernel.kind, str):
             raise InvalidInputError(
-                "a model whose kernel is a function cannot be saved: name a kernel of scikit-learn, or fit "
-                'with kernel="precomputed"'
+                "a model whose kernel is a function cannot be saved: use a named kernel of scikit-learn, or "
+                'fit with kernel="precomputed"'
             )
         arrays = {
             "map_landmarks": self.landmarks,
@@ -212,8 +212,13 @@ def take(rows: Any, where: slice | IntArray) -> Any:
     return rows.iloc[where] if hasattr(rows, "iloc") else rows[where]
 
 
+def weights_of(weights: FloatArray | None, rows: IntArray) -> FloatArray:
+    """Return the weights of some rows; None means that all weights are 1."""
+    return np.ones(len(rows)) if weights is None else weights[rows]
+
+
 class MappedRows:
-    """Rows seen through a map: an array whose rows are made when they are asked for."""
+    """An array of mapped rows that are computed when they are indexed."""
 
     def __init__(self, rows: Any, feature_map: FeatureMap) -> None:
         self.rows, self.map = rows, feature_map
@@ -229,7 +234,7 @@ class MappedRows:
 
 
 def held(points: Any, picked: IntArray | None = None) -> FloatArray:
-    """Return mapped rows as an array, made a few at a time."""
+    """Return mapped rows as an array, computed a few at a time."""
     where = np.arange(len(points)) if picked is None else picked
     return np.concatenate([points[where[a : a + MAP_ROWS]] for a in range(0, len(where), MAP_ROWS)])
 
@@ -237,7 +242,7 @@ def held(points: Any, picked: IntArray | None = None) -> FloatArray:
 def mapped_blocks(
     rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1
 ) -> MemoryRows:
-    """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
+    """Return the points of the rows: in memory if they are small, else computed again in every pass."""
     points: Any = MappedRows(rows, feature_map)
     if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
         points = held(points)
@@ -245,14 +250,14 @@ def mapped_blocks(
 
 
 def kernel_names() -> list[str]:
-    """Return every kernel that has a name."""
+    """Return the names of all kernels."""
     from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
     return sorted([*PAIRWISE_KERNEL_FUNCTIONS, "diffusion", "precomputed"])
 
 
 def kernel_parameters(kernel: str) -> tuple[str, ...]:
-    """Return the names of the parameters that a named kernel takes, without those of its map."""
+    """Return the names of the parameters of a named kernel, without those of the map."""
     from sklearn.metrics.pairwise import KERNEL_PARAMS
 
     if kernel == "diffusion":
@@ -261,7 +266,7 @@ def kernel_parameters(kernel: str) -> tuple[str, ...]:
 
 
 def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the parameters of a kernel, after checking that it takes them."""
+    """Check the parameters of a kernel and return them."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInputError(f"kernel_params has to be a dict, got {given!r}")
     given = dict(given or {})
@@ -272,7 +277,7 @@ def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]
             f"kernel has to be None, a function or one of {', '.join(map(repr, kernel_names()))}, "
             f"got {kernel!r}"
         )
-    known = (*kernel_parameters(kernel), *COMMON)
+    known = (*kernel_parameters(kernel), *MAP_PARAMETERS)
     unknown = [name for name in given if name not in known]
     if unknown:
         raise InvalidInputError(
@@ -285,7 +290,7 @@ def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def check_kernel_parameter(name: str, value: Any) -> Any:
-    """Return a parameter of a named kernel or of its map; "auto" is not one here."""
+    """Check a parameter of a named kernel or of its map, other than "auto", and return it."""
     if name == "gamma":
         return check_real(name, value, 0, or_else='"auto"')
     if name == "degree":
@@ -302,7 +307,7 @@ def check_kernel_parameter(name: str, value: Any) -> Any:
 
 
 def check_components(value: Any) -> int | float | None:
-    """Return None (all), a number of components, or the share of the variance that they hold."""
+    """Return None (all), a number of components, or the share of the variance that they explain."""
     if value is None:
         return None
     if isinstance(value, float | np.floating):
@@ -310,9 +315,9 @@ def check_components(value: Any) -> int | float | None:
     return check_int("n_components", value, 1, or_else="a share below 1, or None")
 
 
-def kept(eigenvalues: FloatArray, n_components: int | float | None) -> int:
-    """Return how many components to keep, from eigenvalues in falling order."""
-    rank = int((eigenvalues > RANK * max(eigenvalues[0], 0.0)).sum())
+def n_kept(eigenvalues: FloatArray, n_components: int | float | None) -> int:
+    """Return how many components to keep, from eigenvalues in descending order."""
+    rank = int((eigenvalues > RANK_TOLERANCE * max(eigenvalues[0], 0.0)).sum())
     if rank == 0 or n_components is None:
         return rank
     if isinstance(n_components, float):
@@ -324,7 +329,7 @@ def kept(eigenvalues: FloatArray, n_components: int | float | None) -> int:
 def choose_landmarks(
     n_rows: int, weights: FloatArray | None, landmarks: Any, most: int, usual: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return the rows that a map is made of: all of positive weight up to `most`, else a random `usual`."""
+    """Return the landmarks: all rows of positive weight if they are at most `most`, else a random `usual`."""
     counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights > 0)
     if isinstance(landmarks, str) and landmarks == "auto":
         wanted = len(counted) if len(counted) <= most else usual
@@ -346,8 +351,8 @@ def fit_kernel_map(
     standardize: bool,
     rng: np.random.Generator,
 ) -> KernelMap:
-    """Fit kernel principal components: exact from few rows, by Nystroem's way from landmarks of many."""
-    parameters = {name: value for name, value in given.items() if name not in COMMON}
+    """Fit kernel principal components: exactly for few rows, by Nystroem's approximation for many."""
+    parameters = {name: value for name, value in given.items() if name not in MAP_PARAMETERS}
     n_components = check_components(given.get("n_components"))
     n = length(X)
     if kernel == "precomputed" and X.shape[1] != n:
@@ -355,34 +360,26 @@ def fit_kernel_map(
             f'kernel="precomputed" is fitted on a square matrix k(row, row), got shape {X.shape}'
         )
     counted = n if weights is None else int(np.count_nonzero(weights > 0))
-    usual = max(LANDMARKS, EXACT_ROWS**2 // counted)  # no more similarities in a pass than the exact way has
+    usual = max(LANDMARKS, EXACT_ROWS**2 // counted)  # a pass computes no more similarities than if exact
     chosen = choose_landmarks(n, weights, given.get("landmarks", "auto"), EXACT_ROWS, usual, rng)
     named = isinstance(kernel, str) and kernel != "precomputed"
     scaling = scaling_of(X, weights, standardize) if named else None
     similar = Kernel(kernel, parameters, scaling)
     landmarks: Any = chosen if kernel == "precomputed" else similar.prepare(take(X, chosen))
-    masses = np.ones(len(chosen)) if weights is None else weights[chosen]
     if scaling is not None:
         some = choose_landmarks(n, weights, EXACT_ROWS, 0, 0, rng)
-        shares = np.ones(len(some)) if weights is None else weights[some]
-        gamma = with_gamma(str(kernel), parameters, scaling(take(X, some)), shares)
+        gamma = with_gamma(str(kernel), parameters, scaling(take(X, some)), weights_of(weights, some))
         similar = Kernel(kernel, gamma, scaling)
     prepared = similar.prepare(take(X, chosen)) if kernel == "precomputed" else landmarks
     matrix = similar(prepared, landmarks)
     matrix = (matrix + matrix.T) / 2
-    n_counted = n if weights is None else int((weights > 0).sum())
-    if len(chosen) == n_counted:
-        coefficients, shift = exact_components(matrix, masses, n_components)
+    if len(chosen) == counted:
+        coefficients, shift = exact_components(matrix, weights_of(weights, chosen), n_components)
     else:
         rows = choose_landmarks(n, weights, MOMENT_ROWS, 0, 0, rng)
-        shares = np.ones(len(rows)) if weights is None else weights[rows]
-        across = np.concatenate(
-            [
-                similar(similar.prepare(take(X, rows[a : a + MAP_ROWS])), landmarks)
-                for a in range(0, len(rows), MAP_ROWS)
-            ]
-        )
-        coefficients, shift = nystroem_components(matrix, across, shares, n_components)
+        pieces = (rows[a : a + MAP_ROWS] for a in range(0, len(rows), MAP_ROWS))
+        across = np.concatenate([similar(similar.prepare(take(X, some)), landmarks) for some in pieces])
+        coefficients, shift = nystroem_components(matrix, across, weights_of(weights, rows), n_components)
     return KernelMap(similar, landmarks, coefficients, shift)
 
 
@@ -394,22 +391,22 @@ def exact_components(
     mean = p @ matrix
     centered = matrix - mean[:, None] - mean[None, :] + p @ mean
     root = np.sqrt(p)
-    values, vectors = falling(root[:, None] * centered * root[None, :])
-    r = kept(values, n_components)
+    values, vectors = eigh_descending(root[:, None] * centered * root[None, :])
+    r = n_kept(values, n_components)
     if r == 0:
         return np.zeros((len(p), 1)), np.zeros(1)
-    points = vectors[:, :r] / root[:, None]  # but for a factor; the same for copies as for weights
-    coefficients = root[:, None] * vectors[:, :r] / np.sqrt(values[:r]) * signs(points)
-    coefficients -= p[:, None] * coefficients.sum(axis=0)  # 0 but for rounding
+    points = vectors[:, :r] / root[:, None]  # up to a factor; their signs are the same for copies and weights
+    coefficients = root[:, None] * vectors[:, :r] / np.sqrt(values[:r]) * column_signs(points)
+    coefficients -= p[:, None] * coefficients.sum(axis=0)  # the sum is 0 up to rounding
     return coefficients, mean @ coefficients
 
 
 def nystroem_components(
     matrix: FloatArray, across: FloatArray, weights: FloatArray, n_components: int | float | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return A and the shift from the kernel between landmarks and that between some rows and them."""
-    values, vectors = falling(matrix)
-    r = kept(values, None)
+    """Return A and the shift from the kernel between landmarks, and between some rows and the landmarks."""
+    values, vectors = eigh_descending(matrix)
+    r = n_kept(values, None)
     if r == 0:
         return np.zeros((len(matrix), 1)), np.zeros(1)
     to_psi = vectors[:, :r] / np.sqrt(values[:r])
@@ -417,20 +414,20 @@ def nystroem_components(
     p = weights / weights.sum()
     mean = p @ psi
     psi -= mean
-    variances, turned = falling((psi.T * p) @ psi)
-    r = max(1, kept(variances, n_components))
-    turned = turned[:, :r] * signs(turned[:, :r])
+    variances, turned = eigh_descending((psi.T * p) @ psi)
+    r = max(1, n_kept(variances, n_components))
+    turned = turned[:, :r] * column_signs(turned[:, :r])
     return to_psi @ turned, mean @ turned
 
 
-def falling(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues in falling order, with their vectors."""
+def eigh_descending(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues in descending order, with their eigenvectors."""
     values, vectors = np.linalg.eigh(symmetric)
     return values[::-1], vectors[:, ::-1]
 
 
-def signs(columns: FloatArray) -> FloatArray:
-    """Return for every column the sign of its entry farthest from 0, which fixes where it points."""
+def column_signs(columns: FloatArray) -> FloatArray:
+    """Return the sign of the entry of largest absolute value of every column, which fixes its orientation."""
     largest = np.abs(columns).argmax(axis=0)
     return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
 
@@ -438,7 +435,7 @@ def signs(columns: FloatArray) -> FloatArray:
 def with_gamma(
     kernel: str, parameters: Mapping[str, Any], points: FloatArray, weights: FloatArray
 ) -> dict[str, Any]:
-    """Return the parameters with gamma written out where it is "auto"."""
+    """Return the parameters with a number for gamma if it is "auto"."""
     from sklearn.metrics.pairwise import KERNEL_PARAMS
 
     found = dict(parameters)
@@ -457,23 +454,23 @@ def with_gamma(
 
 
 def rbf_width(points: FloatArray, weights: FloatArray) -> float:
-    """Return the width sigma of exp(-|x - y|^2 / (2 sigma^2)) without labels: local, but not too local.
+    """Return the width sigma of exp(-|x - y|^2 / (2 sigma^2)) that is used without labels.
 
-    Twice the median distance to the tenth nearest row (a row of weight k has k - 1 copies at distance 0).
-    Where that is 0, because most rows have as many copies, the square root of the number of columns.
+    Twice the median distance to the tenth nearest row (a row of weight k has k - 1 copies at distance 0), or,
+    if that is 0 because most rows have ten copies, the square root of the number of columns.
     """
     from sklearn.metrics.pairwise import euclidean_distances
 
     nearest = np.empty(len(points))
     for a in range(0, len(points), MAP_ROWS):
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # raises below
             distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
         nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBORS)
     width = 2.0 * weighted_median(nearest, weights)
     if width != 0 and not np.sqrt(1.0 / LARGEST) < width < np.sqrt(LARGEST):
         raise InvalidInputError(
-            f"the rows lie {width / 2:.3g} apart, and the square of that is beyond all floats; scale X, with "
-            "standardize=True for instance"
+            f"distances between rows are about {width / 2:.3g}, and their squares are out of the range of "
+            "floats; scale X, for instance with standardize=True"
         )
     return width if width > 0 else float(np.sqrt(points.shape[1]))

@@ -1,21 +1,20 @@
 """The loops over the rows of one block, compiled.
 
-Each loop adds in a fixed order, without fast-math, so that a result depends neither on the number of
-directions in flight nor on the kind of array that the block came from. Three loops know how a block is
-stored (dense or CSR): project, group sums and moments; all others see only projected points.
+Each loop adds in a fixed order, without fast-math, so that the bits of a result depend neither on how many
+directions are projected together nor on the kind of array that the block came from. Three loops exist twice,
+for dense and CSR blocks (project, group sums, moments); all others use only projected points.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-jit = numba.njit(cache=True, nogil=True)
+from ravine._jit import jit
 
 
 @jit
 def centered_dot(X, i, pivot, directions, k):
-    """Return directions[k] . (X[i] - pivot), summed in four strands: the order of every dense projection."""
+    """Return directions[k] . (X[i] - pivot), in four partial sums: the order of every dense projection."""
     d = X.shape[1]
     whole = d - d % 4
     a0 = 0.0
@@ -41,7 +40,7 @@ def project_one(X, pivot, directions, out):
 
 @jit
 def project_two(X, pivot, directions, out):
-    """out[k, i] = directions[k] . (X[i] - pivot) for two directions, each with the bits of `project_one`."""
+    """out[k, i] = directions[k] . (X[i] - pivot) for two directions, with the same bits as `project_one`."""
     n, d = X.shape
     whole = d - d % 4
     for i in range(n):
@@ -77,7 +76,7 @@ def project_two(X, pivot, directions, out):
 def project_eight(X, pivot, directions, out):
     """out[c, i] = directions[:, c] . (X[i] - pivot) for eight directions in one sweep over the rows.
 
-    One strand of the sum after the other, so that each direction has the bits of `project_one`.
+    One of the four partial sums after the other, so that the bits are those of `project_one`.
     """
     n, d = X.shape
     whole = d - d % 4
@@ -141,7 +140,7 @@ def group_sums(X, pivot, weights, groups, sums):
 
 @jit
 def group_sums_csr(values, columns, starts, pivot, weights, groups, sums):
-    """The same for the rows of a CSR block; the pivot is taken off once a group."""
+    """The same for the rows of a CSR block; the pivot is subtracted once per group."""
     mass = np.zeros(len(sums))
     for i in range(len(starts) - 1):
         row = sums[groups[i]]
@@ -159,7 +158,7 @@ def group_sums_csr(values, columns, starts, pivot, weights, groups, sums):
 def moments(X, pivot, scale, weights, totals, low, high):
     """totals[0] += w z, totals[1] += w z^2 with z = scale (x - pivot); low and high by column.
 
-    Rows of weight 0 count for nothing, except that a NaN or an infinity in them still shows in `high`.
+    Rows of weight 0 are ignored, except that a NaN or an infinity in them still sets `high` to NaN.
     """
     n, d = X.shape
     for i in range(n):
@@ -180,7 +179,7 @@ def moments(X, pivot, scale, weights, totals, low, high):
 
 @jit
 def moments_csr(values, columns, starts, pivot, scale, weights, totals, low, high):
-    """The same for the rows of a CSR block: stored entries one by one, the zeros of a column at once."""
+    """The same for the rows of a CSR block: stored entries one by one, the zeros of a column together."""
     d = len(pivot)
     projected = np.zeros(d)
     stored = np.zeros(d, dtype=np.int64)
@@ -218,7 +217,7 @@ def moments_csr(values, columns, starts, pivot, scale, weights, totals, low, hig
 
 @jit
 def bin_points(points, weights, low, width, bins, mass, moment):
-    """Put weighted points into bins of one width; points beyond the grid go to its ends.
+    """Put weighted points into bins of equal width; points beyond the grid go to the outer bins.
 
     bins[i] is the bin of point i; mass[g] and moment[g] add the weights and weight x point of bin g, so
     that moment / mass is the exact center of a bin's points.
@@ -239,16 +238,16 @@ def bin_points(points, weights, low, width, bins, mass, moment):
 
 
 @jit
-def route(X, pivot, weights, cuts, left, right, out):
+def route(X, pivot, normals, thresholds, left, right, out):
     """Walk every row down a tree of hyperplanes; out[i] is its leaf, or -1 if the row is not finite.
 
-    The distance has the bits of `project_one`, so that a row falls on the side it was trained on.
+    The distance has the same bits as in `project_one`, so that a training row gets the leaf of the fit.
     """
     for i in range(len(X)):
         node = 0
         while left[node] >= 0:
-            total = centered_dot(X, i, pivot, weights, node)
+            total = centered_dot(X, i, pivot, normals, node)
             if not np.isfinite(total):
                 break
-            node = right[node] if total > cuts[node] else left[node]
+            node = right[node] if total > thresholds[node] else left[node]
         out[i] = node if left[node] < 0 else -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,33 +14,29 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block, DenseBlock, SparseBlock
-from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame
+from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, places_by
 from ravine.data.sample import Sample, hashes, smallest, stored
 
-BLOCK_BYTES = 1 << 21  # bytes that a thread works on at a time: they fit a processor's cache
-CHUNK_ROWS = 8192  # rows: fewer are not worth a thread of their own
-MAX_CHUNKS = 16  # partial sums that live at once, whatever the number of threads
+BLOCK_BYTES = 1 << 21  # bytes of a block, which a thread reads at a time: it fits into a processor's cache
+CHUNK_ROWS = 8192  # least rows of a chunk, the part of the rows that one thread reads
+MAX_CHUNKS = 16  # chunks of one pass: bounds the partial sums in memory, for any number of threads
 
 
 @dataclass
 class ReadCount:
-    """How many rows of the data have been read so far, over all passes."""
+    """The number of rows of the data that all passes together have read so far."""
 
     rows: int = 0
 
 
 class InMemory:
-    """The engine of rows in memory: it serves one set of rows after the other."""
+    """The engine of rows in memory: one pass over each set of rows, one set after the other."""
 
     local = True
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
-        """Make one pass over each set of rows."""
-        by_rows: dict[int, list[int]] = {}
-        for i, one in enumerate(asked):
-            by_rows.setdefault(id(one.rows), []).append(i)
         answers: dict[int, Answer] = {}
-        for members in by_rows.values():
+        for members in places_by(id(one.rows) for one in asked).values():
             rows = asked[members[0]].rows
             assert isinstance(rows, MemoryRows)
             found = rows.pass_over([asked[i].request for i in members])
@@ -48,16 +44,13 @@ class InMemory:
         return [answers[i] for i in range(len(asked))]
 
     def divide(self, parts: Sequence[tuple[MemoryRows, Divider]]) -> list[tuple[MemoryRows, MemoryRows]]:
-        """Divide sets of rows, each by a boundary; one pass over each set."""
         return [rows.divide(boundary.distances) for rows, boundary in parts]
 
     def union(self, parts: Sequence[MemoryRows]) -> MemoryRows:
-        """Return the rows of several sets as one."""
         picked = np.sort(np.concatenate([rows.numbers for rows in parts]))
         return replace(parts[0], picked=picked)
 
     def assign(self, parts: Sequence[MemoryRows], labels: Sequence[int]) -> IntArray:
-        """Return one label per row of the whole array."""
         found = np.zeros(parts[0].array.shape[0], dtype=np.int64)
         for rows, label in zip(parts, labels, strict=True):
             found[rows.numbers] = label
@@ -71,10 +64,10 @@ IN_MEMORY = InMemory()
 class MemoryRows:
     """Rows in memory, all of an array or some of them, in increasing order (`picked`).
 
-    Chunks depend on the number of rows only and are numbered in the rows of the whole array, also for a
-    selection; each is read in blocks that fit a processor's cache, so that no copy of the data is ever made.
-    Threads work on chunks, and the partial sums are folded in a fixed tree: the answer has the same bits for
-    any `n_jobs`.
+    Rows are read in chunks, which depend only on the number of rows of the whole array, also for a selection.
+    Each chunk is read in blocks that fit into a processor's cache, so that the data is never copied as a
+    whole. Threads work on chunks, and their partial sums are merged in a fixed tree: the answer has the same
+    bits for any `n_jobs`.
 
     >>> rows = MemoryRows(np.arange(6.0).reshape(3, 2))
     >>> rows.map(lambda block: block.dense().sum(axis=1)).tolist()
@@ -95,12 +88,11 @@ class MemoryRows:
 
     @property
     def engine(self) -> InMemory:
-        """The engine of rows in memory."""
         return IN_MEMORY
 
     @property
     def own_weights(self) -> FloatArray | None:
-        """The weight of every row of this set; None where each counts once."""
+        """The weight of every row of this set; None if all weights are 1."""
         return self.weights if self.weights is None or self.picked is None else self.weights[self.picked]
 
     @property
@@ -110,17 +102,16 @@ class MemoryRows:
 
     @cached_property
     def counted(self) -> IntArray | None:
-        """The rows of positive weight, or None where all are."""
+        """The places of the rows of positive weight, or None if all rows have one."""
         own = self.own_weights
         return None if own is None or (own > 0).all() else np.flatnonzero(own > 0)
 
     @property
     def n_counted(self) -> int:
-        """How many rows have a positive weight."""
         return self.shape[0] if self.counted is None else len(self.counted)
 
     def pass_over(self, requests: Sequence[Request]) -> list[Answer]:
-        """Answer every request in one pass; samples are drawn without reading the other rows."""
+        """Answer every request in one pass; a sample reads only the rows that it draws."""
         sums = [i for i, request in enumerate(requests) if not isinstance(request, Sample)]
         answers = dict(zip(sums, self._sums([requests[i] for i in sums]), strict=True)) if sums else {}
         for i, request in enumerate(requests):
@@ -129,9 +120,7 @@ class MemoryRows:
         return [answers[i] for i in range(len(requests))]
 
     def _sums(self, requests: Sequence[Request]) -> list[Answer]:
-        kinds: dict[type, list[int]] = {}
-        for i, request in enumerate(requests):
-            kinds.setdefault(type(request), []).append(i)
+        kinds = places_by(type(request) for request in requests)
 
         def read(chunk: tuple[int, int]) -> list[Answer]:
             answers = [request.start(self.shape[1]) for request in requests]
@@ -143,7 +132,7 @@ class MemoryRows:
         return [fold(request.merge, [part[i] for part in parts]) for i, request in enumerate(requests)]
 
     def _sample(self, request: Sample) -> Answer:
-        """Return the rows of smallest hash: the same that blocks would find one after the other."""
+        """Return the rows of smallest hash, the same as `Sample.add` finds block by block."""
         here = np.arange(self.shape[0]) if self.counted is None else self.counted
         numbers = here if self.picked is None else self.picked[here]
         keys = hashes(numbers, request.seed)
@@ -167,7 +156,7 @@ class MemoryRows:
         return np.concatenate([values for part in self._over_chunks(read) for values in part])
 
     def select(self, rows: IntArray) -> Self:
-        """Return some of these rows (places in increasing order) as a set of their own."""
+        """Return a subset of these rows, given by their places in increasing order."""
         return replace(self, picked=rows if self.picked is None else self.picked[rows])
 
     def divide(self, distances: Callable[[Block], FloatArray]) -> tuple[Self, Self]:
@@ -177,12 +166,10 @@ class MemoryRows:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all rows of an array, with a weight each, so that a copy gains nothing."""
         return self.picked is None and self.counted is None
 
     @property
     def first(self) -> int:
-        """The number of the first row of positive weight."""
         place = 0 if self.counted is None else int(self.counted[0])
         return place if self.picked is None else int(self.picked[place])
 
@@ -195,7 +182,7 @@ class MemoryRows:
             return list(pool.map(read, chunks))
 
     def _chunks(self) -> list[tuple[int, int]]:
-        """Return the chunks as ranges of the rows at hand, bounded in rows of the whole array."""
+        """Return the chunks as ranges of places of these rows; their bounds are rows of the whole array."""
         n = self.array.shape[0]
         step = max(CHUNK_ROWS, -(-n // MAX_CHUNKS))
         bounds = np.append(np.arange(0, n, step), n)
@@ -204,9 +191,9 @@ class MemoryRows:
         return [(int(a), int(b)) for a, b in itertools.pairwise(bounds) if a < b]
 
     def _blocks(self, start: int, stop: int) -> Iterator[Block]:
-        """Yield the rows start..stop in blocks that fit the cache."""
+        """Yield the rows start..stop in blocks that fit into the cache."""
         step = max(64, BLOCK_BYTES // (8 * self.shape[1]))
-        if sparse.issparse(self.array):  # a block may be written out dense
+        if sparse.issparse(self.array):  # few entries per row, but some requests need the block dense
             step = min(CHUNK_ROWS, 8 * step)
         for a in range(start, stop, step):
             b = min(a + step, stop)
@@ -216,34 +203,34 @@ class MemoryRows:
             if sparse.issparse(piece):
                 yield SparseBlock(sparse.csr_array(piece), weights)
             else:
-                with np.errstate(over="ignore"):  # what float64 cannot hold becomes infinite, and is refused
+                with np.errstate(over="ignore"):  # overflow becomes infinity, which `of_moments` refuses
                     values = np.ascontiguousarray(piece, dtype=np.float64)
                 yield DenseBlock(values, weights)
 
 
 def add_block(
-    block: Block, kinds: dict[type, list[int]], requests: Sequence[Request], answers: list[Answer]
+    block: Block, kinds: Mapping[type[Request], list[int]], requests: Sequence[Request], answers: list[Answer]
 ) -> None:
     """Add a block to the answers, all requests of one kind at once."""
     for kind, members in kinds.items():
         try:
-            kind.add(block, [requests[i] for i in members], [answers[i] for i in members])  # type: ignore[attr-defined]
+            kind.add_many(block, [requests[i] for i in members], [answers[i] for i in members])
         except Exception as error:
-            failed = next((i for i in members if _fails(kind, block, requests[i], answers[i])), members[0])
+            failed = next((i for i in members if _fails(block, requests[i], answers[i])), members[0])
             raise blame(error, requests[failed]) from error.__cause__
 
 
-def _fails(kind: type, block: Block, request: Request, answer: Answer) -> bool:
-    """Whether a request fails without the others of its kind; the answer is lost in any case."""
+def _fails(block: Block, request: Request, answer: Answer) -> bool:
+    """Return whether a request fails by itself. Spoils the answer, which is not used after a failure."""
     try:
-        kind.add(block, [request], [answer])  # type: ignore[attr-defined]
+        request.add(block, answer)
     except Exception:
         return True
     return False
 
 
 def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
-    """Merge neighbors until one is left: a tree that depends on the number of parts only."""
+    """Merge adjacent parts until one is left: a tree that depends only on the number of parts."""
     while len(parts) > 1:
         paired = [merge(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
         parts = paired + parts[len(parts) - len(parts) % 2 :]

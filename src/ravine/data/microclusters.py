@@ -1,8 +1,8 @@
-"""Micro-clusters: a few hundred weighted centers that stand for many rows."""
+"""Micro-clusters: a few hundred weighted centers that represent many rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,13 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, sample, sample_rows
-from ravine.data.query import Additive, Answer, Query
+from ravine.data.query import Additive, Answer, Query, Request
 from ravine.data.standardization import Standardization
 
-SAMPLE_ROWS = 20  # rows per micro-cluster among which the seeds are sought
-PIECE = 1024  # rows whose distances to all centers are held at a time
-TIE = 1e-9  # of the largest square: centers that are nearer by less are as near
-ROUNDS = 10  # of k-means on the sample: finer seeds make no better stand-ins
+SAMPLE_ROWS = 20  # rows per micro-cluster in the sample in which k-means finds the seeds
+PIECE = 1024  # rows whose distances to all centers are in memory at a time
+TIE = 1e-9  # share of the largest squared distance: centers whose squares differ by less are equally near
+ROUNDS = 10  # iterations of k-means on the sample: more do not make the micro-clusters better
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class MicroClusters:
 
 @dataclass(frozen=True)
 class NearestSum(Additive):
-    """For every seed, the weight of the rows nearest to it, and their sum (standardized, along `axes`).
+    """Request for the weight and the sum of the rows nearest to each seed, standardized and along `axes`.
 
-    Rows are projected on `axes` (r, d) of the standardized space (None: all columns), and compared with the
-    seeds (m, l) in the further projection on `directions` (l, r).
+    Rows are projected on `axes` (r, d) of the standardized space (None: all columns); distances to the seeds
+    (m, l) are measured after a further projection on `directions` (l, r).
     """
 
     standardization: Standardization
@@ -42,24 +42,20 @@ class NearestSum(Additive):
     axes: FloatArray | None = None
 
     def start(self, n_features: int) -> Answer:
-        """Return the sums of no rows."""
         n = n_features if self.axes is None else len(self.axes)
         return np.zeros(len(self.seeds)), np.zeros((len(self.seeds), n))
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[NearestSum], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, (mass, sums) in zip(requests, answers, strict=True):
-            own, seeds, axes = request.standardization, request.seeds, request.axes
-            if axes is None:
-                inner = block.project(own.mean, own.normals(seeds @ request.directions))
-                nearest = _first_nearest(inner, seeds)
-                block.group_sums(own.mean, block.weights, nearest, sums)
-            else:
-                points = block.project(own.mean, own.normals(axes)).T
-                nearest = _first_nearest(seeds @ request.directions @ points.T, seeds)
-                add_to_groups(points, block.weights, nearest, sums)
-            mass += np.bincount(nearest, block.weights, len(seeds))
+    def add(self, block: Block, answer: Answer) -> None:
+        (mass, sums), own, seeds = answer, self.standardization, self.seeds
+        if self.axes is None:
+            inner = block.project(own.mean, own.normals(seeds @ self.directions))
+            nearest = _first_nearest(inner, seeds)
+            block.group_sums(own.mean, block.weights, nearest, sums)
+        else:
+            points = block.project(own.mean, own.normals(self.axes)).T
+            nearest = _first_nearest(seeds @ self.directions @ points.T, seeds)
+            add_to_groups(points, block.weights, nearest, sums)
+        mass += np.bincount(nearest, block.weights, len(seeds))
 
 
 def add_to_groups(points: FloatArray, weights: FloatArray, group: IntArray, sums: FloatArray) -> None:
@@ -77,8 +73,8 @@ def microclusters(
 ) -> Query[MicroClusters]:
     """Return at most n micro-clusters: seeds by k-means on a sample, then one pass that sums all rows.
 
-    With `directions`, rows are near each other in that projection; with `axes`, centers are coordinates along
-    these. Where there are no more rows than n, each is its own micro-cluster.
+    With `directions`, distances are those in that projection; with `axes`, centers are coordinates along
+    these. If there are at most n rows, each is its own micro-cluster.
     """
     own, most = node.standardization, n if node.n_rows <= n else SAMPLE_ROWS * n
     points, weights = yield from _sample_along(node, most, purpose, axes)
@@ -108,10 +104,10 @@ def _sample_along(
 
 
 @dataclass(frozen=True)
-class RadiusSum:
-    """For every seed in a projection, weight and sum of the points nearest to it, and the largest distance.
+class RadiusSum(Request):
+    """Request for the weight, the sum and the largest distance of the points nearest to each seed.
 
-    `place` moves the projected points before they are compared (spectral connectivity draws far ones in).
+    `place` moves the projected points first (spectral connectivity contracts outliers).
     """
 
     standardization: Standardization
@@ -120,31 +116,26 @@ class RadiusSum:
     place: Callable[[FloatArray], FloatArray]
 
     def start(self, n_features: int) -> Answer:
-        """Return the sums of no rows."""
         m = len(self.seeds)
         return np.zeros(m), np.zeros((m, self.seeds.shape[1])), np.zeros(m)
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[RadiusSum], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, (mass, sums, radius) in zip(requests, answers, strict=True):
-            own = request.standardization
-            points = request.place(block.project(own.mean, own.normals(request.directions)).T)
-            group, distance = nearest(points, request.seeds)
-            counted = block.weights > 0
-            mass += np.bincount(group, block.weights, len(mass))
-            add_to_groups(points, block.weights, group, sums)
-            np.maximum.at(radius, group[counted], distance[counted])
+    def add(self, block: Block, answer: Answer) -> None:
+        (mass, sums, radius), own = answer, self.standardization
+        points = self.place(block.project(own.mean, own.normals(self.directions)).T)
+        group, distance = nearest(points, self.seeds)
+        counted = block.weights > 0
+        mass += np.bincount(group, block.weights, len(mass))
+        add_to_groups(points, block.weights, group, sums)
+        np.maximum.at(radius, group[counted], distance[counted])
 
     def merge(self, left: Answer, right: Answer) -> Answer:
-        """Add weights and sums, and take the larger radius."""
         return left[0] + right[0], left[1] + right[1], np.maximum(left[2], right[2])
 
 
 def fine_microclusters(
     node: Node, n: int, directions: FloatArray, place: Callable[[FloatArray], FloatArray]
 ) -> Query[tuple[MicroClusters, FloatArray]]:
-    """Return micro-clusters of the projected points after `place`, and a bound of the radius of each."""
+    """Return micro-clusters of the projected points after `place`, and a bound on the radius of each."""
     points, weights = yield from _sample_along(node, SAMPLE_ROWS * n, "fine micro-clusters", directions)
     points = place(points)
     if node.n_rows <= n:
@@ -183,9 +174,9 @@ def _k_means(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Gen
 
 
 def _first_nearest(inner: FloatArray, centers: FloatArray) -> IntArray:
-    """Return the nearest center of every point, given their products; the first of those that are as near.
+    """Return the nearest center of every point, given their inner products; in a tie, the first one.
 
-    Rows of whole numbers are often as near to several centers, and rounding would choose between them.
+    Ties are common with integer rows, and rounding would decide them.
     """
     half = 0.5 * (centers**2).sum(axis=1)
     closeness = inner - half[:, None]

@@ -1,4 +1,4 @@
-"""Neighbors: the nearest of some points, found exactly, or approximately where there are very many."""
+"""Nearest neighbors: exact, or approximate for very many points; ties are treated alike."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 
-SAME = 1e-7  # of the largest coordinate: rows closer than this are copies
-TIE = 1e-6  # distances that differ by a smaller share are equal: rounding does not choose between them
-EXACT_ROWS = 50_000  # above this many points, pynndescent finds neighbors where it is installed
+SAME = 1e-7  # share of the largest coordinate: points that differ by less are copies of each other
+TIE = 1e-6  # relative difference below which distances are equal, so that rounding decides nothing
+EXACT_ROWS = 50_000  # most points for an exact search; above, pynndescent is used if it is installed
 
 
 class Nearest:
-    """Finds the nearest of some points for any row; a point that is asked for is its own nearest.
+    """Finds the nearest of some points for any row. The nearest one of a row that is a point is itself.
 
-    A point is near if fewer than `n` points are nearer (or less than n of their masses, of 1 each at least).
-    So of several points at one distance all are near or none, and there may be more than n.
+    A point is near a row if the points that are strictly nearer have a total mass below `n` (masses are at
+    least 1). So points at equal distances are all near or none is, and there may be more than n.
 
-    Up to 50 000 points the search is exact. Above, it is approximate by pynndescent (the extra `neighbors`);
-    without that it stays exact, and says that it may take long.
+    The search is exact for up to 50 000 points. Above, it is approximate by pynndescent (the extra
+    `neighbors`); without that package it is exact, with a warning that it may take long.
     """
 
     def __init__(
@@ -49,7 +49,11 @@ class Nearest:
         return sparse.csr_array((np.ones(len(here)), (here, there)), shape=(len(rows), self.n_points))
 
     def _pairs(self, rows: FloatArray, which: IntArray, k: int) -> tuple[IntArray, IntArray]:
-        """Return the rows, numbered by `which`, and their near points: of the k nearest, or of more."""
+        """Return pairs of a row (numbered by `which`) and a point near it.
+
+        The k nearest points are queried. If the last of them is near, there may be more beyond: these rows
+        are queried again with twice as many.
+        """
         distance, near = self._query(rows, k)
         mass = self.masses[near]
         farther = np.ones(near.shape, dtype=bool)
@@ -65,7 +69,7 @@ class Nearest:
         return np.concatenate([pairs[0], others[0]]), np.concatenate([pairs[1], others[1]])
 
     def _query(self, rows: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
-        """Return distances and numbers of the k nearest points of every row, -1 for one that is missing."""
+        """Return distances and numbers of the k nearest points of every row; -1 for a missing one."""
         if self.approximate:
             near, distance = self._index.query(rows, k=k)
         else:
@@ -77,8 +81,8 @@ def _has_pynndescent(n: int) -> bool:
     if importlib.util.find_spec("pynndescent") is not None:
         return True
     warnings.warn(
-        f"neighbors among {n} rows are searched exactly, which may take long; pynndescent is faster "
-        "(pip install 'ravine[neighbors]'), or give fewer landmarks",
+        f"the neighbors of {n} rows are searched exactly, which may take long; install pynndescent "
+        "(pip install 'ravine[neighbors]'), or use fewer landmarks",
         UserWarning,
         stacklevel=2,
     )
@@ -88,7 +92,7 @@ def _has_pynndescent(n: int) -> bool:
 def copies(points: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the number of the first point of every group of copies, and the group of every point.
 
-    Groups come in an order that does not depend on that of the points.
+    The order of the groups does not depend on that of the points.
     """
     unit = SAME * np.abs(points).max(initial=0.0) or 1.0
     _, first, group = np.unique(np.round(points / unit), axis=0, return_index=True, return_inverse=True)
@@ -96,18 +100,18 @@ def copies(points: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def distinct(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return one point for every group of copies, the weight of the copies, and the places of these points.
+    """Return one point per group of copies, the total weights of the groups, and the places of these points.
 
-    They come in an order that does not depend on that of the points.
+    The order of the groups does not depend on that of the points.
     """
     first, group = copies(points)
     return points[first], np.bincount(group, weights).astype(np.float64), first
 
 
 def nth_nearest(distances: FloatArray, weights: FloatArray, n: int) -> FloatArray:
-    """Return for every row of a matrix of distances to weighted points how far the n-th nearest is.
+    """Return the distance to the n-th nearest point, for every row of a matrix of distances.
 
-    The row is one of the points (at distance 0) and does not count itself; a weight of k is k copies.
+    The row is one of the weighted points (at distance 0) and does not count; a weight of k means k copies.
     """
     order = np.argsort(distances, axis=1, kind="stable")
     mass = np.cumsum(weights[order], axis=1)
@@ -117,6 +121,6 @@ def nth_nearest(distances: FloatArray, weights: FloatArray, n: int) -> FloatArra
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the value that half of the weight does not exceed."""
+    """Return the smallest value such that at least half of the weight does not exceed it."""
     order = np.argsort(values)
     return float(values[order[np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)]])

@@ -1,4 +1,4 @@
-"""A node: what a search may know of its rows, and the samples that it can ask for."""
+"""A node: what a search may know about its rows, and the samples that it can ask for."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ravine.data.query import Answer, Asked, Query, Request, RowSet
 from ravine.data.sample import Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 
-PEEK_ROWS = 256  # rows that show where the columns lie and how wide they are
-LOCAL_CELLS = 1 << 20  # a node of at most as many values is copied and searched in memory, in every engine
-FIRST_SAMPLE = 8192  # rows of the smallest sample that all starts are pursued on
-SAMPLED_FROM = 8192  # rows from which on samples come before all rows
-SAMPLE_CELLS = 1 << 24  # values of a sample at most: 128 MiB
+PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
+LOCAL_CELLS = 1 << 20  # most values (rows x columns) of a node that is copied and searched in memory
+FIRST_SAMPLE = 8192  # least rows of the first sample, which is searched from all starts
+SAMPLED_FROM = 8192  # least rows of a node whose samples are searched before all its rows
+SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample: 128 MiB
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The rows whose class is given: raw and in memory, the number of each one's class, and their weights."""
+    """The rows whose class is given: their raw values, the number of their class, and their weights."""
 
     rows: FloatArray
     classes: IntArray
@@ -35,15 +35,15 @@ class Labels:
 
     @property
     def n_classes(self) -> int:
-        """How many classes they have."""
+        """The number of different classes."""
         return len(np.unique(self.classes))
 
     def pick(self, which: npt.NDArray[np.bool_]) -> Labels:
-        """Return some of them."""
+        """Return a subset."""
         return Labels(self.rows[which], self.classes[which], self.weights[which])
 
     def pairs_together(self, right: npt.NDArray[np.bool_]) -> float:
-        """Return the weight of the pairs of different classes that two sides leave on one side.
+        """Return the weight of the pairs of different classes that lie on the same side of a boundary.
 
         >>> labels = Labels(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]), np.ones(3))
         >>> [labels.pairs_together(labels.rows[:, 0] > threshold) for threshold in (0.5, 1.5)]
@@ -57,7 +57,7 @@ class Labels:
 
 
 def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
-    """Return the labels of these rows (in increasing order), which are read and held."""
+    """Read the rows of these numbers (in increasing order), and return them with their classes."""
     few = rows.select(numbers)
     values, weights = few.map(lambda block: block.dense()), few.map(lambda block: block.weights)
     return Labels(values, classes, weights)
@@ -65,12 +65,12 @@ def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
 
 @dataclass(frozen=True)
 class Node:
-    """Some rows as a search sees them: their number, weight, standardization, labels and random numbers.
+    """What a search knows about some rows: their number, weight, standardization, labels and random numbers.
 
-    Queries ask about the rows by `ask`, and never hold them. `root` is the standardization of all rows, whose
-    scale every node keeps; None at the root itself. `measured` is that of these rows once it is known, and
-    `deviation` the standard deviation along their first principal direction. Random numbers come from
-    `stream` (the seed of the fit and the path of the node) and the purpose that they serve.
+    Queries ask about the rows with `ask`, and never hold them. `root` is the standardization of all rows,
+    whose scales every node uses; None at the root itself. `measured` is that of these rows, once known, and
+    `deviation` the standard deviation along their first principal direction. Random numbers depend on
+    `stream` (the seed of the fit and the path of the node) and on their purpose.
     """
 
     rows: RowSet
@@ -84,12 +84,12 @@ class Node:
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what is computed once
 
     def ask(self, *requests: Request) -> list[Asked]:
-        """Return requests about the rows of this node, to be yielded."""
+        """Return requests about the rows of this node, for a query to yield."""
         return [Asked(self.rows, request) for request in requests]
 
     @property
     def standardization(self) -> Standardization:
-        """Means and scales of the columns, once measured."""
+        """Means and scales of the columns of a measured node."""
         assert self.measured is not None
         return self.measured
 
@@ -100,12 +100,12 @@ class Node:
 
     @property
     def n_rows(self) -> int:
-        """How many rows count."""
+        """The number of rows of positive weight."""
         return self.rows.n_counted
 
     @property
     def n_features(self) -> int:
-        """How many columns the rows have."""
+        """The number of columns."""
         return self.rows.shape[1]
 
     @property
@@ -120,19 +120,19 @@ class Node:
         return self.standardization.apply(self.labels.rows)
 
     def seed(self, purpose: str) -> list[int]:
-        """Return what random numbers for a purpose start from."""
+        """Return the seed of the random numbers for a purpose."""
         return [*self.stream, zlib.crc32(purpose.encode())]
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Return the random numbers of this node for a purpose."""
+        """Return the random number generator for a purpose."""
         return np.random.default_rng(self.seed(purpose))
 
     def sample_request(self, n: int, purpose: str) -> Sample:
-        """Return the request for n rows of this node, drawn for a purpose."""
+        """Return the request for a sample of n rows of this node."""
         return Sample(n, int(np.random.SeedSequence(self.seed(purpose)).generate_state(1, np.uint64)[0]))
 
     def of_sample(self, answer: Answer, purpose: str) -> Node:
-        """Return the node of drawn rows: in memory, with the same scale and its share of the least weight."""
+        """Return the node of a sample: in memory, with the same scales, and `min_weight` in proportion."""
         values, weights, _ = sampled(answer)
         rows = MemoryRows(values, None if (weights == 1.0).all() else weights)
         return replace(
@@ -148,25 +148,25 @@ class Node:
 
 
 def sample(node: Node, n: int, purpose: str) -> Query[Node]:
-    """Draw n rows of a node (all where there are no more): a node in memory, measured."""
+    """Draw n rows of a node, or all if there are fewer; return them as a measured node in memory."""
     (answer,) = yield node.ask(node.sample_request(n, purpose))
     return (yield from measure(node.of_sample(answer, purpose)))
 
 
 def sample_rows(node: Node, n: int, purpose: str) -> Query[tuple[FloatArray, FloatArray]]:
-    """Draw n rows of a node; return them as they are, dense, and their weights."""
+    """Draw n rows of a node; return their raw values (dense) and their weights."""
     (answer,) = yield node.ask(node.sample_request(n, purpose))
     values, weights, _ = sampled(answer)
     return (values.toarray() if sparse.issparse(values) else values), weights
 
 
 def measure(node: Node) -> Query[Node]:
-    """Return a node with its standardization: its own means, the scale of the root."""
+    """Return a node with its standardization: its own means, the scales of the root."""
     return (yield from open_node(node, ()))[0]
 
 
 def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]]:
-    """Measure a node and draw samples of these sizes from it, all in one pass; return it and them.
+    """Measure a node and draw samples of these sizes from it, in one pass; return the node and the samples.
 
     Each sample is part of the larger ones, so that one request draws them all. At the root, where nothing is
     known about the columns, a few rows are looked at before.
@@ -190,7 +190,7 @@ def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]
 
 
 def collect(node: Node) -> Query[Node]:
-    """Copy the rows of a node of at most 2^20 values: it is searched in memory then, in every engine."""
+    """Copy the rows of a small node, so that it is searched in memory, whatever the engine."""
     if node.n_rows * node.n_features > LOCAL_CELLS or node.rows.is_whole:
         return node
     (answer,) = yield node.ask(Sample(node.n_rows))
@@ -199,10 +199,10 @@ def collect(node: Node) -> Query[Node]:
 
 
 def sample_sizes(n: int, n_features: int) -> list[int]:
-    """Return the sizes of the samples that come before all n rows: about n/64, then n/16.
+    """Return the sizes of the samples that are searched before all n rows: about n/64, then n/16.
 
-    The first has at least 8192 rows, or half of them where they are few. (A stage of n/4 rows was tried: the
-    optimum moves with the bandwidth, so that its passes are better spent on all rows.)
+    The first has at least 8192 rows, but at most half of all. (A stage of n/4 rows was tried: the optimum
+    moves with the bandwidth, so that its passes are better spent on all rows.)
 
     >>> [sample_sizes(n, 20) for n in (8000, 10_000, 100_000, 1_000_000)]
     [[], [5000], [8192], [15625, 62500]]

@@ -1,8 +1,7 @@
-"""Principal directions of standardized rows, and the stated choices where rounding would choose."""
+"""Principal directions of standardized rows, with explicit rules for ties, which rounding would decide."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +12,9 @@ from ravine.data.node import Node, sample_rows
 from ravine.data.query import Additive, Answer, Query
 from ravine.data.standardization import Standardization
 
-FULL_COVARIANCE = 256  # features: above, principal directions come from power iterations
-POWER_ROUNDS = 12  # power iterations
-EQUAL = 1e-6  # principal variances (or components of a direction) that differ by a smaller share are a tie
+FULL_COVARIANCE = 256  # columns up to which the covariance matrix is formed; above, power iterations
+POWER_ROUNDS = 12  # power iterations, one pass each
+EQUAL = 1e-6  # relative difference below which principal variances, or components of a direction, are a tie
 
 
 @dataclass(frozen=True)
@@ -25,17 +24,12 @@ class Covariance(Additive):
     standardization: Standardization
 
     def start(self, n_features: int) -> Answer:
-        """Return the zero matrix."""
         return (np.zeros((n_features, n_features)),)
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[Covariance], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, (matrix,) in zip(requests, answers, strict=True):
-            standardized = (
-                block.dense() - request.standardization.mean
-            ) * request.standardization.inverse_scale
-            matrix += standardized.T @ (standardized * block.weights[:, None])
+    def add(self, block: Block, answer: Answer) -> None:
+        (matrix,) = answer
+        standardized = self.standardization.apply(block.dense())
+        matrix += standardized.T @ (standardized * block.weights[:, None])
 
 
 @dataclass(frozen=True)
@@ -46,16 +40,12 @@ class CovarianceTimes(Additive):
     directions: FloatArray
 
     def start(self, n_features: int) -> Answer:
-        """Return zeros."""
         return (np.zeros((len(self.directions), n_features)),)
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[CovarianceTimes], answers: Sequence[Answer]) -> None:
-        """Add one block: project the rows, then sum them weighted by their projections."""
-        for request, (total,) in zip(requests, answers, strict=True):
-            standardization = request.standardization
-            points = block.product(standardization.mean, standardization.normals(request.directions))
-            total += block.weighted_sums(standardization.mean, points * block.weights)
+    def add(self, block: Block, answer: Answer) -> None:
+        own, (total,) = self.standardization, answer
+        points = block.product(own.mean, own.normals(self.directions))
+        total += block.weighted_sums(own.mean, points * block.weights)
 
 
 @dataclass(frozen=True)
@@ -74,8 +64,8 @@ def principal(node: Node, n_directions: int) -> Query[Principal]:
     """Find the strongest principal directions: exactly up to 256 features, above by power iterations.
 
     Costs one pass with a (d, d) matrix, or twelve passes with `n_directions + 4` vectors. The sign of each
-    direction is fixed: its largest component is positive. Power iterations begin with rows that are drawn,
-    not with a random number per column, so that mirrored or permuted columns change nothing but the rows.
+    direction is fixed: its largest component is positive. Power iterations start from sampled rows instead of
+    random numbers per column, so that mirroring or permuting columns does the same to the result.
     """
     own = node.standardization
     if node.n_features <= FULL_COVARIANCE:
@@ -104,19 +94,20 @@ def principal(node: Node, n_directions: int) -> Query[Principal]:
 
 
 def turned_to_axes(values: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return eigenvectors (rows, values falling) with a stated choice where values are equal up to rounding.
+    """Return eigenvectors (in rows, by decreasing eigenvalue) with a fixed basis for repeated eigenvalues.
 
-    Any basis of the space of equal values would do, and rounding would choose one. Here the first direction
-    is that of the column that lies most in the space, the next that of the column that lies most in the rest.
+    Any basis of an eigenspace of dimension above 1 is valid, and rounding would choose one. This one depends
+    on the columns only: its first vector is the projection on the space of the column (unit vector) that lies
+    most in it; the next ones follow by the same rule in the orthogonal complement.
     """
     turned = vectors.copy()
     apart = values[:-1] - values[1:] > EQUAL * max(float(values[0]), 0.0)
     for group in np.split(np.arange(len(values)), np.flatnonzero(apart) + 1):
         if len(group) == 1 or values[group[0]] <= EQUAL * values[0]:
-            continue
+            continue  # unique up to its sign, or noise that no caller uses
         space = vectors[group]
         for k in group:
-            inside = (space**2).sum(axis=0)
+            inside = (space**2).sum(axis=0)  # squared length of the projection of every column on the space
             axis = first_largest(inside)
             turned[k] = space[:, axis] @ space / np.sqrt(inside[axis])
             space = space - np.outer(space @ turned[k], turned[k])
@@ -124,7 +115,7 @@ def turned_to_axes(values: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def first_largest(values: FloatArray) -> int:
-    """Return the place of the largest value, the first of those that are equal up to rounding."""
+    """Return the place of the largest value; among values that are equal up to rounding, the first."""
     return int(np.argmax(values >= (1.0 - EQUAL) * values.max()))
 
 

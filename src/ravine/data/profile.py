@@ -1,4 +1,4 @@
-"""The mass of projected rows on a grid, and the sum of rows weighted by a slope: value and gradient."""
+"""Profiles: the mass of projected rows on a grid, for an index, and sums of rows, for its gradient."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.query import Additive, Answer
+from ravine.data.query import Additive, Answer, places_by
 from ravine.data.standardization import Standardization
 
-MAX_BINS = 1 << 17  # bins of a grid at most (1 MiB per array), however small the bandwidth; a choice
+MAX_BINS = 1 << 17  # most bins of a grid (1 MiB per array), however small the bandwidth; a choice
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Bins of one width around the mean; rows beyond it count in the bins at its ends."""
+    """Bins of equal width around the mean; rows beyond the grid count in its outer bins."""
 
     low: float
     width: float
@@ -27,7 +27,7 @@ class Grid:
 
     @classmethod
     def around_mean(cls, reach: float, width: float) -> Self:
-        """Return the grid from -reach to reach with bins of at most `width`, within reason."""
+        """Return the grid from -reach to reach with bins of at most `width`, and at most MAX_BINS bins."""
         n_bins = MAX_BINS if width * MAX_BINS <= 2 * reach else max(8, math.ceil(2 * reach / width))
         return cls(-reach, 2 * reach / n_bins, n_bins)
 
@@ -36,9 +36,9 @@ class Grid:
 class ProfileSum(Additive):
     """Request for the mass and the first moment of the projected rows in each bin of a grid.
 
-    With `with_rows`, also for the sum of the (centered) rows in each bin, from which the gradient of any
-    function of the bins' centers follows without a second pass. Answer: mass (G,), moment (G,) and rows
-    (G, d), or (0, d) where they were not asked for.
+    With `with_rows`, also for the sum of the (centered) rows in each bin: these give the gradient of any
+    function of the bins' centers without a second pass. Answer: mass (G,), moment (G,), and the sums of the
+    rows (G, d), or (0, d) without `with_rows`.
     """
 
     standardization: Standardization
@@ -47,14 +47,12 @@ class ProfileSum(Additive):
     with_rows: bool
 
     def start(self, n_features: int) -> Answer:
-        """Return empty bins."""
         n_bins = self.grid.n_bins
         rows = np.zeros((n_bins if self.with_rows else 0, n_features))
         return np.zeros(n_bins), np.zeros(n_bins), rows
 
     @staticmethod
-    def add(block: Block, requests: Sequence[ProfileSum], answers: Sequence[Answer]) -> None:
-        """Project one block on the directions of all requests at once and put it into their bins."""
+    def add_many(block: Block, requests: Sequence[ProfileSum], answers: Sequence[Answer]) -> None:
         from ravine.data import kernels
 
         bins = np.empty(len(block), dtype=np.int64)
@@ -77,12 +75,10 @@ class SlopeSum(Additive):
     slope: FloatArray
 
     def start(self, n_features: int) -> Answer:
-        """Return zeros."""
         return (np.zeros((1, n_features)),)
 
     @staticmethod
-    def add(block: Block, requests: Sequence[SlopeSum], answers: Sequence[Answer]) -> None:
-        """Find the rows' bins again and add the block, weighted."""
+    def add_many(block: Block, requests: Sequence[SlopeSum], answers: Sequence[Answer]) -> None:
         from ravine.data import kernels
 
         bins = np.empty(len(block), dtype=np.int64)
@@ -97,12 +93,9 @@ class SlopeSum(Additive):
 
 
 def _project(block: Block, requests: Sequence[ProfileSum | SlopeSum]) -> list[FloatArray]:
-    """Project a block on all directions; those that share a frame go together."""
+    """Project a block on all directions, in one call per standardization."""
     points: dict[int, FloatArray] = {}
-    shared: dict[bytes, list[int]] = {}
-    for i, request in enumerate(requests):
-        shared.setdefault(request.standardization.key, []).append(i)
-    for members in shared.values():
+    for members in places_by(request.standardization.key for request in requests).values():
         own = requests[members[0]].standardization
         normals = own.normals(np.array([requests[i].direction for i in members]))
         points.update(zip(members, block.project(own.mean, normals), strict=True))

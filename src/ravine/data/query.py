@@ -6,14 +6,14 @@ A query is a generator. It yields requests, each about one set of rows, and rece
         ((total,),) = yield [Asked(rows, ColumnSums())]
         return total / rows.total
 
-`gather` runs several queries side by side, so that one pass over the rows answers all of them. `run` drives a
-query to its end and `run_all` many; only these two meet an engine. An engine decides how rows are read: one
-set after the other in memory, or all sets in one pass over blocks that are expensive to read.
+`gather` runs several queries side by side, so that one pass over the rows answers all of them. `run` runs one
+query to its end, and `run_all` several; only these two call an engine. An engine decides how rows are read:
+one set after the other in memory, or all sets in one pass over blocks that are expensive to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -25,41 +25,53 @@ from ravine.data.blocks import Block
 AnyArray = npt.NDArray[Any]
 Answer = tuple[AnyArray, ...]
 Result = TypeVar("Result")
+Key = TypeVar("Key")
 
 
-class Request(Protocol):
-    """A summary of rows that can be merged from summaries of parts of them."""
+class Request:
+    """A summary of rows that can be merged from summaries of parts of them.
+
+    A subclass defines `start`, `merge`, and either `add` or, where several requests of its kind can share
+    work on a block, `add_many`: each of the two is defined here by the other.
+    """
 
     def start(self, n_features: int) -> Answer:
         """Return the summary of no rows."""
+        raise NotImplementedError
+
+    def add(self, block: Block, answer: Answer) -> None:
+        """Add one block to the answer, in place."""
+        self.add_many(block, [self], [answer])
 
     @staticmethod
-    def add(block: Block, requests: Sequence[Any], answers: Sequence[Answer]) -> None:
+    def add_many(block: Block, requests: Sequence[Any], answers: Sequence[Answer]) -> None:
         """Add one block to the answers of all requests of this kind, in place."""
+        for request, answer in zip(requests, answers, strict=True):
+            request.add(block, answer)
 
     def merge(self, left: Answer, right: Answer) -> Answer:
         """Return the summary of two sets of rows from that of each; may reuse `left`."""
+        raise NotImplementedError
 
 
-class Additive:
-    """A `Request` whose answers are merged by adding them."""
+class Additive(Request):
+    """A request whose answers are merged by adding them."""
 
     def merge(self, left: Answer, right: Answer) -> Answer:
-        """Add `right` to `left` in place."""
         for a, b in zip(left, right, strict=True):
             a += b
         return left
 
 
 class RowSet(Protocol):
-    """Some rows that an engine holds. Queries know their number and weight, and ask for the rest."""
+    """Some rows of an engine. Queries know their number and total weight, and ask for everything else."""
 
     shape: tuple[int, int]
     total: float
 
     @property
     def n_counted(self) -> int:
-        """How many rows have a positive weight."""
+        """The number of rows of positive weight."""
 
     @property
     def is_whole(self) -> bool:
@@ -95,31 +107,32 @@ class Engine(Protocol):
     local: bool  # whether passes are cheap: rows in memory
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
-        """Answer all requests; an error names the request that failed, see `blame`."""
+        """Answer all requests; an error carries the request that failed, see `blame`."""
 
     def divide(self, parts: Sequence[tuple[Any, Divider]]) -> list[tuple[Any, Any]]:
-        """Divide sets of rows, each by a boundary: return the left and the right rows of each; one pass."""
+        """Divide sets of rows, each by a boundary; return the left and the right rows of each. One pass."""
 
     def union(self, parts: Sequence[Any]) -> Any:
         """Return the rows of several sets as one."""
 
     def assign(self, parts: Sequence[Any], labels: Sequence[int]) -> AnyArray:
-        """Return one label per row of the data: that of the set that it is in."""
+        """Return one label per row of the data: that of the set to which it belongs."""
 
 
 Query = Generator[Sequence[Asked], list[Answer], Result]
 
 
 def blame(error: Exception, request: Request) -> Exception:
-    """Note on an error which request failed, so that it is raised inside the query that asked."""
+    """Attach the request that failed to an error, so that `gather` raises it inside the query that asked."""
     error.request = request  # type: ignore[attr-defined]
     return error
 
 
 def gather(queries: Sequence[Query[Result]]) -> Query[list[Result]]:
-    """Run queries side by side: each round asks for what every live one of them needs.
+    """Run queries side by side: each round yields the requests of all queries that have not ended.
 
-    A request that fails raises inside the query that asked for it, see `blame`.
+    A request that fails raises inside the query that asked for it, see `blame`. If that query handles the
+    error, the other queries repeat their requests in the next round.
     """
     results: dict[int, Result] = {}
     live: dict[int, Sequence[Asked]] = {}
@@ -141,20 +154,29 @@ def gather(queries: Sequence[Query[Result]]) -> Query[list[Result]]:
             failed = getattr(error, "request", None)
             i = next((i for i, asks in round_of if any(a.request is failed for a in asks)), round_of[0][0])
             advance(i, lambda query=queries[i], error=error: query.throw(error))  # type: ignore[misc]
-            continue  # where that query goes on, the others ask again
+            continue
         for i, asks in round_of:
             own = [next(answers) for _ in asks]
             advance(i, lambda query=queries[i], own=own: query.send(own))  # type: ignore[misc]
     return [results[i] for i in range(len(queries))]
 
 
+def places_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
+    """Return the places of every key.
+
+    >>> places_by("abca")
+    {'a': [0, 3], 'b': [1], 'c': [2]}
+    """
+    places: dict[Key, list[int]] = {}
+    for i, key in enumerate(keys):
+        places.setdefault(key, []).append(i)
+    return places
+
+
 def answer(asked: Sequence[Asked]) -> list[Answer]:
-    """Let every engine answer what it is asked, all of it at once."""
-    by_engine: dict[int, list[int]] = {}
-    for i, one in enumerate(asked):
-        by_engine.setdefault(id(one.rows.engine), []).append(i)
+    """Answer requests, all those of one engine in one call."""
     answers: dict[int, Answer] = {}
-    for members in by_engine.values():
+    for members in places_by(id(one.rows.engine) for one in asked).values():
         found = asked[members[0]].rows.engine.answer([asked[i] for i in members])
         answers.update(zip(members, found, strict=True))
     return [answers[i] for i in range(len(asked))]
@@ -163,35 +185,32 @@ def answer(asked: Sequence[Asked]) -> list[Answer]:
 def run(query: Query[Result]) -> Result:
     """Run a query to its end. A request that fails raises inside the query, so that a traceback shows it."""
     try:
-        asked = next(query)
-        while True:
-            try:
-                answers = answer(asked)
-            except Exception as error:
-                asked = query.throw(error)
-            else:
-                asked = query.send(answers)
+        next(_answering(query, lambda asked: True))  # nothing is yielded: all requests are answered inside
     except StopIteration as stop:
         result: Result = stop.value
         return result
+    raise AssertionError("unreachable")
 
 
 def run_all(queries: Sequence[Query[Result]]) -> list[Result]:
-    """Run queries over rows whose passes are expensive: each pass serves all of them.
+    """Run queries over rows whose passes are expensive: each pass answers requests of all of them.
 
-    A query that asks only about local rows is served at once, so that it does not lag behind.
+    A query that asks only about local rows does not wait for the others: it is answered at once.
     """
-    return run(gather([_local_at_once(query) for query in queries]))
+    return run(gather([_answering(query, _is_local) for query in queries]))
 
 
-def _local_at_once(query: Query[Result]) -> Query[Result]:
-    """Answer requests about local rows without a round of their own."""
+def _is_local(asked: Sequence[Asked]) -> bool:
+    return all(one.rows.engine.local for one in asked)
+
+
+def _answering(query: Query[Result], at_once: Callable[[Sequence[Asked]], bool]) -> Query[Result]:
+    """Answer those requests of a query for which `at_once` is true, and yield the others."""
     try:
         asked = next(query)
         while True:
-            local = all(one.rows.engine.local for one in asked)
             try:
-                answers = answer(asked) if local else (yield asked)
+                answers = answer(asked) if at_once(asked) else (yield asked)
             except Exception as error:
                 asked = query.throw(error)
             else:

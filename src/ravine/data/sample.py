@@ -1,8 +1,7 @@
-"""Samples: the rows with the smallest hash of their number, so that a sample does not depend on blocks."""
+"""Samples: the rows whose number has the smallest hash. So a sample does not depend on blocks or threads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from scipy import sparse
 
 from ravine._validate import IntArray
 from ravine.data.blocks import Block, SparseBlock
-from ravine.data.query import Answer, AnyArray
+from ravine.data.query import Answer, AnyArray, Request
 
 UnsignedArray = npt.NDArray[np.uint64]
 
@@ -32,34 +31,29 @@ def hashes(numbers: IntArray, seed: int) -> UnsignedArray:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Request for `n` random rows of positive weight, all of them where there are no more.
+class Sample(Request):
+    """Request for `n` random rows of positive weight, or for all if there are fewer.
 
     Answer: hash, row number and weight of each, then the values (n, d), or the data, columns and row starts
-    of a CSR matrix; `sampled` reads it.
+    of a CSR matrix. `sampled` reads it.
     """
 
     n: int
     seed: int = 0
 
     def start(self, n_features: int) -> Answer:
-        """Return no rows."""
-        nothing = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0)
-        return [*nothing, np.empty((0, n_features))]  # type: ignore[return-value]
+        empty = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0)
+        return [*empty, np.empty((0, n_features))]  # type: ignore[return-value]  # a list: replaced in place
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[Sample], answers: Sequence[Answer]) -> None:
-        """Add the rows of one block that may be among the chosen."""
-        for request, so_far in zip(requests, answers, strict=True):
-            counted = np.flatnonzero(block.weights > 0)
-            keys = hashes(block.numbers[counted], request.seed)
-            few = counted[smallest(keys, block.numbers[counted], request.n)]
-            keys = hashes(block.numbers[few], request.seed)
-            here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
-            so_far[:] = request.merge(so_far, here) if len(so_far[0]) else here  # type: ignore[index]
+    def add(self, block: Block, answer: Answer) -> None:
+        counted = np.flatnonzero(block.weights > 0)
+        keys = hashes(block.numbers[counted], self.seed)
+        few = counted[smallest(keys, block.numbers[counted], self.n)]
+        keys = hashes(block.numbers[few], self.seed)
+        here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
+        answer[:] = self.merge(answer, here) if len(answer[0]) else here  # type: ignore[index]
 
     def merge(self, left: Answer, right: Answer) -> Answer:
-        """Return the n rows of smallest hash of both."""
         if len(left[0]) == 0 or len(right[0]) == 0:
             return left if len(right[0]) == 0 else right
         keys, numbers, weights = (np.concatenate([left[i], right[i]]) for i in range(3))
@@ -90,7 +84,7 @@ def _matrix(answer: Answer) -> Any:
 
 
 def stored(matrix: Any) -> tuple[AnyArray, ...]:
-    """Return the arrays that a matrix, dense or CSR, is made of."""
+    """Return the arrays that store a matrix, dense or CSR."""
     if sparse.issparse(matrix):
         return matrix.data.astype(np.float64), matrix.indices, matrix.indptr, np.array(matrix.shape)
     return (matrix,)

@@ -1,4 +1,4 @@
-"""BLAS on one thread: the threads are spent on blocks of rows."""
+"""BLAS on one thread: the threads are used for chunks of rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class _OneBlasThread:
-    """BLAS held to one thread while anyone is inside; the last to leave gives the threads back.
+    """Limits BLAS to one thread while any caller is inside; the last one to leave restores the number.
 
-    The number belongs to the process, so that users are counted, except where BLAS runs on OpenMP: there it
-    belongs to the thread that set it. threadpoolctl lets only one thread set the number of the process until
-    that one lets go of it, so that whoever leaves does.
+    The number of threads belongs to the process, so callers are counted. With OpenMP it belongs to the thread
+    that set it, so every caller restores its own. threadpoolctl lets only one thread control the number of
+    the process until that thread releases the control, so every caller releases it.
     """
 
     def __init__(self) -> None:
@@ -50,5 +50,5 @@ _ONE_BLAS_THREAD = _OneBlasThread()
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
-    """Hold BLAS to one thread: the threads are spent on blocks of rows."""
+    """Limit BLAS to one thread inside a `with` block: the threads are used for chunks of rows."""
     return _ONE_BLAS_THREAD

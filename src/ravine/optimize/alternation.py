@@ -20,10 +20,10 @@ from ravine.optimize.minimax import minimax
 from ravine.optimize.pursuit import REACH
 from ravine.optimize.sides import Plane, Side, SideSums, varying
 
-LLOYD_ROUNDS = 50  # rounds of the 2-means start at most
-SWITCHED = 1e-4  # share of the weight: rounds end when less than this changes side
-THRESHOLD_BINS = 1 << 14  # bins of the projected rows between which the best threshold is sought
-LEAST_RIDGE = 1e-12  # added to unit variances, so that a covariance is invertible
+LLOYD_ROUNDS = 50  # most rounds of the 2-means start
+SWITCHED = 1e-4  # share of the weight: rounds end when rows of less weight change side
+THRESHOLD_BINS = 1 << 14  # bins of the projected rows; the best threshold lies between two of them
+LEAST_RIDGE = 1e-12  # least ridge, in units of the columns' variance 1, so that a covariance is invertible
 
 SETTLED = "converged: no row changes side"
 STOPPED = "iteration limit"
@@ -31,7 +31,7 @@ STOPPED = "iteration limit"
 
 @dataclass(frozen=True)
 class Found:
-    """A hyperplane w . z = threshold in the standardized space, the rounds it took, and why they ended."""
+    """A hyperplane w . z = threshold in the standardized space, the number of rounds, and why they ended."""
 
     direction: FloatArray
     threshold: float
@@ -40,16 +40,16 @@ class Found:
 
 
 def two_means(node: Node, starts: FloatArray) -> Query[Plane]:
-    """Run 2-means from the hyperplanes across some directions at the mean; return the best end's boundary.
+    """Run 2-means from hyperplanes through the mean, across some directions; return the best boundary.
 
-    All starts share passes. The best is the one with the least scatter within the two sides.
+    All starts share passes. The best one has the least scatter within its two sides.
     """
     ends = yield from gather([_lloyd(node, start) for start in starts])
     return max(ends, key=lambda end: end[1])[0]
 
 
 def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
-    """Return the boundary at the end of Lloyd's rounds, and the scatter between its sides."""
+    """Return the boundary at the end of Lloyd's iterations, and the scatter between its sides."""
     own = node.standardization
     plane, before, between = Plane.across(own, direction, 0.0), None, 0.0
     right = Side(0.0, np.zeros(len(direction)), np.zeros((0, 0)))
@@ -68,21 +68,20 @@ def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
 
 
 class Step(Protocol):
-    """Half a round: the hyperplane for two sides."""
+    """Half of a round: from two sides to the hyperplane that separates them best."""
 
     def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
-        """Return direction and threshold for the rows on the right and all others, or None."""
+        """Return direction and threshold, given the moments of the right side; None if there is no such."""
 
 
 class MinimaxStep:
-    """The minimax probability machine of both sides: it needs their moments and no rows."""
+    """The minimax probability machine of both sides: it needs only their moments."""
 
     def __init__(self, own: Standardization, whole: Side, regularization: float) -> None:
         self.whole, self.balance, self.slope = whole, 0.5, -1.0
         self.varies, self.regularization = varying(own), regularization
 
     def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
-        """Return the machine's direction and threshold; it starts from where the last round's ended."""
         yield from ()
         left = self.whole - right
         spread = [side.covariance(self.varies) for side in (left, right)]
@@ -107,12 +106,11 @@ class BoundStep:
         self.node, self.own, self.whole = node, own, whole
         self.regularization, self.min_share = regularization, min_share
         self.varies = varying(own)
-        self.covariance = whole.covariance(self.varies).T  # the upper triangle, as LAPACK stores it
+        self.covariance = whole.covariance(self.varies).T  # upper triangle in Fortran order, for LAPACK
         ridge = max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
         self.factor = cho_factor(self.covariance + ridge)
 
     def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
-        """Return the direction for these means and, after a pass, its best threshold."""
         from scipy.linalg import cho_solve
         from scipy.linalg.blas import dsymv
 
@@ -141,7 +139,10 @@ def alternate(
     squares: bool,
     max_iter: int,
 ) -> Query[Found | None]:
-    """Alternate between the hyperplane for two sides and the sides of the hyperplane."""
+    """Alternate between the hyperplane for two sides and the sides of the hyperplane.
+
+    After the first round, a pass sums only the rows that change side, and `right` is updated by them.
+    """
     for n_iter in range(1, max_iter + 1):
         if min(whole.weight - right.weight, right.weight) <= 0.0:
             return None
@@ -160,9 +161,9 @@ def alternate(
 def best_threshold(
     grid: Grid, mass: FloatArray, moment: FloatArray, variance: float, min_weight: float
 ) -> float | None:
-    """Return the threshold of binned centered points with the highest bound of MSP (Equation 4), or None.
+    """Return the threshold of binned centered points with the highest bound on MSP (Equation 4), or None.
 
-    `variance` is that of all points plus the regularizer; each side has at least `min_weight` mass.
+    `variance` is that of all points plus the regularizer; each side needs a mass of at least `min_weight`.
     """
     full = np.flatnonzero(mass)
     weight, first = np.cumsum(mass[full])[:-1], np.cumsum(moment[full])[:-1]
@@ -176,5 +177,6 @@ def best_threshold(
         return None
     k = int(np.argmax(np.where(allowed, bound, -np.inf)))
     centers = moment[full] / mass[full]
+    # The middle between the two bins' centers of mass, but outside of both bins, so that the sides are exact.
     low, high = grid.low + grid.width * (full[k] + 1), grid.low + grid.width * full[k + 1]
     return float(min(max((centers[k] + centers[k + 1]) / 2, low), high))

@@ -2,10 +2,9 @@
 
 Zhao, Wang, Zhang: Efficient Maximum Margin Clustering via Cutting Plane Algorithm. SIAM SDM, 2008.
 
-Rows are seen centered, so that the mean of f(x) = w.x + b is b, and the balance of the two sides,
--l <= mean of f <= l, is a bound of b. A constraint c of the rows is stored as the plane that made it (c_i = 1
-where |f_k(x_i)| < 1, Equation 3.12), not as n bits: one pass linearizes all of them at the signs of another
-plane.
+Rows are centered, so that the mean of f(x) = w.x + b is b, and the balance constraint, -l <= mean of f <= l,
+is a bound on b. A constraint c, one bit per row, is stored as the plane f_k from which it was made (c_i = 1
+if |f_k(x_i)| < 1, Equation 3.12). One pass linearizes all constraints at the signs of another plane.
 """
 
 from __future__ import annotations
@@ -21,35 +20,28 @@ import numpy.typing as npt
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.node import Node
-from ravine.data.query import Additive, Answer, Query
+from ravine.data.query import Additive, Answer, Query, places_by
 from ravine.data.standardization import Standardization
 from ravine.exceptions import RavineError
 
-STEADY = 0.01  # CCCP ends when a step lowers its objective by a smaller share (the paper's alpha)
-MAX_STEPS = 100  # CCCP steps in one round, at most
-RIDGES = (
-    1e-9,
-    1e-8,
-    1e-7,
-    1e-6,
-    1e-5,
-    1e-4,
-    1e-3,
-)  # added to the QP's matrix: the least that lets it be solved
-NOTHING = 1e-10  # share of C: a constraint with a smaller multiplier is not active
-MEANS_ROUNDS = 20  # of 2-means, which is only a start
+STEADY = 0.01  # relative decrease of the objective below which CCCP ends (the paper's alpha)
+MAX_STEPS = 100  # most CCCP steps per round
+# Ridges of the QP's matrix, relative to its mean diagonal; the first with which daqp solves it is used.
+RIDGES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+ACTIVE_SHARE = 1e-10  # share of C: a constraint with a larger multiplier is active
+MEANS_ROUNDS = 20  # most iterations of 2-means, which only gives a start
 
 
 @dataclass(frozen=True)
 class Planes:
-    """Functions f(x) = w.x + b of framed rows, one or several: w is (k, d), b is (k,)."""
+    """One or several functions f(x) = w.x + b of standardized rows: w is (k, d), b is (k,)."""
 
     w: FloatArray
     b: FloatArray
 
     @classmethod
     def zero(cls, n_features: int) -> Self:
-        """Return f = 0, whose cut is all rows."""
+        """Return f = 0, whose constraint contains all rows."""
         return cls(np.zeros((1, n_features)), np.zeros(1))
 
     @classmethod
@@ -69,10 +61,10 @@ class Planes:
 
 @dataclass(frozen=True)
 class ConstraintSum(Additive):
-    """Request for constraints, linearized at the signs of a plane (Equations 3.18, 3.19), and its own one.
+    """Request for constraints linearized at the signs of a plane (Equations 3.18, 3.19).
 
-    Answer, for every constraint and last for the plane's own one: the weight of the rows in it, the sum of
-    their signs, and the sum of sign times centered row; and the weight on the right of the plane.
+    Answer, for every constraint and last for the one that the plane itself makes: the weight of the rows in
+    it, the sum of their signs, and the sum of sign times centered row; then the weight right of the plane.
     """
 
     standardization: Standardization
@@ -80,26 +72,17 @@ class ConstraintSum(Additive):
     plane: Planes
 
     def start(self, n_features: int) -> Answer:
-        """Return zeros."""
         k = len(self.constraints) + 1
         return np.zeros(k), np.zeros(k), np.zeros((k, n_features)), np.zeros(1)
 
     @staticmethod
-    def add(block: Block, requests: Sequence[ConstraintSum], answers: Sequence[Answer]) -> None:
-        """Add one block: project it on all planes, then sum it with the weights that the constraints give.
-
-        Requests in one frame (all starts) share the two matrix products.
-        """
-        shared: dict[bytes, list[int]] = {}
-        for i, request in enumerate(requests):
-            shared.setdefault(request.standardization.key, []).append(i)
-        for members in shared.values():
-            standardization = requests[members[0]].standardization
+    def add_many(block: Block, requests: Sequence[ConstraintSum], answers: Sequence[Answer]) -> None:
+        """Add one block; requests with the same standardization (all starts) share two matrix products."""
+        for members in places_by(request.standardization.key for request in requests).values():
+            own = requests[members[0]].standardization
             planes = [requests[i].constraints + requests[i].plane for i in members]
             ends = np.cumsum([len(each) for each in planes])
-            f = block.product(
-                standardization.mean, standardization.normals(np.concatenate([each.w for each in planes]))
-            )
+            f = block.product(own.mean, own.normals(np.concatenate([each.w for each in planes])))
             f += np.concatenate([each.b for each in planes])[:, None]
             signed = np.where(np.abs(f) < 1.0, block.weights, 0.0)
             parts = [slice(end - len(each), end) for end, each in zip(ends, planes, strict=True)]
@@ -110,14 +93,14 @@ class ConstraintSum(Additive):
                 right += block.weights[last > 0.0].sum()
                 signed[part] *= np.where(last >= 0.0, 1.0, -1.0)
                 sign += signed[part].sum(axis=1)
-            vectors = block.weighted_sums(standardization.mean, signed)
+            vectors = block.weighted_sums(own.mean, signed)
             for i, part in zip(members, parts, strict=True):
                 answers[i][2][...] += vectors[part]
 
 
 @dataclass(frozen=True)
 class State:
-    """Cuts at the signs of a plane, as means over the rows; the last cut is the plane's own."""
+    """Constraints linearized at the signs of a plane, as means over the rows; the last is the plane's own."""
 
     constraints: Planes
     plane: Planes
@@ -128,7 +111,7 @@ class State:
 
     @cached_property
     def violations(self) -> FloatArray:
-        """The slack that each cut asks for at the plane: mean of c (1 - |f|), tight there."""
+        """The slack that each constraint needs at the plane: the mean of c (1 - |f|)."""
         return np.asarray(self.weight - self.vector @ self.plane.w[0] - self.sign * self.plane.b[0])
 
     @property
@@ -148,7 +131,7 @@ class State:
 
 
 def linearize(node: Node, constraints: Planes, plane: Planes) -> Query[State]:
-    """Average constraints at the signs of a plane; one pass."""
+    """Linearize constraints at the signs of a plane; one pass."""
     own = node.standardization
     ((weight, sign, vector, right),) = yield node.ask(ConstraintSum(own, constraints, plane))
     vector *= own.inverse_scale / own.total
@@ -157,9 +140,9 @@ def linearize(node: Node, constraints: Planes, plane: Planes) -> Query[State]:
 
 @dataclass(frozen=True)
 class Found:
-    """The end of one run: what was seen at the last plane, the objective at each CCCP step of each round.
+    """The end of one run: the state at the last plane, and the objective at each CCCP step of each round.
 
-    `active` says which constraints hold the plane up (have a positive multiplier).
+    `active` are the active constraints, those with a positive multiplier.
     """
 
     state: State
@@ -170,17 +153,17 @@ class Found:
 
     @property
     def objective(self) -> float:
-        """|w|^2 / 2 + C slack with all constraints satisfied: the number that runs are compared by."""
+        """|w|^2 / 2 + C slack with all 2^n constraints satisfied, by which runs are compared."""
         return self.state.objective(self.C, self.state.slack)
 
     @property
     def violation(self) -> float:
-        """By how much the most violated of all constraints exceeds the slack of the constraints."""
+        """By how much the most violated of all 2^n constraints exceeds the slack of those at hand."""
         return self.state.slack - self.state.slack_of_constraints
 
     @property
     def n_steps(self) -> int:
-        """CCCP steps, which are passes, over all rounds."""
+        """The number of CCCP steps, one pass each, over all rounds."""
         return sum(len(steps) - 1 for steps in self.history)
 
 
@@ -194,13 +177,12 @@ def cutting_planes(
     epsilon: float,
     max_iter: int,
 ) -> Query[Found]:
-    """Solve problem 3.16 from the sides that a plane gives the rows; one pass a CCCP step.
+    """Solve problem 3.16, starting with the signs of a plane; one pass per CCCP step.
 
-    Each round follows CCCP to its end for the constraints at hand, and adds the most violated constraint,
-    until none is violated by more than epsilon. A pass that linearizes the constraints at the newest plane
-    finds that constraint, too. It is violated by more than any of those at hand, so that none is added twice.
-    (Dropping constraints that are not active was tried: as the signs change, old constraints become active
-    again, and without them runs go round in circles.)
+    Each round runs CCCP to its end for the constraints at hand, then adds the most violated constraint, until
+    none is violated by more than epsilon. The pass that linearizes the constraints at the newest plane finds
+    that constraint, too. It is violated by more than all those at hand, so none is added twice. (Dropping
+    inactive constraints was tried: they become active again as signs change, and runs cycle without them.)
     """
     state = yield from linearize(node, constraints, start)
     history: list[list[float]] = [[np.inf]]
@@ -229,9 +211,9 @@ def solve(
 
         min over p, m >= 0 of C p'Gp / 2 - weight.p + balance m   with sum p <= 1 and -m <= sign.p <= m,
 
-    G being the products of the constraints' vectors. G is singular where constraints depend on each other, so
-    that a ridge is added, as small as the solver takes. Given w = C p.vectors, the best b is found on the
-    line.
+    G being the inner products of the constraints' vectors. G is singular if constraints are linearly
+    dependent, so the smallest ridge is added with which the solver succeeds. Given w = C p.vectors, the best
+    b is a minimum over one variable.
     """
     import daqp
 
@@ -252,17 +234,21 @@ def solve(
             break
     else:
         raise RavineError(
-            f"the QP with {k} constraints could not be solved (daqp's flag {flag}): a smaller C may help"
+            f"the QP with {k} constraints could not be solved (exit flag {flag} of daqp): try a smaller C"
         )
     p = np.maximum(p[:k], 0.0)
     w = C * p @ vector
-    return Planes.one(w, best_offset(weight - vector @ w, sign, balance)), p > NOTHING
+    return Planes.one(w, best_offset(weight - vector @ w, sign, balance)), p > ACTIVE_SHARE
 
 
 def best_offset(level: FloatArray, slope: FloatArray, balance: float) -> float:
-    """Return the b in [-balance, balance] with the least max(0, max of level - slope b), by bisection."""
+    """Return the b in [-balance, balance] that minimizes max(0, max of level - slope b).
+
+    The function is convex and piecewise linear: where a line of positive slope is on top, it decreases, and
+    the minimum is at a larger b; so bisection on the sign of that slope finds it.
+    """
     low, high = -balance, balance
-    for _ in range(60):
+    for _ in range(60):  # halvings until the interval is shorter than the rounding of b
         b = (low + high) / 2
         lines = level - slope * b
         top = int(np.argmax(lines))
@@ -273,10 +259,10 @@ def best_offset(level: FloatArray, slope: FloatArray, balance: float) -> float:
 
 
 def two_means(node: Node, start: FloatArray) -> Query[Planes]:
-    """Return the plane between the centers of 2-means (Lloyd's rounds) from a first direction.
+    """Return the plane between the centers of 2-means (Lloyd's iterations) from a first direction.
 
-    The cut of all rows at the signs of a plane says all that a round needs: how many rows are on each side,
-    and the sum of each, since the rows are centered.
+    The constraint that contains all rows, linearized at the signs of a plane, has all that an iteration
+    needs: the weight of each side and, since the rows are centered, the sum of each.
     """
     everything = Planes.zero(len(start))
     plane = Planes.one(start, 0.0)

@@ -1,8 +1,7 @@
-"""The hyperplane of large margin as the limit of weak connectivity, over the rows nearest to a threshold."""
+"""The hyperplane of large margin: the limit of spectral connectivity as its scale goes to zero."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,20 +12,20 @@ from ravine.data.blocks import Block
 from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
 from ravine.data.profile import Grid, ProfileSum
-from ravine.data.query import Additive, Answer, AnyArray, Query
+from ravine.data.query import Additive, Answer, AnyArray, Query, Request
 from ravine.data.standardization import Standardization
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.optimize.pursuit import REACH, Evaluated, project_exactly, slope_per_row, tangent
 from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
-MAX_ITERATIONS = 200  # iterations over micro-clusters in memory; they cost no pass over the data
-TOL = 1e-6  # of the gradient of sigma log lambda_2, which tends to minus the width of the margin
-BINS = 1 << 12  # bins of the histogram that the stretches are made from
+MAX_ITERATIONS = 200  # most iterations; they work on micro-clusters in memory and need no pass over the data
+TOL = 1e-6  # largest component of the gradient of sigma log lambda_2 at convergence
+BINS = 1 << 12  # bins of the histogram from which intervals of equal weight are made
 
 
 @dataclass(frozen=True)
-class Widened:
-    """The end of one step, its gradient (of sigma log lambda_2), its iterations, and why it ended."""
+class ScaleMinimum:
+    """The minimizer at one scale, the gradient's norm (of sigma log lambda_2), and why iterations ended."""
 
     point: Evaluated
     gradient_norm: float
@@ -34,11 +33,11 @@ class Widened:
     status: str
 
 
-def widen(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> Widened:
-    """Minimize the connectivity of rows in memory, sorted along each direction and not binned.
+def minimize_at_scale(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> ScaleMinimum:
+    """Minimize the connectivity of rows in memory, projected exactly, without bins.
 
-    As its scale goes to zero the minimizer becomes the normal of the hyperplane of largest margin (Theorem 4
-    of the paper).
+    As its scale sigma goes to zero, the minimizer becomes the normal of the hyperplane of largest margin
+    (Theorem 4 of the paper). sigma log lambda_2 is minimized, which tends to minus the width of the margin.
     """
 
     def evaluate(free: FloatArray) -> Evaluated:
@@ -60,16 +59,15 @@ def widen(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> W
     )
     if float(np.abs(found.jac).max()) <= TOL:
         status = CONVERGED
-    return Widened(evaluate(found.x), norm, int(found.nit), status)
+    return ScaleMinimum(evaluate(found.x), norm, int(found.nit), status)
 
 
 @dataclass(frozen=True)
-class NearestRows:
+class NearestRows(Request):
     """Request for the n rows nearest to a threshold along a direction, on each side of it.
 
-    Rows as far as the last of them are in it, too: whether a row counts does not hang on the order of rows.
-    Answer per side: places along the direction, weights, and the rows (standardized); then the weight of each
-    side.
+    Rows at the same distance as the n-th are included, so that the order of the rows does not matter. Answer
+    per side: positions along the direction, weights, and the standardized rows; then the weight of each side.
     """
 
     standardization: Standardization
@@ -78,29 +76,22 @@ class NearestRows:
     n: int
 
     def start(self, n_features: int) -> Answer:
-        """Return no rows."""
         none = np.empty(0), np.empty(0), np.empty((0, n_features))
-        return [*none, *none, np.zeros(2)]  # type: ignore[return-value]
+        return [*none, *none, np.zeros(2)]  # type: ignore[return-value]  # a list: replaced in place
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[NearestRows], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, so_far in zip(requests, answers, strict=True):
-            own = request.standardization
-            points = block.project(own.mean, own.normals(request.direction)[None, :])[0]
-            parts: list[FloatArray] = []
-            for side in (points <= request.threshold, points > request.threshold):
-                some = np.flatnonzero(side & (block.weights > 0))
-                some = some[request._nearest(points[some])]
-                parts += [points[some], block.weights[some], own.apply(block.take(some).dense())]
-            sides = [
-                block.weights[points <= request.threshold].sum(),
-                block.weights[points > request.threshold].sum(),
-            ]
-            so_far[:] = request.merge(so_far, (*parts, np.array(sides)))  # type: ignore[index]
+    def add(self, block: Block, answer: Answer) -> None:
+        own = self.standardization
+        points = block.project(own.mean, own.normals(self.direction)[None, :])[0]
+        parts: list[FloatArray] = []
+        sides = points <= self.threshold, points > self.threshold
+        for side in sides:
+            some = np.flatnonzero(side & (block.weights > 0))
+            some = some[self._nearest(points[some])]
+            parts += [points[some], block.weights[some], own.apply(block.take(some).dense())]
+        weights = np.array([block.weights[side].sum() for side in sides])
+        answer[:] = self.merge(answer, (*parts, weights))  # type: ignore[index]
 
     def merge(self, left: Answer, right: Answer) -> Answer:
-        """Keep the nearest of both."""
         parts: list[FloatArray] = []
         for k in (0, 3):
             points, weights, rows = (np.concatenate([left[k + i], right[k + i]]) for i in range(3))
@@ -116,34 +107,30 @@ class NearestRows:
 
 
 @dataclass(frozen=True)
-class StretchSum(Additive):
-    """Request for the weight and the sum of the rows between each two edges along a direction."""
+class IntervalSum(Additive):
+    """Request for the weight and the sum of the rows in each interval between edges along a direction."""
 
     standardization: Standardization
     direction: FloatArray
     edges: FloatArray
 
     def start(self, n_features: int) -> Answer:
-        """Return the sums of no rows."""
         return np.zeros(len(self.edges) + 1), np.zeros((len(self.edges) + 1, n_features))
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[StretchSum], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, (mass, sums) in zip(requests, answers, strict=True):
-            own = request.standardization
-            points = block.project(own.mean, own.normals(request.direction)[None, :])[0]
-            stretch = np.searchsorted(request.edges, points)
-            mass += np.bincount(stretch, block.weights, len(mass))
-            block.group_sums(own.mean, block.weights, stretch, sums)
+    def add(self, block: Block, answer: Answer) -> None:
+        (mass, sums), own = answer, self.standardization
+        points = block.project(own.mean, own.normals(self.direction)[None, :])[0]
+        interval = np.searchsorted(self.edges, points)
+        mass += np.bincount(interval, block.weights, len(mass))
+        block.group_sums(own.mean, block.weights, interval, sums)
 
 
 @dataclass(frozen=True)
 class AroundThreshold:
-    """Rows near a threshold one by one, the others in stretches along its normal; standardized.
+    """The rows near a threshold one by one, and the others as means over intervals along the normal.
 
     `smaller` is the weight of the lighter side, `gap` the distance between the rows next to the threshold,
-    `middle` the place halfway between them, and `spacing` the mean distance between consecutive rows near
+    `middle` the position halfway between them, and `spacing` the mean distance between consecutive rows near
     the threshold, without the gap.
     """
 
@@ -155,7 +142,7 @@ class AroundThreshold:
 
 
 def around_threshold(node: Node, direction: FloatArray, threshold: float, n: int) -> Query[AroundThreshold]:
-    """Return about n micro-clusters around a threshold: half of them are its nearest rows; two passes."""
+    """Return about n micro-clusters, half of them the rows nearest to a threshold; two passes."""
     own, quarter = node.standardization, max(1, n // 4)
     reach = REACH * node.deviation
     grid = Grid(-reach, 2 * reach / BINS, BINS)
@@ -166,8 +153,8 @@ def around_threshold(node: Node, direction: FloatArray, threshold: float, n: int
     low = float(below.min()) if len(below) else threshold
     high = float(above.max()) if len(above) else threshold
     edges = _edges(grid, mass, low, high, quarter)
-    ((mass, sums),) = yield node.ask(StretchSum(own, direction, edges))
-    mass[np.searchsorted(edges, high)] = 0.0  # these rows count one by one
+    ((mass, sums),) = yield node.ask(IntervalSum(own, direction, edges))
+    mass[np.searchsorted(edges, high)] = 0.0  # the interval of the nearest rows, which count one by one
     full = mass > 0
     centers = [near[2], near[5], sums[full] * own.inverse_scale / mass[full, None]]
     clusters = MicroClusters(np.concatenate(centers), np.concatenate([near[1], near[4], mass[full]]))
@@ -178,10 +165,11 @@ def around_threshold(node: Node, direction: FloatArray, threshold: float, n: int
 
 
 def _edges(grid: Grid, mass: FloatArray, low: float, high: float, n: int) -> FloatArray:
-    """Return edges of about n stretches of equal weight on each side of the rows from low to high.
+    """Return the edges of about n intervals of equal weight on each side of the interval from low to high.
 
-    They are counted outward from there, so that a mirror image has the mirrored edges; a row on an edge
-    belongs to the stretch nearer to the threshold.
+    The weight is counted outward from there, so that mirrored rows have mirrored edges. For the same reason a
+    row at an edge belongs to the interval nearer to the threshold: `searchsorted` puts a row at an edge into
+    the interval left of it, so that edges left of the threshold are moved down by one floating-point number.
     """
     ends = grid.low + grid.width * np.arange(1, grid.n_bins + 1)
     right = _even(ends[ends > high], mass[ends > high], n)
@@ -191,7 +179,7 @@ def _edges(grid: Grid, mass: FloatArray, low: float, high: float, n: int) -> Flo
 
 
 def _even(ends: AnyArray, mass: FloatArray, n: int) -> FloatArray:
-    """Return the places where the cumulative mass passes each of n equal shares."""
+    """Return the ends at which the cumulative mass reaches 1/n, 2/n, ... of the total."""
     if mass.sum() == 0.0:
         return np.empty(0)
     reached = np.cumsum(mass) / mass.sum()

@@ -1,4 +1,6 @@
-"""The minimax probability machine: the direction that tells two sets of moments apart most surely.
+"""The minimax probability machine: the direction with the best worst-case separation of two distributions.
+
+Only means and covariances of the two are known.
 
 Lanckriet, El Ghaoui, Bhattacharyya, Jordan: A robust minimax approach to classification. JMLR 3, 2003.
 """
@@ -12,19 +14,18 @@ import numpy as np
 
 from ravine._validate import FloatArray
 
-ROUNDS = 100  # of the fixed point iteration at most; a handful is usual
-EXACT = 1e-5  # error of the balance that ends the rounds: kappa changes with its square
-SINGULAR = 1e-12  # eigenvalues below this share of the largest are zero
-
-MAX_FEATURES = 4096  # features: above, matrices of n_features x n_features no longer fit
+ROUNDS = 100  # most fixed-point iterations; about five are usual
+EXACT = 1e-5  # error of the balance at which iterations end: the error of kappa is of the order of its square
+SINGULAR = 1e-12  # share of the largest eigenvalue: smaller ones count as 0
+MAX_FEATURES = 4096  # most columns: matrices of n_features x n_features have to fit into memory
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The best direction, its kappa, and how far its threshold lies below the right side's mean.
+    """The best direction, its kappa, and the distance (`reach`) of its threshold to the right side's mean.
 
-    `balance` is the left side's deviation over the sum of both: the solution is a fixed point in it, and
-    `slope` is how fast the error of a balance grows with it.
+    `balance` is the left side's deviation over the sum of both: the solution is a fixed point in it.
+    `slope` is the derivative of the fixed-point error with respect to the balance.
     """
 
     direction: FloatArray
@@ -35,7 +36,7 @@ class Machine:
 
     @property
     def probability(self) -> float:
-        """The least probability of a right answer: kappa^2 / (1 + kappa^2)."""
+        """The worst-case probability of a correct classification: kappa^2 / (1 + kappa^2)."""
         return 1.0 - 1.0 / (1.0 + self.kappa**2)
 
 
@@ -44,11 +45,11 @@ def minimax(
 ) -> Machine:
     r"""Maximize :math:`\kappa(w) = w'\delta / (\sqrt{w' A w} + \sqrt{w' B w})` over w.
 
-    `left` and `right` are the covariances A and B, of which the lower triangles are read, `apart` the right
-    mean less the left. The maximum is at
+    `left` and `right` are the covariances A and B (only the lower triangles are used), `apart` is the right
+    mean minus the left. The maximum is at
     :math:`w = ((1 - t) A + t B)^{-1} \delta` with t = sqrt(w'Aw) / (sqrt(w'Aw) + sqrt(w'Bw)): a fixed point
-    in one number, found by solving d equations a few times. t starts at `balance`, and its first step is
-    Newton's with `slope`, which a machine of similar moments knows.
+    in one number, found by secant steps with one linear system each. t starts at `balance`, and `slope` is
+    the slope of the first step; both may come from the solution for similar moments.
 
     >>> machine = minimax(np.eye(2), 4 * np.eye(2), np.array([6.0, 0.0]))
     >>> round(machine.kappa, 6), round(machine.probability, 6)
@@ -74,7 +75,7 @@ def _at(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float) 
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
     from scipy.linalg.blas import dsymv
 
-    try:  # on the upper triangle of the transposed matrix, as LAPACK stores it
+    try:  # the transposed matrix is in Fortran order, so LAPACK reads its upper triangle without a copy
         factor = cho_factor(_mixed(left, right, balance).T, overwrite_a=True, check_finite=False)
         w = np.asarray(cho_solve(factor, apart, check_finite=False))
     except LinAlgError:
@@ -88,7 +89,7 @@ def _at(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float) 
 
 
 def _mixed(left: FloatArray, right: FloatArray, balance: float) -> FloatArray:
-    """Return (1 - balance) left + balance right with one new matrix."""
+    """Return (1 - balance) left + balance right, allocating only one matrix."""
     from scipy.linalg.blas import daxpy
 
     mixed = balance * right
@@ -97,7 +98,11 @@ def _mixed(left: FloatArray, right: FloatArray, balance: float) -> FloatArray:
 
 
 def _solve_singular(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Solve a singular system given by its lower triangle: what lies outside its range is preferred."""
+    """Solve a singular system given by its lower triangle.
+
+    If the right-hand side has a part outside the range of the matrix, that part is returned: along it neither
+    side varies while the means differ, so that kappa is infinite.
+    """
     values, vectors = np.linalg.eigh(matrix)
     inside = values > SINGULAR * max(float(values[-1]), np.finfo(float).tiny)
     parts = vectors.T @ vector

@@ -1,6 +1,7 @@
-"""Projection pursuit: value and gradient of a direction, and the descent from one start.
+"""Projection pursuit: value and gradient of an index at a direction, and the descent from one start.
 
-The chain rule from an index on the line to the space of the rows is written here, once, for all indices.
+An index knows only projected points. The chain rule that turns its derivatives into a gradient with respect
+to the direction is here, for all indices.
 """
 
 from __future__ import annotations
@@ -19,18 +20,16 @@ from ravine.data.query import Query
 from ravine.index.base import IndexValue, Profile, ProjectionIndex
 from ravine.optimize.sphere import Curvature, descend
 
-REACH = 5.0  # standard deviations (of the widest direction) from the mean that the grid covers
-ROUNDING = 1e-13  # of the largest coordinate: closer points are one
-MAX_ROW_SUMS = (
-    1 << 17
-)  # bins x features up to which bins keep the sums of their rows: the gradient needs no pass
+REACH = 5.0  # half-width of the grid, in standard deviations along the first principal direction
+ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
+MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
 
 
 @dataclass(frozen=True)
 class Projected:
-    """The rows projected on a direction: their profile, and the sum of each bin's rows if kept.
+    """The rows projected on a direction: their profile, and the sum of each bin's rows if the bins keep it.
 
-    Without a grid every point of the profile is one row.
+    `full` are the bins that are not empty. Without a grid every point of the profile is one row.
     """
 
     direction: FloatArray
@@ -50,7 +49,6 @@ class Evaluated:
 
     @property
     def direction(self) -> FloatArray:
-        """The unit vector."""
         return self.projected.direction
 
     @property
@@ -60,7 +58,6 @@ class Evaluated:
 
     @property
     def value(self) -> float:
-        """The value of the index."""
         return self.index_value.value
 
     @property
@@ -70,7 +67,7 @@ class Evaluated:
 
 
 def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]:
-    """Project the rows on a direction and put them into bins of at most this width; one pass."""
+    """Project the rows on a direction, into bins of at most this width; one pass."""
     own = node.standardization
     grid = Grid.around_mean(REACH * node.deviation, width)
     with_rows = grid.n_bins * node.n_features <= MAX_ROW_SUMS
@@ -86,7 +83,7 @@ def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]
 def project_exactly(rows: FloatArray, mass: FloatArray, direction: FloatArray) -> Projected:
     """Project standardized rows in memory on a direction: sorted, without bins.
 
-    Rows at one place (up to rounding) are one point.
+    Rows with the same projection (up to rounding) are one point.
     """
     projected = rows @ direction
     order = np.argsort(projected, kind="stable")
@@ -101,7 +98,7 @@ def project_exactly(rows: FloatArray, mass: FloatArray, direction: FloatArray) -
 
 
 def slope_per_row(value: IndexValue, projected: Projected) -> FloatArray:
-    """Return the derivative of an index by the position of a row of each bin, per unit of its weight."""
+    """Return, for each bin, the derivative of an index with respect to a row's position, per row weight."""
     profile = projected.profile
     slope = np.zeros(len(projected.full) if projected.grid is None else projected.grid.n_bins)
     slope[projected.full] = value.slope / profile.mass
@@ -111,15 +108,15 @@ def slope_per_row(value: IndexValue, projected: Projected) -> FloatArray:
 
 
 def tangent(gradient: FloatArray, direction: FloatArray) -> FloatArray:
-    """Return the part of a gradient that is tangent to the sphere."""
+    """Project a gradient on the tangent plane of the sphere."""
     return gradient - (gradient @ direction) * direction
 
 
 def evaluate_projected(node: Node, index: ProjectionIndex, projected: Projected) -> Query[Evaluated]:
-    """Return an index of projected rows with its gradient: the chain rule, for all indices.
+    """Return an index of projected rows with its gradient, by the chain rule.
 
-    Where the bins kept the sums of their rows no pass is needed; otherwise the slope is summed in one. Either
-    way the gradient is that of the binned value.
+    Needs no pass if the bins have sums of their rows, otherwise one. In both cases the gradient is that of
+    the binned value.
     """
     own, v = node.standardization, projected.direction
     value = index.evaluate(projected.profile)
@@ -138,10 +135,10 @@ def evaluate_projected(node: Node, index: ProjectionIndex, projected: Projected)
 def evaluate(
     node: Node, index: ProjectionIndex, direction: FloatArray, *, fineness: int = 1
 ) -> Query[Evaluated]:
-    """Return an index and its gradient at a direction, in one pass over the rows or in two.
+    """Return an index and its gradient at a direction, in one or two passes over the rows.
 
-    One is enough where bins x features <= 131072. `fineness` divides the width of the bins: the error falls
-    with its square.
+    One is enough if bins x columns <= MAX_ROW_SUMS. `fineness` divides the width of the bins: the error
+    decreases with its square.
     """
     projected = yield from project(node, index.resolution / fineness, direction)
     return (yield from evaluate_projected(node, index, projected))
@@ -149,7 +146,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Pursued:
-    """The end of one pursuit: the last valid point, its index and the place of that in the schedule."""
+    """The end of one pursuit: the last valid point, its index and the place of the index in the schedule."""
 
     point: Evaluated
     index: ProjectionIndex
@@ -170,10 +167,10 @@ def pursue(
     curvature: Curvature | None = None,
     enough: Callable[[IndexValue, Profile], bool] = lambda value, profile: False,
 ) -> Query[Pursued]:
-    """Follow a sequence of indices (of one resolution) from one start, each from where the last one ended.
+    """Minimize a sequence of indices (of one resolution), the first from `start`, each from the last end.
 
-    Returns the last valid point (for the density: the last hyperplane that is a minimizer of the projected
-    density), or the very last point where none is. An index whose end is `enough` is the last one followed.
+    Returns the last valid end (for the density: the last hyperplane that is a minimizer of the projected
+    density), or the very last one if none is valid. The sequence stops at the first end that is `enough`.
     """
     curvature = curvature or Curvature()
     kept: Pursued | None = None

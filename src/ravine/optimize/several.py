@@ -1,9 +1,9 @@
 """Projection pursuit in several directions at once, over micro-clusters in memory.
 
 The objective is log theta of the graph of the projected points. The directions are orthonormal by
-construction (the paper has a penalty, Equation 26 with a positive omega, which only tends to that), or they
-are drawn together by the penalty -omega times their squared cosines (a negative omega there; with the
-logarithm, omega means the same for any data).
+construction (the paper's penalty, Equation 26 with a positive omega, only approaches that), or the penalty
+-omega times their squared cosines makes them parallel (a negative omega in the paper; because of the
+logarithm, omega here means the same for all data).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import GraphConnectivity, GraphValue
 from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
-ESCAPES = 5  # times that a descent may leave a coalescence
-SHORTEST_STEP = 1e-6  # of the search along the direction that leaves one
-FLAT = 1e-8  # directional derivatives below this are none
+ESCAPES = 5  # most times that a descent may leave a repeated eigenvalue
+SHORTEST_STEP = 1e-6  # least step of the line search that leaves one
+FLAT = 1e-8  # directional derivatives (of log theta) below this count as 0
 
 
 @dataclass(frozen=True)
 class Directions:
-    """Unit directions (l, d), the index that they were found with, and what it says of them."""
+    """Unit directions (l, d), the index that they minimize, and its value there."""
 
     directions: FloatArray
     index: GraphConnectivity
@@ -50,9 +50,9 @@ def _unit(free: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Objective:
-    """Log theta of the projected micro-clusters, for orthonormal directions or with a penalty to join them.
+    """Log theta of the projected micro-clusters, for orthonormal directions or with a penalty.
 
-    `omega` is the strength of that penalty; None keeps the directions orthonormal.
+    `omega` is the strength of the penalty that makes directions parallel; None: they are orthonormal.
     """
 
     clusters: MicroClusters
@@ -60,19 +60,19 @@ class Objective:
     omega: float | None = None
 
     def place(self, free: FloatArray) -> FloatArray:
-        """Return the directions that any vectors stand for: scaled, or the nearest orthonormal ones."""
+        """Return the directions for arbitrary vectors: normalized, or the nearest orthonormal ones."""
         if self.omega is not None:
             return _unit(free)
         left, _, right = np.linalg.svd(free, full_matrices=False)
         return np.asarray(left @ right)
 
     def look(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
-        """Return the graph's value, the objective, and the gradients (t, t, l, d) along the constraint."""
+        """Return the graph's value, the objective, and its gradients (t, t, l, d) in the tangent space."""
         graph, value, gradients = self._free_gradients(directions)
         return graph, value, np.array([[self._tangent(g, directions) for g in row] for row in gradients])
 
     def of_free(self, flat: FloatArray, shape: tuple[int, int]) -> tuple[float, FloatArray]:
-        """Return value and gradient at vectors of any length, as an optimizer without constraints asks."""
+        """Return value and gradient at arbitrary vectors, for an unconstrained optimizer."""
         free = flat.reshape(shape)
         directions = self.place(free)
         _, value, gradients = self._free_gradients(directions)
@@ -82,7 +82,7 @@ class Objective:
         return value, (tangent / np.linalg.norm(free, axis=1, keepdims=True)).ravel()
 
     def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
-        """Return the graph's value, the objective, and its gradients (t, t, l, d) without the constraint."""
+        """Return the graph's value, the objective, and its gradients (t, t, l, d), not projected."""
         graph = self.index.evaluate(self.clusters.centers @ directions.T, self.clusters.weights)
         gradients = np.einsum("abml,md->abld", graph.slopes, self.clusters.centers)
         if self.omega is None:
@@ -94,7 +94,7 @@ class Objective:
         return graph, graph.value - self.omega * float((cosines**2).sum()), gradients
 
     def _tangent(self, gradient: FloatArray, directions: FloatArray) -> FloatArray:
-        """Return the part of a gradient that keeps the constraint."""
+        """Project a gradient on the tangent space of the constraint (orthonormal, or unit length)."""
         products = gradient @ directions.T
         if self.omega is None:
             return np.asarray(gradient - (products + products.T) / 2.0 @ directions)
@@ -102,9 +102,11 @@ class Objective:
 
 
 def _through_polar(free: FloatArray, directions: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Return the gradient by F of a function of V, where F = P V with P symmetric and V orthonormal.
+    """Return the gradient with respect to F of a function of V, the polar factor of F = P V.
 
-    dF V' - V dF' = P W + W P for W = dV V', which is skew-symmetric, and P dV = dF across the span of V.
+    P is symmetric and the rows of V are orthonormal. The differential dV has two parts. Inside the span of V
+    it is W V with W = dV V' skew-symmetric and dF V' - V dF' = P W + W P, a Sylvester equation that is
+    diagonal in the eigenvectors of P; outside of the span it is P^-1 dF. The gradient is the adjoint of both.
     """
     stretch, basis = np.linalg.eigh(free @ directions.T)
     products = gradient @ directions.T
@@ -116,8 +118,8 @@ def _through_polar(free: FloatArray, directions: FloatArray, gradient: FloatArra
 def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: int) -> Directions:
     """Minimize the objective from a start (Algorithm 1 of the paper).
 
-    A quasi-Newton descent as if the second eigenvalue were simple; where it ends on a repeated one, a step
-    along the coordinate that lowers the whole group most, and again.
+    Alternates between a quasi-Newton descent, which assumes that the second eigenvalue is simple, and, if it
+    ends at a repeated one, a step along the coordinate that lowers all the equal eigenvalues most.
     """
     directions, n_iter, n_escapes = objective.place(start), 0, 0
     while True:
@@ -146,10 +148,11 @@ def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: in
 def leave_coalescence(
     objective: Objective, directions: FloatArray, value: float, gradients: FloatArray
 ) -> FloatArray | None:
-    """Return a lower point off a repeated eigenvalue, or None where no coordinate leads to one.
+    """Return a point of lower value near a repeated eigenvalue, or None if no coordinate leads to one.
 
-    Along a coordinate the second eigenvalue falls as the smallest eigenvalue of Q' (dL) Q says, against it as
-    the largest does; coordinates for which that one is simple come first, because they part the group.
+    Along a coordinate, the derivative of the second eigenvalue is the smallest eigenvalue of Q' (dL) Q, and
+    in the opposite direction minus the largest. Coordinates for which that one is simple are tried first:
+    a step along them separates the eigenvalues.
     """
     t = len(gradients)
     spectra = np.linalg.eigvalsh(np.moveaxis(gradients.reshape(t, t, -1), -1, 0))
@@ -180,7 +183,7 @@ def pursue(
     tol: float,
     max_iter: int,
 ) -> Directions:
-    """Follow indices from the largest beta, each from where the last ended, until both sides have `least`."""
+    """Minimize indices from the largest beta on, each from the end of the last; stop at two large sides."""
     end: Directions | None = None
     for index in indices:
         begin = start if end is None else end.directions

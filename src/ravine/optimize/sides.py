@@ -1,4 +1,4 @@
-"""The two sides of a hyperplane: weights, means, second moments, kept up to date by the rows that switch."""
+"""The two sides of a hyperplane: their weights, sums and second moments, updated by the rows that switch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
-from ravine.data.query import Additive, Answer
+from ravine.data.query import Additive, Answer, Request
 from ravine.data.standardization import Standardization
 
 BoolArray = npt.NDArray[np.bool_]
-SIGNS = (1.0, -1.0)  # of rows that come to the right, and of those that leave it
-WAITING = 256  # rows that wait to be squared together
+SIGNS = (1.0, -1.0)  # signs of rows that move to the right side, and of rows that leave it
+BUFFER_ROWS = 256  # rows that are collected before their second moments are added in one matrix product
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,23 @@ class Plane:
 
 
 def varying(standardization: Standardization) -> IntArray:
-    """Return the columns that take part."""
+    """Return the columns that vary."""
     return np.flatnonzero(standardization.varies)
 
 
 @dataclass(frozen=True)
-class SideSums:
+class SideSums(Request):
     """Request for the weight, the sum and the second moments of the standardized rows right of a hyperplane.
 
-    Without a hyperplane, all rows are. With `before`, the answer is what has to be added to the sums right
-    of that hyperplane: only the rows that switched sides are looked at closely. Answer: the weight and the
-    weight of the rows that were added or taken away (2,), the sum (d,), and the lower triangle of the second
-    moments of the columns that vary, or nothing without `squares`; then rows, added and taken away, that
-    wait to be squared, and how many there are. `Side.of` reads it.
+    Without a hyperplane: of all rows. With `before`, the answer is the difference to the sums right of that
+    hyperplane: only the rows that switch sides are summed.
+
+    Adding the second moments of a few rows costs O(d^2) writes, whatever their number. So rows that switch
+    are first collected in a buffer, one for each sign, whose second moments are added when it is full.
+
+    Answer: the weight, and the weight of the rows that switched (2,); the sum (d,); the lower triangle of the
+    second moments of the columns that vary (empty without `squares`); the two buffers (2, BUFFER_ROWS, d) and
+    the number of rows in each (2,). `Side.of` empties the buffers and reads the answer.
     """
 
     standardization: Standardization
@@ -59,22 +63,20 @@ class SideSums:
     squares: bool = True
 
     def start(self, n_features: int) -> Answer:
-        """Return the sums over no rows."""
         d = len(varying(self.standardization)) if self.squares else 0
-        waiting = np.empty((2, WAITING, d)), np.zeros(2, dtype=np.int64)
-        return np.zeros(2), np.zeros(n_features), np.zeros((d, d)), *waiting
+        buffers = np.empty((2, BUFFER_ROWS, d)), np.zeros(2, dtype=np.int64)
+        return np.zeros(2), np.zeros(n_features), np.zeros((d, d)), *buffers
 
     def merge(self, left: Answer, right: Answer) -> Answer:
-        """Add the sums, and let the rows of both wait together."""
         for a, b in zip(left[:3], right[:3], strict=True):
             a += b
         for side in range(2):
-            _wait(left, side, right[3][side, : right[4][side]])
+            _buffer(left, side, right[3][side, : right[4][side]])
         return left
 
     @staticmethod
-    def add(block: Block, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
-        """Add one block: the rows that came to the right, minus those that left it."""
+    def add_many(block: Block, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
+        """Add one block: the rows that move to the right, minus those that leave it."""
         right = _right_of(block, [plane for request in requests for plane in (request.plane, request.before)])
         for request, answer in zip(requests, answers, strict=True):
             weight, total = answer[:2]
@@ -97,11 +99,11 @@ class SideSums:
                     varies = varying(request.standardization)
                     part = standardized if len(varies) == standardized.shape[1] else standardized[:, varies]
                     part *= np.sqrt(w)[:, None]
-                    _wait(answer, side, part)
+                    _buffer(answer, side, part)
 
 
 def _right_of(block: Block, planes: Sequence[Plane | None]) -> dict[int, BoolArray]:
-    """Return which rows of a block are right of each plane; those about one pivot share a projection."""
+    """Return which rows of a block are right of each plane; planes with the same pivot share a projection."""
     found: dict[int, BoolArray] = {}
     about: dict[bytes, dict[int, Plane]] = {}
     for plane in planes:
@@ -115,20 +117,20 @@ def _right_of(block: Block, planes: Sequence[Plane | None]) -> dict[int, BoolArr
     return found
 
 
-def _wait(answer: Answer, side: int, rows: FloatArray) -> None:
-    """Let a few rows wait until there are enough of them: squaring costs d^2 in any case."""
-    waiting, count = answer[3][side], answer[4]
-    if count[side] + len(rows) > WAITING:
-        _square(answer, side)
-    if len(rows) > WAITING:
+def _buffer(answer: Answer, side: int, rows: FloatArray) -> None:
+    """Collect rows (times the root of their weights) whose second moments are to be added."""
+    buffer, count = answer[3][side], answer[4]
+    if count[side] + len(rows) > BUFFER_ROWS:
+        _flush(answer, side)
+    if len(rows) > BUFFER_ROWS:
         _add_squares(answer[2], rows, SIGNS[side])
     else:
-        waiting[count[side] : count[side] + len(rows)] = rows
+        buffer[count[side] : count[side] + len(rows)] = rows
         count[side] += len(rows)
 
 
-def _square(answer: Answer, side: int) -> None:
-    """Add the rows that wait to the second moments."""
+def _flush(answer: Answer, side: int) -> None:
+    """Add the rows in a buffer to the second moments, and empty it."""
     count = answer[4]
     _add_squares(answer[2], answer[3][side, : count[side]], SIGNS[side])
     count[side] = 0
@@ -149,22 +151,18 @@ class LineMoments(Additive):
     plane: Plane
 
     def start(self, n_features: int) -> Answer:
-        """Return zeros."""
         return (np.zeros((2, 3)),)
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[LineMoments], answers: Sequence[Answer]) -> None:
-        """Add one block."""
-        for request, (sums,) in zip(requests, answers, strict=True):
-            distances = request.plane.distances(block)
-            for side, member in enumerate((distances <= 0, distances > 0)):
-                t, w = distances[member], block.weights[member]
-                sums[side] += w.sum(), w @ t, w @ t**2
+    def add(self, block: Block, answer: Answer) -> None:
+        (sums,), distances = answer, self.plane.distances(block)
+        for side, member in enumerate((distances <= 0, distances > 0)):
+            t, w = distances[member], block.weights[member]
+            sums[side] += w.sum(), w @ t, w @ t**2
 
 
 @dataclass(frozen=True)
 class Side:
-    """The rows on one side: their weight, sum and (lower triangle of) second moments standardized."""
+    """The standardized rows on one side: their weight, sum and (lower triangle of the) second moments."""
 
     weight: float
     total: FloatArray
@@ -172,9 +170,9 @@ class Side:
 
     @classmethod
     def of(cls, answer: Answer) -> Side:
-        """Return what `SideSums` answered."""
+        """Read the answer of `SideSums`."""
         for side in range(2):
-            _square(answer, side)
+            _flush(answer, side)
         return cls(float(answer[0][0]), answer[1], answer[2])
 
     def __add__(self, other: Side) -> Side:
@@ -203,7 +201,10 @@ def variance(sums: FloatArray) -> float:
 
 
 def kappa(sides: FloatArray, ridge: float) -> float:
-    """Return kappa of two sides on a line, from weight, sum and sum of squares of each."""
+    """Return kappa, the distance of two means over the sum of the deviations (variance plus ridge).
+
+    `sides` has weight, sum and sum of squares of each side on a line.
+    """
     spread = sum(math.sqrt(max(variance(side), 0.0) + ridge) for side in sides)
     apart = float(sides[1, 1] / sides[1, 0] - sides[0, 1] / sides[0, 0])
     return apart / spread if spread > 0.0 else math.inf

@@ -1,4 +1,4 @@
-"""A quasi-Newton method on the unit sphere, as a generator that asks for its evaluations."""
+"""A limited-memory quasi-Newton method on the unit sphere, as a query that asks for its evaluations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from ravine._validate import FloatArray
 
-MEMORY = 12  # pairs of the limited-memory update; a choice
-FIRST_ANGLE = 0.15  # radians: the first step, before any curvature is known; a choice
-LARGEST_ANGLE = 0.6  # radians: the longest step, where the model of the curvature may be poor; a choice
+MEMORY = 12  # pairs (step, change of the gradient) of the limited-memory update; a choice
+FIRST_ANGLE = 0.15  # radians of the first step, before any curvature is known; a choice
+LARGEST_ANGLE = 0.6  # radians of the longest step: the quadratic model is local; a choice
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
-BACKTRACKS = 6  # shorter steps that are tried, each at the cost of one pass; a choice
+BACKTRACKS = 6  # most steps of one line search, each at the cost of an evaluation; a choice
 
 CONVERGED = "converged (gradient)"
 CONVERGED_OBJECTIVE = "converged (objective)"
@@ -45,19 +45,22 @@ Point = TypeVar("Point", bound=Evaluation)
 
 @dataclass
 class Curvature:
-    """The last steps and the changes of the gradient along them: a model of the inverse Hessian."""
+    """The last steps and the changes of the gradient along them: a model of the inverse Hessian.
+
+    The pairs are not transported between tangent planes: steps are short, and `_step` projects the result.
+    """
 
     steps: list[FloatArray] = field(default_factory=list)
     changes: list[FloatArray] = field(default_factory=list)
 
-    def remember(self, step: FloatArray, change: FloatArray) -> None:
-        """Keep a pair if the value bends upwards along it."""
-        if step @ change > 1e-10 * _length(step) * _length(change):
+    def update(self, step: FloatArray, change: FloatArray) -> None:
+        """Keep a pair if it satisfies the curvature condition step . change > 0."""
+        if step @ change > 1e-10 * _norm(step) * _norm(change):
             self.steps.append(step)
             self.changes.append(change)
             del self.steps[:-MEMORY], self.changes[:-MEMORY]
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Start again from steepest descent."""
         self.steps.clear()
         self.changes.clear()
@@ -65,7 +68,7 @@ class Curvature:
     def apply(self, gradient: FloatArray) -> FloatArray:
         """Return the inverse Hessian times the gradient, by the two-loop recursion."""
         if not self.steps:
-            return gradient * (FIRST_ANGLE / _length(gradient))
+            return gradient * (FIRST_ANGLE / _norm(gradient))
         from ravine.optimize import sphere_kernels
 
         return np.asarray(sphere_kernels.two_loop(np.array(self.steps), np.array(self.changes), gradient))
@@ -80,17 +83,17 @@ class Descent(Generic[Point]):
     status: str
 
 
-def _length(vector: FloatArray) -> float:
+def _norm(vector: FloatArray) -> float:
     return math.sqrt(vector @ vector)
 
 
-def move(direction: FloatArray, tangent: FloatArray) -> FloatArray:
+def exp_map(direction: FloatArray, tangent: FloatArray) -> FloatArray:
     """Follow the great circle from `direction` along `tangent` by the angle |tangent|."""
-    angle = _length(tangent)
+    angle = _norm(tangent)
     if angle == 0.0:
         return direction
     moved = math.cos(angle) * direction + (math.sin(angle) / angle) * tangent
-    return np.asarray(moved / _length(moved))
+    return np.asarray(moved / _norm(moved))
 
 
 def descend(
@@ -102,21 +105,21 @@ def descend(
     progress: float,
     max_iter: int,
 ) -> Generator[Any, Any, Descent[Point]]:
-    """Walk downhill until the gradient is at most `tol` or a step gains less than `progress`.
+    """Minimize until the norm of the gradient is at most `tol` or a step gains less than `progress`.
 
-    A step is taken when it brings a share of the predicted decrease; at a kink, where no step does, the
-    model is forgotten once, and then the descent ends. `max_iter` limits the evaluations, which are what
-    costs: a pass over the rows each.
+    If no step of a line search decreases the value enough, as at a kink, one steepest descent step is tried,
+    and if that fails, too, the descent ends. `max_iter` limits the evaluations, each of which costs a pass
+    over the rows.
     """
     point = start
     spent = 0
     for n_iter in itertools.count():
-        if _length(point.gradient) <= tol:
+        if _norm(point.gradient) <= tol:
             return Descent(point, n_iter, CONVERGED)
         moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
         spent += cost
         if moved is None and curvature.steps and spent < max_iter:
-            curvature.forget()
+            curvature.reset()
             moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
             spent += cost
         if moved is None:
@@ -136,7 +139,7 @@ def _step(
 ) -> Generator[Any, Any, tuple[Point | None, int]]:
     """Search along the quasi-Newton direction with at most `allowed` evaluations.
 
-    Returns the new point, or None if nothing on the way is low enough, and the evaluations spent.
+    Returns the new point, or None if no step decreases the value enough, and the number of evaluations.
     """
     v, g = point.direction, point.gradient
     tangent = -curvature.apply(g)
@@ -144,14 +147,15 @@ def _step(
     slope = float(tangent @ g)
     if not slope < 0.0:
         return None, 0
-    angle = _length(tangent)
+    angle = _norm(tangent)
     length = min(1.0, LARGEST_ANGLE / angle)
     tries = min(BACKTRACKS, allowed)
     for n_tried in range(tries):
-        trial = yield from evaluate(move(v, length * tangent))
+        trial = yield from evaluate(exp_map(v, length * tangent))
         if trial.value <= point.value + SUFFICIENT * length * slope:
-            curvature.remember(length * tangent, trial.gradient - g)
+            curvature.update(length * tangent, trial.gradient - g)
             return trial, n_tried + 1
+        # the minimum of the parabola through the value and the slope here and the value at the trial point
         rise = trial.value - point.value - length * slope
         shorter = -slope * length * length / (2.0 * rise) if np.isfinite(rise) else 0.0
         length = min(max(shorter, 0.1 * length), 0.5 * length)

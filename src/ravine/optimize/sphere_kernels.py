@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-jit = numba.njit(cache=True, nogil=True)
+from ravine._jit import jit
 
 
 @jit
 def two_loop(steps, changes, gradient):
-    """Return the inverse Hessian that the pairs (step, change of gradient) suggest, times the gradient."""
+    """Return the inverse Hessian of the pairs (step, change of the gradient), times the gradient."""
     m = len(steps)
     share = np.empty(m)
     inverse = np.empty(m)

@@ -13,16 +13,32 @@ from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
 from ravine.data.standardization import Standardization, safe_scale
 
-BLOCK = 1024  # rows whose distances to all centers are held at a time
+BLOCK = 1024  # rows whose distances to all centers are in memory at a time
+
+
+class _WithDistances:
+    """Signed distances of rows in memory, from those of blocks."""
+
+    def distances(self, block: Block) -> FloatArray:
+        """Return the signed distance of every row of a block, positive on the right."""
+        raise NotImplementedError
+
+    def signed_distance(self, rows: MemoryRows) -> FloatArray:
+        """Return the signed distance of every row, positive on the right."""
+        return rows.map(self.distances)
+
+    def signed_distance_of(self, values: FloatArray) -> FloatArray:
+        """Return the signed distance of every row of an array, positive on the right."""
+        return self.distances(DenseBlock(values, np.ones(len(values))))
 
 
 @dataclass(frozen=True)
-class Hyperplane:
+class Hyperplane(_WithDistances):
     """The rows x with normal . (x - pivot) = threshold; the right side lies above.
 
-    `normal` acts on the raw columns. Distances are in the user's own units, or in standard deviations where
-    columns are standardized. The pivot is kept apart because columns with means of
-    1e9 would otherwise lose their digits.
+    `normal` acts on the raw columns. Distances are in the user's units, or in standard deviations if columns
+    are standardized. The pivot is not merged into the threshold, because columns with means of 1e9 would then
+    lose digits.
 
     >>> plane = Hyperplane(np.array([1.0, 0.0]), np.zeros(2), 0.5)
     >>> plane.intercept
@@ -47,16 +63,7 @@ class Hyperplane:
         return float(-(self.normal @ self.pivot) - self.threshold)
 
     def distances(self, block: Block) -> FloatArray:
-        """Return the signed distance of every row of a block, positive on the right."""
         return np.asarray(block.project(self.pivot, self.normal[None, :])[0] - self.threshold)
-
-    def signed_distance(self, rows: MemoryRows) -> FloatArray:
-        """Return the signed distance of every row, positive on the right."""
-        return rows.map(self.distances)
-
-    def signed_distance_of(self, values: FloatArray) -> FloatArray:
-        """Return the signed distance of every row of an array, positive on the right."""
-        return self.distances(DenseBlock(values, np.ones(len(values))))
 
     def about(self, pivot: FloatArray) -> Hyperplane:
         """Return the same hyperplane about another pivot."""
@@ -64,12 +71,12 @@ class Hyperplane:
 
 
 @dataclass(frozen=True)
-class NearestCenter:
+class NearestCenter(_WithDistances):
     """Two sides by the nearest of several centers, in the projection on a few directions.
 
-    `directions` (l, d) act on the raw columns, about the pivot; `centers` (m, l) lie in the projection, and
-    `right` says on which side each is. The signed distance of a row is half the difference of its distances
-    to the nearest center of either side: 0 on the boundary, with slope 1 across it.
+    `directions` (l, d) act on the raw columns, about the pivot; `centers` (m, l) are in the projection, and
+    `right` are those on the right side. The signed distance of a row is half the difference of its
+    distances to the nearest center on the left and on the right: 0 on the boundary, with slope 1 across it.
 
     >>> centers, right = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([False, True])
     >>> sides = NearestCenter(np.eye(2), np.zeros(2), centers, right)
@@ -100,27 +107,18 @@ class NearestCenter:
         return float(self.line[0] @ self.line[1])
 
     def distances(self, block: Block) -> FloatArray:
-        """Return the signed distance of every row of a block, positive on the right."""
         points = block.project(self.pivot, self.directions).T
         unit = safe_scale(points, self.centers)
         points, centers = points * unit, self.centers * unit
         out = np.empty(len(points))
         for a in range(0, len(points), BLOCK):
-            with np.errstate(over="ignore", invalid="ignore"):  # a row that is not finite has no distance
+            with np.errstate(over="ignore", invalid="ignore"):  # the distance of a row with NaN is NaN
                 near = [
                     np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
                     for side in (centers[~self.right], centers[self.right])
                 ]
                 out[a : a + BLOCK] = (near[0] - near[1]) / 2 / unit
         return out
-
-    def signed_distance(self, rows: MemoryRows) -> FloatArray:
-        """Return the signed distance of every row, positive on the right."""
-        return rows.map(self.distances)
-
-    def signed_distance_of(self, values: FloatArray) -> FloatArray:
-        """Return the signed distance of every row of an array, positive on the right."""
-        return self.distances(DenseBlock(values, np.ones(len(values))))
 
     def about(self, pivot: FloatArray) -> NearestCenter:
         """Return the same boundary about another pivot."""

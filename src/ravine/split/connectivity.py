@@ -21,41 +21,41 @@ from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
 from ravine.index.interval import contract_outliers
 from ravine.optimize import several
-from ravine.optimize.large_margin import around_threshold, widen
+from ravine.optimize.large_margin import around_threshold, minimize_at_scale
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import USEFUL, ProjectionMethod
 from ravine.split.search import Outcome, Verbs, measure
 from ravine.split.split import Split
 
-FINE_CENTERS = 600  # micro-clusters in the projection that the reported eigenvalue is computed from
-SPARE = 3  # principal components beyond those of one start, to make other starts from
-CLEAR = 10.0  # times the spacing of the rows beside it: a wider gap is clear; a choice
-WIDEST = 1024  # columns: wider rows are searched in their principal components
-COMPONENTS = 32  # principal components that very wide rows are searched in
-HALVINGS = 40  # halvings of sigma at most
-UNDERFLOW = 600.0  # gap in units of sigma: its affinity is 1e-260, and the margin exact to 1 %
-SETTLED = 1e-3  # radians: a smaller turn of the normal ends the search for a large margin
+FINE_CENTERS = 600  # micro-clusters in the projection that give the reported eigenvalue
+EXTRA_COMPONENTS = 3  # principal components beyond those of one start, from which other starts are made
+CLEAR = 10.0  # least ratio of a clear gap to the spacing of the rows near it; a choice
+WIDEST = 1024  # most columns for a search in all columns; wider rows are reduced to principal components
+COMPONENTS = 32  # principal components of very wide rows
+HALVINGS = 40  # most halvings of sigma
+UNDERFLOW = 600.0  # gap in units of sigma at which halving ends: affinity 1e-260, margin exact to 1 %
+SETTLED = 1e-3  # radians: halving ends when the normal turns by less
 SETTLED_SEVERAL = 0.02  # radians: the same for several directions
-RESOLVED = 1e-9  # of the mass: a smaller dense eigenvalue is noise
+RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
 
 
 @dataclass(frozen=True)
 class LargeMarginMethod(ProjectionMethod):
-    """Follow sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
+    """Decrease sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
-    At every step the rows nearest to the threshold count one by one, the others in stretches along the
-    normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one side
-    is not taken, and the search ends there: rows that no hyperplane separates have large gaps at their edges.
-    Where the gap at the end is not a clear one, the split of the fixed scale is kept: among chance gaps,
-    rounding would choose.
+    At every step the rows nearest to the threshold count one by one, the others as means over intervals along
+    the normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one
+    side is not taken, and the search ends: rows without clusters have their largest gaps at the edges. If the
+    gap at the end is not clearly wider than the spacing of the rows, the split at the fixed scale is
+    returned: between gaps that exist by chance, rounding would decide.
     """
 
     least_share: float = 0.25
     n_rows: int = 400
 
     def refine(self, node: Node, split: Split) -> Query[Split]:
-        """Halve the scale until the normal settles."""
+        """Halve sigma until the normal no longer turns."""
         own = node.standardization
         assert isinstance(split.boundary, Hyperplane)
         sigma, beta = split.facts["sigma"] / own.unit, split.facts["beta"]
@@ -66,7 +66,9 @@ class LargeMarginMethod(ProjectionMethod):
         for _ in range(HALVINGS):
             if near.gap > UNDERFLOW * sigma / 2.0:
                 break
-            end = widen(near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False))
+            end = minimize_at_scale(
+                near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False)
+            )
             turned_to, there = end.point.direction, end.point.index_value.threshold
             attempt = yield from around_threshold(node, turned_to, there, self.n_rows)
             if attempt.smaller < balance:
@@ -93,9 +95,9 @@ class LargeMarginMethod(ProjectionMethod):
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Micro-clusters of a node, and the principal components that starts are made of.
+    """Micro-clusters of a node, and the principal components from which starts are made.
 
-    Where rows are very wide, both are coordinates along a few principal `axes`.
+    For very wide rows, both are coordinates along a few principal `axes`.
     """
 
     clusters: MicroClusters
@@ -104,17 +106,17 @@ class Coordinates:
     axes: FloatArray | None
 
     def directions(self, found: FloatArray) -> FloatArray:
-        """Return directions of the standardized space."""
+        """Return directions in these coordinates as directions of the standardized space."""
         return found if self.axes is None else found @ self.axes
 
 
 @dataclass(frozen=True)
 class SeveralMethod(Verbs):
-    """Pursue lambda_2 in several directions at once over micro-clusters (Equation 26).
+    """Minimize lambda_2 over several directions at once, on micro-clusters (Equation 26).
 
-    Correlated directions (`omega` is given) end as one: the univariate search goes on from there over all
-    rows. Otherwise the nearest micro-cluster in the projection gives the side of a row: the second
-    eigenvector is known there, and only there (a hyperplane could not follow the boundary).
+    With `omega` the directions become parallel, and the univariate search starts from their common direction.
+    Otherwise a row belongs to the side of the nearest micro-cluster in the projection: the second eigenvector
+    is known only for micro-clusters, and a hyperplane could not represent the boundary.
     """
 
     univariate: ProjectionMethod
@@ -132,12 +134,12 @@ class SeveralMethod(Verbs):
 
     @property
     def takes_labels(self) -> bool:  # type: ignore[override]
-        """Only the univariate search at the end takes labels."""
+        """Only the univariate search, which follows with `omega`, takes labels."""
         return self.omega is not None
 
     @property
     def samples(self) -> bool:  # type: ignore[override]
-        """Only the univariate search at the end goes through samples: micro-clusters need none."""
+        """Only the univariate search, which follows with `omega`, uses samples."""
         return self.omega is not None
 
     def test_quality(self, split: Split, total: float) -> float:
@@ -145,13 +147,13 @@ class SeveralMethod(Verbs):
         return max(0.0, 1.0 - split.value / (1.0 if self.normalized else total))
 
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
-        """Make the micro-clusters; return the univariate method where that is what follows."""
+        """Make the micro-clusters; return the univariate method with `omega`, or if there are too few."""
         wide = node.n_features > WIDEST
-        found = yield from principal(node, COMPONENTS if wide else self.n_directions + SPARE)
+        found = yield from principal(node, COMPONENTS if wide else self.n_directions + EXTRA_COMPONENTS)
         useful = found.directions[found.deviations > USEFUL * found.deviations[0]]
         axes = useful if wide else None
         clusters = yield from microclusters(node, self.n_microclusters, "micro-clusters", None, axes)
-        components = np.eye(len(useful))[: self.n_directions + SPARE] if wide else useful
+        components = np.eye(len(useful))[: self.n_directions + EXTRA_COMPONENTS] if wide else useful
         given = Coordinates(clusters, components, float(found.deviations[0]), axes)
         if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):
             return (yield from self.univariate.prepare(node))
@@ -164,7 +166,6 @@ class SeveralMethod(Verbs):
         return (yield from joined.prepare(node))
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
-        """Return sets of principal components, the strongest first."""
         yield from ()
         assert self.given is not None
         return replace(node, deviation=self.given.deviation), self.combinations()
@@ -178,12 +179,11 @@ class SeveralMethod(Verbs):
         return [components[list(some)] for some in sets[: self.univariate.n_init]]
 
     def solve(self, node: Node, start: FloatArray) -> Query[several.Directions]:
-        """Descend from one set of components; no pass."""
         yield from ()
         return self.pursue(start)
 
     def pursue(self, start: FloatArray) -> several.Directions:
-        """Descend over the micro-clusters with every beta."""
+        """Minimize over the micro-clusters, with every beta in turn; no pass."""
         assert self.given is not None
         clusters, total = self.given.clusters, float(self.given.clusters.weights.sum())
         sigma = SIGMA * self.sigma_factor * math.sqrt(len(start)) * self.given.deviation * total**-0.2
@@ -214,7 +214,7 @@ class SeveralMethod(Verbs):
         return sorted(ends, key=cut)
 
     def finish(self, node: Node, end: several.Directions) -> Query[Outcome | None]:
-        """Assign all rows to the nearest center in the projection; the eigenvalue comes from finer ones."""
+        """Assign all rows to the nearest center in the projection."""
         assert self.given is not None
         own, clusters = node.standardization, self.given.clusters
         if self.large_margin:
@@ -250,7 +250,7 @@ class SeveralMethod(Verbs):
     def _shrink(
         self, node: Node, best: several.Directions
     ) -> Query[tuple[several.Directions, MicroClusters]]:
-        """Halve sigma, with new micro-clusters in the projection, until the plane settles."""
+        """Halve sigma, each time with new micro-clusters, until the directions no longer turn."""
         assert self.given is not None
         clusters, axes = self.given.clusters, self.given.axes
         for k in range(HALVINGS):
@@ -274,8 +274,8 @@ class SeveralMethod(Verbs):
     ) -> Query[tuple[float, float]]:
         """Return lambda_2 of the projected rows, and the bound on its relative error.
 
-        The rows are drawn in first and summed there, where distances are shortest: the micro-clusters that
-        the directions were found with are far too coarse for the bound to mean anything.
+        Outliers are contracted first and the micro-clusters are made in the projection, where distances are
+        shortest: for those of the search, made in the whole space, the bound would be far too large.
         """
         own = node.standardization
         products = yield from _second_moments(node, directions)

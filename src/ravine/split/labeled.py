@@ -21,7 +21,7 @@ from ravine.index.labels import LabeledIndex
 from ravine.optimize.pursuit import Evaluated, project
 from ravine.split.support import support_machine
 
-MISTAKES = 4.0  # weight of rows that a support vector machine has wrong, above which labels count less
+MISTAKES = 4.0  # weight of labeled rows that the SVM misclassifies, above which labels count less
 
 
 def sides_of(labels: Labels, right: Sequence[int] | None) -> FloatArray:
@@ -42,11 +42,11 @@ def labeled_indices(
 
 
 def _overlap(node: Node, sides: FloatArray) -> float:
-    """Return by how much a label counts less, because the classes overlap.
+    """Return the number by which label weights are divided because classes overlap.
 
-    The labeled rows that a support vector machine trained on them has on the wrong side show that: with many
-    of them, hyperplanes that make the penalty small follow the noise, into directions in which rows hardly
-    vary. Where there are no more labeled rows than columns, a hyperplane divides them anyway.
+    m / 4 if a support vector machine misclassifies m > 4 (by weight) of its own training rows, else 1: with
+    overlapping classes, a hyperplane with a small penalty follows noise, in directions in which rows hardly
+    vary. Always 1 if there are at most as many labeled rows as columns, which a hyperplane can separate.
     """
     assert node.labels is not None
     rows, weights = node.standardized_labels[:, node.standardization.varies], node.labels.weights
@@ -65,11 +65,10 @@ def weight_of_mistakes(labels: Labels, right: Sequence[int] | None, point: Evalu
 
 
 def group_classes(node: Node, method: Any, directions: FloatArray) -> Query[tuple[int, ...]]:
-    """Return the classes to put on the right, of more than two: those divided at the lowest phi_SSC.
+    """Divide more than two classes into two groups, with the lowest phi_SSC; return those on the right.
 
-    Along each of some directions and of the principal ones, classes are sorted by the mean of their labeled
-    rows; every place between two of them makes two groups. All are evaluated in one pass, with the last
-    gamma.
+    Along each given direction and each principal one, classes are sorted by the mean of their labeled rows;
+    every position between two of them gives two groups. All are evaluated in one pass, with the last gamma.
     """
     labels = node.labels
     assert labels is not None

@@ -1,4 +1,4 @@
-"""Maximum margin: cutting planes from several starts, then on more rows from the best end."""
+"""Maximum margin: cutting planes from several starts on a sample, then from the best ends on more rows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ravine.split.search import Outcome, Verbs
 from ravine.split.starts import between_directions
 from ravine.split.support import support_planes
 
-AUTO_C = 10.0  # C in units of one over the variance of the first principal component (benchmarks/RESULTS.md)
-AUTO_BALANCE = 0.03  # bound of the mean of f, where rows on the margin have |f| = 1 (benchmarks/RESULTS.md)
+AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
+AUTO_BALANCE = 0.03  # default bound on the mean of f; rows on the margin have |f| = 1 (benchmarks/RESULTS.md)
 
 
 @dataclass(frozen=True)
 class MarginMethod(Verbs):
     """Solve the maximum margin problem from 2-means and principal directions, in the same passes.
 
-    The lowest objective wins among the ends with enough rows on both sides, and goes on, on more rows, with
-    its active constraints. Labels add starts, the planes of a support vector machine on the labeled rows, and
-    come first in the choice of an end: the one that leaves the fewest pairs of different classes on one side.
+    Among the ends with enough weight on both sides, the lowest objective is the best; it is resumed on more
+    rows with its active constraints. Labels add starts, the planes of a support vector machine on the labeled
+    rows, and are the first criterion: the best end has the fewest pairs of different classes on one side.
     """
 
     C: float | None = None
@@ -40,7 +40,7 @@ class MarginMethod(Verbs):
     takes_labels = True
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Planes]]]:
-        """Return 2-means, principal directions, others between them, and the planes of the labels."""
+        """Return 2-means, principal directions, directions between them, and the planes of the labels."""
         found = yield from principal(node, max(1, self.n_init - 1))
         node = replace(node, deviation=float(found.deviations[0]))
         useful = found.directions[found.deviations > USEFUL * node.deviation]
@@ -63,7 +63,7 @@ class MarginMethod(Verbs):
         return sorted(allowed, key=lambda end: self._rank(end, node))
 
     def resume(self, node: Node, end: Found, last: bool) -> Query[Found]:
-        """Go on with the active constraints: they mean the same in any rows."""
+        """Continue with the active constraints: they are stored as planes, so they apply to any rows."""
         return (yield from self._run(node, end.state.plane, end.state.constraints[end.active], end.C))
 
     def finish(self, node: Node, end: Found) -> Query[Outcome | None]:
@@ -105,7 +105,7 @@ class MarginMethod(Verbs):
         return AUTO_BALANCE if self.balance is None else self.balance
 
     def _splits(self, end: Found, node: Node) -> bool:
-        """Return whether an end has enough on both sides, and is better than w = 0, which is no split."""
+        """Return whether an end has enough weight on both sides, and is better than w = 0, not a split."""
         trivial = end.C * (1.0 - self._balance)
         right = end.state.right
         return end.objective < trivial and min(right, node.total - right) >= node.min_weight

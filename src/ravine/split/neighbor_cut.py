@@ -1,7 +1,7 @@
-"""The normalized cut of a split in a graph of neighbors, which uses all columns at once.
+"""The normalized cut of a split in a neighbor graph of the rows, which uses all columns.
 
-An index evaluates rows along its own direction, the one that it was optimized for, and among many directions
-some have a gap by chance. Such a gap runs between rows that are neighbors in the whole space.
+An index sees rows only along the direction for which it was optimized, and among many directions some have a
+gap by chance. Such a gap separates rows that are neighbors in the space of all columns.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
 from ravine.split.boundary import Boundary
 
-GRAPH_ROWS = 2000  # rows at most that the graph is made of
-GRAPH_CELLS = 1 << 23  # cells of them at most, so that very wide rows do not fill the memory
-FEWEST_ROWS = 100  # rows of the graph, however wide they are
-NEIGHBORS = 10  # of a row in the graph
+GRAPH_ROWS = 2000  # most rows of the graph
+GRAPH_CELLS = 1 << 23  # most values (rows x columns) of these rows: 64 MiB
+FEWEST_ROWS = 100  # least rows of the graph, however wide they are
+NEIGHBORS = 10  # neighbors per row
 
 
 @dataclass(frozen=True)
 class NeighborGraph:
     """Some rows, their standardization, and the weights of the edges between neighbors.
 
-    Rows are neighbors if fewer than ten rows are nearer to one than the other is. A row of weight k is k
-    copies, each a neighbor of the others.
+    Two rows are neighbors if one is among the ten nearest rows of the other. A row of weight k means k
+    copies, which are neighbors of each other.
     """
 
     rows: MemoryRows
@@ -40,29 +40,29 @@ class NeighborGraph:
     edges: sparse.csr_array
 
     def project(self, directions: FloatArray) -> FloatArray:
-        """Return the framed rows along some directions of the frame; shape (rows, directions)."""
+        """Project the standardized rows on some directions; shape (rows, directions)."""
         normals = self.standardization.normals(directions)
         return self.rows.map(lambda block: block.project(self.standardization.mean, normals).T)
 
     def cut_by(self, boundary: Boundary) -> float:
-        """Return the normalized cut between the sides of a boundary."""
+        """Return the normalized cut of the sides of a boundary."""
         return self.cut(boundary.signed_distance(self.rows) > 0)
 
     def cut(self, right: npt.NDArray[np.bool_]) -> float:
-        r"""Return the normalized cut of the points on the right from the others, in [0, 2].
+        r"""Return the normalized cut between the rows on the right and the others, in [0, 2].
 
         .. math:: \frac{W(A, B)}{W(A, A \cup B)} + \frac{W(A, B)}{W(B, A \cup B)}
 
-        with W the weight of the edges between two sets: 0 where no neighbors are separated, about 1 where the
-        sides have nothing to do with the graph, and 2 for a side without edges.
+        with W the weight of the edges between two sets: 0 if no neighbors are separated, about 1 for sides
+        that are unrelated to the graph, and 2 for a side without edges.
         """
         side = right.astype(np.float64)
         degree = self.edges.sum(axis=1)
         volumes = float(degree @ side), float(degree @ (1.0 - side))
         if min(volumes) <= 0.0:
             return 2.0
-        parted = float((self.edges @ side) @ (1.0 - side))
-        return parted / volumes[0] + parted / volumes[1]
+        between = float((self.edges @ side) @ (1.0 - side))
+        return between / volumes[0] + between / volumes[1]
 
 
 def neighbor_graph(node: Node) -> Query[NeighborGraph]:
@@ -95,7 +95,7 @@ def _graph(node: Node) -> Query[NeighborGraph]:
 
 
 def distances_between(rows: sparse.csr_array, standardization: Standardization) -> FloatArray:
-    """Return the distances between all framed sparse rows, by their products: no zeros are written out."""
+    """Return the distances between all standardized sparse rows, from their inner products (never dense)."""
     scaled = sparse.csr_array(rows.multiply(standardization.inverse_scale[None, :]))
     center = standardization.mean * standardization.inverse_scale
     products = np.asarray((scaled @ scaled.T).toarray())

@@ -24,8 +24,8 @@ from ravine.split.search import Outcome, Verbs
 class PrincipalMethod(Verbs):
     """Divide at the mean of the first principal component (PDDP) or at its lowest density valley (dePDDP).
 
-    The value is what the paper's order goes by, lowest first: minus the root of the scatter for PDDP, the
-    density at the threshold for dePDDP.
+    The value gives the order in which the papers split leaves, lowest first: minus the root of the scatter
+    for PDDP, the density at the threshold for dePDDP.
     """
 
     threshold: str = "mean"
@@ -33,16 +33,13 @@ class PrincipalMethod(Verbs):
 
     @property
     def name(self) -> str:
-        """The name of the method, for results."""
         return f"principal direction, threshold at the {self.threshold}"
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Principal]]]:
-        """Return the first principal direction."""
         found = yield from principal(node, 1)
         return replace(node, deviation=float(found.deviations[0])), [found]
 
     def solve(self, node: Node, start: Principal) -> Query[Principal]:
-        """Return the direction: there is nothing to solve."""
         yield from ()
         return start
 

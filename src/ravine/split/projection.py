@@ -1,4 +1,4 @@
-"""Projection pursuit as a method: every index that has a schedule is searched by it."""
+"""Projection pursuit as a method, for every index that has a schedule."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts
 from ravine.split.support import support_planes
 
-SAMPLE_EVALUATIONS = 20  # evaluations on a larger sample, where they cost little
-FULL_EVALUATIONS = 3  # evaluations on all rows after the samples: more change the value by 1 %, and no label
-PROGRESS = 1e-3  # a step that lowers log phi by less ends a descent
-EXACT = 8  # times finer bins that give the reported figures: an error of about 1e-5
-USEFUL = 1e-6  # of the first principal deviation: a direction with less is noise
-GAMMAS = (0.1, 1.0)  # weights of the labels against the density
-GAMMA = 10.0  # the same against the logarithm of another index
+SAMPLE_EVALUATIONS = 20  # most evaluations on a larger sample, where they are cheap
+FULL_EVALUATIONS = 3  # most evaluations on all rows after the samples; more change the value by 1 %, no label
+PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
+EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
+USEFUL = 1e-6  # share of the first principal deviation: directions with smaller ones are rounding
+GAMMAS = (0.1, 1.0)  # weights of the labels' penalty, in order, relative to the density
+GAMMA = 10.0  # weight of the labels' penalty relative to the logarithm of another index
 
 CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradient is above tol in finer ones"
 
 
 @dataclass(frozen=True)
 class ProjectionMethod(Verbs):
-    """Pursue an index from several starts, all in the same passes, and keep the best end.
+    """Minimize an index from several starts, all in the same passes, and choose the best end.
 
     The starts are principal directions, then others between them, or `init` (normals in the raw columns).
-    With `neighbor_starts`, half as many again come from a graph of neighbors. The best end is the one that
-    the schedule ranks highest, or, with `neighbor_cut`, the one with the smallest normalized cut in that
+    With `neighbor_starts`, `n_init // 2` more come from a neighbor graph. The best end is the one that the
+    schedule ranks highest, or, with `neighbor_cut`, the one with the smallest normalized cut in a neighbor
     graph.
 
-    With partial labels, a start is also the normal of their support vector machine, every start has the
-    sign of the lower value, and the end with the lowest value is kept. `right` are the classes on the right;
-    where it is None, and there are more than two, a search without labels comes first. `named_sides` keeps
-    those sides, and always returns a boundary, as a classifier needs it.
+    With partial labels, the normal of their support vector machine is a further start, each start has the
+    sign with the lower value, and the end with the lowest value is chosen. `right` are the classes that
+    belong on the right; if it is None and there are more than two classes, a search without labels groups
+    them first. With `named_sides` these classes stay on the right, and there is always a boundary, as a
+    classifier needs it.
     """
 
     schedule: Schedule
@@ -63,7 +64,6 @@ class ProjectionMethod(Verbs):
 
     @property
     def name(self) -> str:
-        """The name of the schedule."""
         return self.schedule.name + (" with labels" if self.right is not None else "")
 
     def fallbacks(self) -> Sequence[ProjectionMethod]:
@@ -76,7 +76,7 @@ class ProjectionMethod(Verbs):
         return split.quality if own is None else own
 
     def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
-        """Choose the classes on the right, where the node has labels."""
+        """Choose the classes on the right if the node has labels."""
         if node.labels is None or self.right is not None:
             return self
         classes = np.unique(node.labels.classes)
@@ -90,7 +90,7 @@ class ProjectionMethod(Verbs):
         return replace(self, right=right, init=split.boundary.normal[None, :])
 
     def indices(self, node: Node) -> Sequence[ProjectionIndex]:
-        """Return the indices to follow on a node, with a penalty for its labels."""
+        """Return the indices to minimize in order, with a penalty for the labels of the node."""
         own = node.standardization
         plain = self.schedule.indices(node.deviation, own.total, own.mean_variance)
         if node.labels is None:
@@ -99,7 +99,7 @@ class ProjectionMethod(Verbs):
         return labeled_indices(plain, node, self.right, gammas)
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
-        """Return the given starts, or principal directions, others between them, those of neighbors."""
+        """Return `init`, or principal directions, directions between them, and those of a neighbor graph."""
         found = yield from principal(node, self.n_init if self.init is None else 1)
         node = replace(node, deviation=float(found.deviations[0]))
         if self.init is not None:
@@ -118,7 +118,7 @@ class ProjectionMethod(Verbs):
         return node, [v / length for v, length in zip(vectors, lengths, strict=True) if length > 0]
 
     def solve(self, node: Node, start: FloatArray) -> Query[Pursued]:
-        """Pursue all indices from one start, with labels from its better sign."""
+        """Minimize all indices in order from one start; with labels, from its better sign."""
         indices = self.indices(node)
         if node.labels is not None:
             projected = yield from project(node, indices[0].resolution, start)
@@ -140,8 +140,8 @@ class ProjectionMethod(Verbs):
     def choose(self, node: Node, ends: Sequence[Pursued]) -> Query[list[Pursued]]:
         """Return the valid ends that leave enough on both sides, the best first.
 
-        Ends that the schedule accepts come before others. With labels, the fewest labeled rows on the wrong
-        side come first where the graph of neighbors decides, and otherwise the lowest value.
+        Ends that the schedule accepts are preferred. With labels and `neighbor_cut`, only the ends with the
+        fewest labeled rows on the wrong side are compared; with labels alone, the lowest value decides.
         """
         if not self.named_sides:
             enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
@@ -162,14 +162,14 @@ class ProjectionMethod(Verbs):
         return sorted(ends, key=key)
 
     def rank(self, end: Pursued) -> float:
-        """Return how good an end is by the schedule; 0 for an invalid one."""
+        """Return the rank of an end by the schedule, the higher the better; 0 for an invalid one."""
         if not end.point.index_value.valid:
             return 0.0
         index = getattr(end.index, "index", end.index)  # without the labels' penalty
         return self.schedule.rank(index, end.point.profile, end.point.index_value)
 
     def resume(self, node: Node, end: Pursued, last: bool) -> Query[Pursued]:
-        """Go on with the curvature that is known, at the bandwidth of more rows."""
+        """Continue with the known curvature, at the bandwidth of more rows."""
         more = yield from pursue(
             node,
             end.point.direction,
@@ -182,7 +182,7 @@ class ProjectionMethod(Verbs):
         return replace(more, stage=end.stage, n_iter=end.n_iter + more.n_iter)
 
     def finish(self, node: Node, end: Pursued) -> Query[Outcome | None]:
-        """Evaluate the best end again with fine bins."""
+        """Evaluate the index again at the end, with fine bins."""
         point = yield from evaluate(node, end.index, end.point.direction, fineness=EXACT)
         if not point.index_value.valid:
             return None
@@ -207,7 +207,7 @@ class ProjectionMethod(Verbs):
 
 
 def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
-    """Return the node with two classes: the sides of its labels."""
+    """Return the node with two classes of labels: left and right."""
     if node.labels is None:
         return node
     sides = (sides_of(node.labels, right) > 0).astype(np.int64)

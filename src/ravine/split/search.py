@@ -1,9 +1,9 @@
-"""One search for every method: from the rows of a node to one boundary, or to the answer that there is none.
+"""The search of every method: from the rows of a node to one boundary, or to None.
 
     measure the node and draw samples  ->  starts  ->  solve from each  ->  choose  ->  resume on more rows
     ->  measure the boundary
 
-A method says how it starts, solves, chooses and resumes; the flow is written here, once.
+A method defines how to start, solve, choose and resume; the order of these steps is here.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
 
-FINALIST_ROWS = (
-    1 << 16
-)  # rows that all ends resumed at one stage may read together: the best of few rows may lose
+# Most rows that all ends resumed at one stage read together. Several ends are resumed if rows are few: the
+# best end on a sample may not be the best on more rows.
+FINALIST_ROWS = 1 << 16
 FINE = 8  # bins per bandwidth of the density that gives the reported depth
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found on all rows, to be measured: a direction and a threshold, standardized, or centers.
+    """What a method found on all rows: a direction and a threshold in the standardized space, or centers.
 
-    `profile` is that of the rows along the direction, where the method has it: no pass is needed then.
-    `bandwidth` is that of the method's own density, where it has one.
+    `profile` is that of the rows along the direction, if the method has it: `measure` then needs no pass.
+    `bandwidth` is that of the method's own density, if it has one. With `named_sides` the method defines
+    which side is the right one, and small sides are allowed, as a classifier needs it.
     """
 
     direction: FloatArray
@@ -55,7 +56,7 @@ class Outcome:
 
 
 class Method(Protocol):
-    """The verbs of one method. `Start` and `End` are its own types; only the method looks inside."""
+    """The steps of one method. The types of its starts and ends are its own."""
 
     @property
     def name(self) -> str:
@@ -63,17 +64,17 @@ class Method(Protocol):
 
     @property
     def samples(self) -> bool:
-        """Whether all starts are solved on samples first, and only the best end sees all rows."""
+        """Whether all starts are solved on samples first, and only the best ends on all rows."""
 
     @property
     def takes_labels(self) -> bool:
         """Whether partial labels of the node have an effect."""
 
     def prepare(self, node: Node) -> Query[Method | None]:
-        """Return the method for this node, after a search of its own if need be; None ends the search."""
+        """Return the method for this node, possibly after a search of its own; None ends the search."""
 
     def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
-        """Return the node with its first principal deviation, and where to start."""
+        """Return the node with its first principal deviation, and the starts."""
 
     def solve(self, node: Node, start: Any) -> Query[Any]:
         """Return the end of a run from one start."""
@@ -82,10 +83,10 @@ class Method(Protocol):
         """Return the ends that leave enough weight on both sides, the best first."""
 
     def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
-        """Go on from the end on fewer rows; `last` says that these are all rows."""
+        """Continue from an end on fewer rows; `last` if the node has all rows."""
 
     def finish(self, node: Node, end: Any) -> Query[Outcome | None]:
-        """Return the outcome on all rows, or None where it is no split."""
+        """Return the outcome on all rows, or None if it is not a split."""
 
     def refine(self, node: Node, split: Split) -> Query[Split]:
         """Return the split, or a better one that starts from it."""
@@ -94,17 +95,19 @@ class Method(Protocol):
         """Return what the significance test compares of a split of rows of this weight, in [0, 1]."""
 
     def fallbacks(self) -> Sequence[Method]:
-        """Return methods to try where this one finds no significant split."""
+        """Return methods to try if this one finds no significant split."""
 
 
 class Verbs:
-    """The usual answers of a method: no labels, no preparation, one stage, nothing to refine."""
+    """Defaults of a method: no labels, no preparation, the first end, nothing to resume or refine.
+
+    `yield from ()` makes a function a query that asks for nothing.
+    """
 
     samples = False
     takes_labels = False
 
     def prepare(self, node: Node) -> Query[Any]:
-        """Return the method itself."""
         yield from ()
         return self
 
@@ -114,12 +117,10 @@ class Verbs:
         return [end for end in ends if end is not None]
 
     def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
-        """Return the end as it is."""
         yield from ()
         return end
 
     def refine(self, node: Node, split: Split) -> Query[Split]:
-        """Return the split as it is."""
         yield from ()
         return split
 
@@ -128,14 +129,13 @@ class Verbs:
         return split.quality
 
     def fallbacks(self) -> Sequence[Any]:
-        """Return nothing: the method looks everywhere already."""
         return ()
 
 
 def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
     """Find the best split of a node, with at least its `min_weight` on each side.
 
-    Returns the node, measured, and the split; None says that there is nothing to split.
+    Returns the measured node, and the split or None.
     """
     sizes = sample_sizes(node.n_rows, node.n_features) if method.samples else []
     node, stages = yield from open_node(node, sizes)
@@ -169,13 +169,12 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
 
 
 def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
-    """Return the split of an outcome: its depth in one fine density, its sign, its place about the pivot.
+    """Return the split of an outcome, or None if a side has less than the node's minimum weight.
 
-    Where rows hardly vary along the direction, bins of the density may hold rows of both sides: the weights
-    of the sides are exact, unless the method has its own profile.
-
-    The density is that of the signed distances to the boundary, with bandwidth 0.9 sd n^(-1/5), sd along the
-    first principal direction, or the method's own. None where a side has less than the node's least weight.
+    Its quality is the relative depth of the density of the signed distances to the boundary, with bandwidth
+    0.9 sd n^(-1/5), sd along the first principal direction, or the method's own. The weights of the sides are
+    counted exactly, not by bins, unless the method has its own profile: if rows hardly vary along the
+    direction, a bin may have rows of both sides.
     """
     own = node.standardization
     h = outcome.bandwidth or bandwidth(node.deviation, own.total)
@@ -230,7 +229,7 @@ def _lighter_side(node: Node, plane: Plane) -> Query[Any]:
 class DistanceSum(Additive):
     """Request for the mass and the first moment of the signed distances to a boundary in bins of a grid.
 
-    The last part of the answer is the weight on the left and on the right.
+    The last array of the answer has the weights of the left and of the right side.
     """
 
     boundary: Boundary
@@ -238,18 +237,14 @@ class DistanceSum(Additive):
     unit: float
 
     def start(self, n_features: int) -> Answer:
-        """Return empty bins."""
         return np.zeros(self.grid.n_bins), np.zeros(self.grid.n_bins), np.zeros(2)
 
-    @staticmethod
-    def add(block: Block, requests: Sequence[DistanceSum], answers: Sequence[Answer]) -> None:
-        """Add one block."""
+    def add(self, block: Block, answer: Answer) -> None:
         from ravine.data import kernels
 
+        mass, moment, sides = answer
         bins = np.empty(len(block), dtype=np.int64)
-        for request, (mass, moment, sides) in zip(requests, answers, strict=True):
-            grid = request.grid
-            distances = request.boundary.distances(block) / request.unit
-            right = distances > 0
-            sides += block.weights[~right].sum(), block.weights[right].sum()
-            kernels.bin_points(distances, block.weights, grid.low, grid.width, bins, mass, moment)
+        distances = self.boundary.distances(block) / self.unit
+        right = distances > 0
+        sides += block.weights[~right].sum(), block.weights[right].sum()
+        kernels.bin_points(distances, block.weights, self.grid.low, self.grid.width, bins, mass, moment)

@@ -1,4 +1,4 @@
-"""Maximin separation probability: the hyperplane whose two sides are told apart most surely.
+"""Maximin separation probability: the hyperplane whose sides have the best worst-case separation.
 
 Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
 """
@@ -32,14 +32,14 @@ SOLVERS = ("mpm", "gep", "eig", "pursuit")
 
 @dataclass(frozen=True)
 class SeparationMethod(Verbs):
-    """Look for the split with the highest separation probability, by `mpm`, `gep` or `eig`.
+    """Find the split with the highest separation probability, by the solver `mpm`, `gep` or `eig`.
 
-    `mpm` and `gep` start from 2-means (or, at the root, from the rows `init` on the right) and alternate: the
-    hyperplane for the sides, then the sides of the hyperplane. They standardize every column of the node to
-    unit variance, so that the regularizer lambda diag(covariance) is lambda times the identity.
+    `mpm` and `gep` start from 2-means (or, at the root, from the rows `init` as the right side) and alternate
+    between the hyperplane for the sides and the sides of the hyperplane. They standardize every column of the
+    node to unit variance, so that the regularizer lambda diag(covariance) is lambda times the identity.
 
-    Labels add starts, the planes of a support vector machine on the labeled rows; of several ends (for `eig`,
-    eigenvectors) the one is chosen that leaves the fewest pairs of different classes on one side.
+    Labels add starts, the planes of a support vector machine on the labeled rows. The best of several ends
+    (for `eig`, of several eigenvectors) leaves the fewest pairs of different classes on one side.
     """
 
     solver: str = "mpm"
@@ -53,11 +53,10 @@ class SeparationMethod(Verbs):
 
     @property
     def name(self) -> str:
-        """The name of the method, for results."""
         return f"maximin separation, {self.solver}"
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Plane | FloatArray | None]]]:
-        """Return the planes to start from: given, 2-means, of the labels; for `eig`, the eigenvectors."""
+        """Return the planes of 2-means and of the labels, None for given sides, or eigenvectors for `eig`."""
         if self.solver == "eig":
             found = yield from principal(replace(node, measured=unit_variances(node)), self.n_init)
             along = yield from principal(node, 1)
@@ -66,8 +65,8 @@ class SeparationMethod(Verbs):
             return node, list(found.directions * (own.deviation * own.inverse_scale) ** 2)
         if node.n_features > MAX_FEATURES:
             raise InvalidInputError(
-                f"solver={self.solver!r} holds matrices of n_features x n_features, with {MAX_FEATURES} "
-                f"features at most, got {node.n_features}: use solver='eig' or 'pursuit'"
+                f"solver={self.solver!r} needs matrices of n_features x n_features and takes at most "
+                f"{MAX_FEATURES} features, got {node.n_features}: use solver='eig' or 'pursuit'"
             )
         found = yield from principal(node, self.n_init)
         node = replace(node, deviation=float(found.deviations[0]))
@@ -78,13 +77,13 @@ class SeparationMethod(Verbs):
         return node, [clusters, *labeled]
 
     def solve(self, node: Node, start: Plane | FloatArray | None) -> Query[Found | None]:
-        """Alternate from a plane, or from the given sides; a pass per round for mpm, two for gep.
+        """Alternate from a plane, or from the given sides; one pass per round for mpm, two for gep.
 
-        `eig` is solved already (Theorem 3): the indicator is the top eigenvector q of
-        X (X'X + lambda Lambda)^-1 X'. With u = X'q this is X'X y = mu Lambda y for
-        y = (X'X + lambda Lambda)^-1 u, whatever lambda: y is the first principal direction of the rows with
-        unit variances, and u is Lambda y. So no (n, n) matrix is needed, and above 256 features no (d, d)
-        one either. Rows are divided by the sign of X u, as in the paper.
+        For `eig` the start is the solution (Theorem 3): the indicator of the sides is the top eigenvector q
+        of X (X'X + lambda Lambda)^-1 X'. With u = X'q this is X'X y = mu Lambda y for
+        y = (X'X + lambda Lambda)^-1 u, for any lambda: y is the first principal direction of the rows with
+        unit variances, and u is Lambda y. So no (n, n) matrix is needed, and above 256 columns no (d, d)
+        matrix either. Rows are divided by the sign of X u, as in the paper.
         """
         own, squares = unit_variances(node), self.solver == "mpm"
         if isinstance(start, np.ndarray):
@@ -146,12 +145,12 @@ class SeparationMethod(Verbs):
 
 @dataclass(frozen=True)
 class SeparationPursuit(ProjectionMethod):
-    """Maximize the separation probability directly, at the root from the rows `given` on the right."""
+    """Maximize the separation probability directly, at the root from the rows `given` as the right side."""
 
     given: RowSet | None = None
 
     def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
-        """Start at the root from the direction of the given rows, where there are such."""
+        """Start at the root from the direction of the mean of the given rows, if any."""
         method: ProjectionMethod = self
         if self.given is not None and node.root is None:
             own = unit_variances(node)
@@ -160,7 +159,7 @@ class SeparationPursuit(ProjectionMethod):
         return (yield from ProjectionMethod.prepare(method, node))
 
     def finish(self, node: Node, end: Pursued) -> Query[Outcome | None]:
-        """Report the separation probability of the exact sides, with the regularizer of the definition."""
+        """Return the separation probability of the exact sides, with the regularizer of the definition."""
         outcome = yield from ProjectionMethod.finish(self, node, end)
         if outcome is None:
             return None
@@ -176,8 +175,8 @@ class SeparationPursuit(ProjectionMethod):
 class _Sides:
     """1 - MSP of the two sides of a hyperplane, the weight of the lighter one, the deviation of all rows.
 
-    The separation probability does not change under any invertible map of the rows, so that a direction may
-    be one in which they hardly vary: the bandwidth has to follow the deviation along it.
+    The separation probability is invariant under invertible linear maps of the rows, so that rows may hardly
+    vary along the normal: the bandwidth is proportional to the deviation along it.
     """
 
     error_bound: float
@@ -186,7 +185,7 @@ class _Sides:
 
 
 def _exact_sides(node: Node, direction: FloatArray, threshold: float, regularization: float) -> Query[_Sides]:
-    """Measure the exact sides of a hyperplane; one pass."""
+    """Return the exact sides of a hyperplane; one pass."""
     own = node.standardization
     ((sides,),) = yield node.ask(LineMoments(Plane.across(own, direction, threshold)))
     lighter = float(sides[:, 0].min())
@@ -204,7 +203,7 @@ def unit_variances(node: Node) -> Standardization:
 
 
 def _pairs_together(node: Node, own: Standardization, end: Found) -> float:
-    """Return the weight of labeled pairs of different classes that an end leaves on one side."""
+    """Return the weight of the labeled pairs of different classes on one side of an end."""
     if node.labels is None:
         return 0.0
     return node.labels.pairs_together(own.apply(node.labels.rows) @ end.direction > end.threshold)

@@ -13,10 +13,10 @@ from ravine.split.boundary import Boundary
 
 @dataclass(frozen=True)
 class Evidence:
-    """How a valley compares with those that the same search finds in rows with one mode.
+    """How a valley compares with those that the same search finds in unimodal reference rows.
 
-    `log_depth` is log(mode / valley), `null_mean` and `null_deviation` those of the references, `n_draws`
-    how many there were, and `p_value` the chance that one of them is as deep.
+    `log_depth` is log(mode / valley), `null_mean` and `null_deviation` are its mean and standard deviation
+    over the references, `n_draws` is their number, and `p_value` the probability that one of them is as deep.
     """
 
     p_value: float
@@ -30,15 +30,15 @@ class Evidence:
 class Split:
     """One boundary with the evidence for it.
 
-    `direction` is the unit normal in the space of the search, with standardized columns where that was asked
-    for. `value` is the method's own figure, and the smaller the better: for minimum density the density on
-    the hyperplane, for spectral connectivity lambda_2, for maximum margin the objective over C, for maximin
-    separation 1 - MSP. `quality` in [0, 1] is the bounded relative depth of the density of the signed
-    distances at the boundary, the same for every method: 1 - I / M, with I the density there and M at the
-    lower of the two adjacent modes. `gradient_norm` is the relative gradient at the end, and `status` says
-    why the search stopped. `evidence` is there where it was asked for; `facts` are further numbers that the
-    method gives of its split, by name. Lengths (bandwidth, sigma, margin) are in the user's units, or in
-    standard deviations where columns are standardized, and so is the density by its inverse.
+    `direction` is the unit normal in the standardized space of the search. `value` is the method's own
+    objective, smaller is better: for minimum density the density on the hyperplane, for spectral connectivity
+    lambda_2, for maximum margin the objective divided by C, for maximin separation 1 - MSP. `quality` in
+    [0, 1] is the bounded relative depth of the density of the signed distances, the same for every method:
+    1 - I / M, with I the density at the boundary and M at the lower of the two adjacent modes.
+    `gradient_norm` is the norm of the relative gradient at the end, and `status` says why the search stopped.
+    `evidence` is the result of the significance test, if there was one. `facts` are further numbers of the
+    method, by name. Lengths (bandwidth, sigma, margin) are in the user's units, or in standard deviations if
+    columns are standardized; densities are in the inverse of that unit.
     """
 
     boundary: Boundary
@@ -58,5 +58,5 @@ class Split:
         return self.quality / (1.0 - self.quality) if self.quality < 1.0 else np.inf
 
     def is_significant(self, level: float) -> bool:
-        """Return whether the p-value is at most a level."""
+        """Return whether there is a p-value and it is at most the level."""
         return self.evidence is not None and self.evidence.p_value <= level

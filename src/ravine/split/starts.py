@@ -1,7 +1,7 @@
-"""Starts of a pursuit: directions between principal ones, and directions that keep neighbors on one side.
+"""Starts of a pursuit: directions between principal ones, and directions along which neighbors stay close.
 
-Principal directions show where rows spread, not which of them are connected, and in a feature space of many
-components a pursuit ends near where it began.
+Principal directions show where rows vary, not which rows are connected, and in a feature space of many
+components a pursuit ends near its start.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from ravine.data.neighbors import TIE, distinct, nth_nearest, weighted_median
 from ravine.data.node import Node, sample_rows
 from ravine.data.query import Query
 
-START_ROWS = 1000  # rows at most that the graph is made of
-NEIGHBORS = 15  # of a row in the graph
-WIDTH_NEIGHBOR = 10  # the neighbor whose median distance is the width of the similarity
-RIDGE = 1e-3  # of the total variance
+START_ROWS = 1000  # most rows of the neighbor graph
+NEIGHBORS = 15  # neighbors per row in the graph
+WIDTH_NEIGHBOR = 10  # the median distance to this neighbor is the width of the similarity
+RIDGE = 1e-3  # ridge of the spectral regression, as a share of the total variance
 
 
 def between_directions(directions: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return at least n further starts, if there are two directions: those between two of them, in pairs.
+    """Return at least n further starts between pairs of directions (none if there is only one direction).
 
     cos a v_i + sin a v_j and cos a v_i - sin a v_j, the strongest i and j first, with a = 45 degrees and then
-    random angles. Both signs come together, so that the sign of a direction, which is a matter of convention,
-    changes nothing.
+    random angles. Both signs are used, because the sign of a principal direction is arbitrary.
     """
     pairs = sorted(itertools.combinations(range(len(directions)), 2), key=lambda pair: (sum(pair), pair))
     starts: list[FloatArray] = []
@@ -48,8 +47,8 @@ def neighbor_starts(node: Node, n: int) -> Query[FloatArray]:
 
     .. math:: \sum_i D_i (v^\top z_i - D_i^{-1/2} u_i)^2 + \rho \|v\|^2
 
-    (Cai, He, Han: Spectral Regression for Efficient Regularized Subspace Learning. ICCV, 2007.) Costs the
-    eigenvectors of a matrix of at most 1000 x 1000.
+    (Cai, He, Han: Spectral Regression for Efficient Regularized Subspace Learning. ICCV, 2007.) Costs an
+    eigendecomposition of a matrix of at most 1000 x 1000.
     """
     from scipy.linalg import eigh
 
@@ -72,15 +71,16 @@ def neighbor_starts(node: Node, n: int) -> Query[FloatArray]:
 def similarities(points: FloatArray, weights: FloatArray) -> FloatArray:
     """Return m_i m_j exp(-(d_ij / s)^2) between neighbors, and 0 between other points.
 
-    Points are neighbors if one is among the 15 nearest of the other (half, if the other is not among its
-    own); s is the median distance to the tenth. A point of weight k is k copies, each near the others.
+    Points are neighbors if one is among the 15 nearest of the other; the similarity is halved if that holds
+    in one direction only. s is the median distance to the tenth neighbor. A point of weight k means k copies,
+    which are neighbors of each other.
     """
     from sklearn.metrics.pairwise import euclidean_distances
 
     distances = euclidean_distances(points)
     np.fill_diagonal(distances, 0.0)
     width = weighted_median(nth_nearest(distances, weights, WIDTH_NEIGHBOR), weights)
-    if width == 0.0:  # most rows have ten copies
+    if width == 0.0:  # most rows have ten copies or more
         width = float(np.sqrt(np.mean(distances**2)))
     reach = (1.0 + TIE) * nth_nearest(distances, weights, NEIGHBORS)
     near = (distances <= reach[:, None]).astype(np.float64)

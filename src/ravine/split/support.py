@@ -9,7 +9,7 @@ from ravine.data.node import Node
 
 
 def support_planes(node: Node) -> list[tuple[FloatArray, float]]:
-    """Return direction and offset of the planes w . z + b = 0 of a machine on the node's labeled rows."""
+    """Return w and b of the planes w . z + b = 0 of the machine on the node's labeled rows."""
     if node.labels is None:
         return []
     normals, offsets = support_machine(node.standardized_labels, node.labels.classes, node.labels.weights)
@@ -21,7 +21,7 @@ def support_machine(
 ) -> tuple[FloatArray, FloatArray]:
     """Return normals and intercepts of a linear support vector machine on standardized labeled rows.
 
-    One for two classes, and for more than two one for each class against the rest.
+    One plane for two classes; for more classes, one for each class against the rest.
     """
     from sklearn.svm import LinearSVC
 

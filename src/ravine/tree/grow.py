@@ -22,13 +22,13 @@ from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, significance_tests
 from ravine.tree.tree import ClusterTree
 
-MANY = 20  # rows per column that a fallback needs: with fewer, chance makes deep valleys in the tails
-FALLBACK_SHARE = 0.1  # of the level: a fallback is a second try, and is tested more strictly
+ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
+FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback receives after each split."""
+    """The argument of the callback after each split."""
 
     n_leaves: int
     n_clusters: int
@@ -40,7 +40,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Grown:
-    """A tree, the label of every row, the standardization of all rows, and whether it was interrupted."""
+    """A tree, the label of every row, the standardization of all rows, and whether growth was interrupted."""
 
     tree: ClusterTree
     labels: IntArray
@@ -76,7 +76,7 @@ def _value(split: Split, node: Node) -> Query[float]:
 
 
 def _neighbors(split: Split, node: Node) -> Query[float]:
-    """1 minus the normalized cut: 1 where no neighbors are separated, 0 for sides unrelated to the graph."""
+    """1 minus the normalized cut: 1 if no neighbors are separated, 0 for sides unrelated to the graph."""
     graph = yield from neighbor_graph(node)
     return max(0.0, 1.0 - graph.cut_by(split.boundary)) * node.total
 
@@ -91,23 +91,23 @@ PRIORITIES: dict[str, Priority] = {
 
 @dataclass(eq=False)
 class Cell:
-    """The rows of one node of the growing tree, and what is known about them so far."""
+    """The rows of one node of the growing tree, and the result of their search."""
 
     rows: RowSet
-    path: tuple[int, ...]  # 1 for the side with the first row that counts, 2 for the other
+    path: tuple[int, ...]  # sides from the root: 1 for that with the first row of positive weight, else 2
     depth: int
     labels: Labels | None
     searched: bool = False
-    reached: bool = False  # whether the order came to it: other searches were made ahead, and do not count
+    reached: bool = False  # whether the best-first order needs the search; others are speculative
     split: Split | None = None
-    worth: bool = False  # whether the split is to be made
+    worth: bool = False  # whether the split is significant (without a level: whether there is one)
     rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
     children: tuple[Cell, Cell] | None = None
 
 
 @dataclass
 class _Nodes:
-    """The growing tree."""
+    """The growing tree, as lists with one entry per node."""
 
     cells: list[Cell]
     parent: list[int] = field(default_factory=lambda: [-1])
@@ -152,11 +152,11 @@ class _Nodes:
 
 @dataclass
 class _Growth:
-    """A tree while it grows: its nodes, and the splits that wait to be made.
+    """The state of growth: the nodes, and the splits that wait in a queue to be made.
 
-    An engine whose passes are expensive gets more searches than the order needs so far: those of the children
-    of waiting splits, in the same passes. Results do not depend on it, since a search depends only on its
-    rows and its path.
+    If passes are expensive, the children of waiting splits are searched speculatively, in the same passes as
+    the leaves that the best-first order needs now. That does not change the tree, because a search depends
+    only on its rows and its path.
     """
 
     root: Node
@@ -173,19 +173,19 @@ class _Growth:
 
     @property
     def unfinished(self) -> bool:
-        """Whether more leaves are wanted."""
+        """Whether the tree has fewer leaves than the limit."""
         return self.nodes.n_splits + 1 < self.limits.max_leaves
 
     def may_split(self, cell: Cell) -> bool:
-        """Return whether a cell is large and high enough to be searched."""
+        """Return whether a cell is heavy enough, and not too deep, to be split."""
         enough = cell.rows.total >= 2 * self.limits.min_weight and cell.rows.shape[0] > 1
         return enough and cell.depth < self.limits.max_depth
 
     def look(self, nodes: Sequence[int]) -> None:
-        """Search leaves, and let their splits wait if they are worth making.
+        """Search leaves, and put their splits in the queue if they are worth making.
 
-        Among splits of one priority (0, say, where there is no valley) the larger leaf comes first, then the
-        lower value, and only then the order of the nodes, which a mirror image changes.
+        Among splits of equal priority (such as 0 without a valley) the heavier leaf comes first, then the
+        lower value, and only then the number of the node, which depends on signs of directions.
         """
         cells = [self.nodes.cells[node] for node in nodes]
         missing = [cell for cell in cells if not cell.searched]
@@ -197,7 +197,7 @@ class _Growth:
                 heapq.heappush(self.waiting, (*cell.rank, node))
 
     def search(self, cells: list[Cell]) -> None:
-        """Search cells, and where passes are expensive also those that are likely to follow."""
+        """Search cells; if passes are expensive, also those that are likely to be needed next."""
         if self.root.rows.engine.local:
             for cell in cells:
                 run(self.find(cell))
@@ -205,7 +205,7 @@ class _Growth:
             run_all([self.find(cell) for cell in [*cells, *self.likely()]])
 
     def likely(self) -> list[Cell]:
-        """Return the children of the splits that wait, as many as there may still be."""
+        """Return children of the splits in the queue, of as many as the limit of leaves still allows."""
         wanted = min(self.limits.max_leaves - self.nodes.n_splits - 1, len(self.waiting))
         parents = [self.nodes.cells[node] for *_, node in heapq.nsmallest(wanted, self.waiting)]
         self.divide(parents)
@@ -213,13 +213,13 @@ class _Growth:
         return [child for child in children if not child.searched and self.may_split(child)]
 
     def find(self, cell: Cell) -> Query[None]:
-        """Search a cell: its best split, and how it ranks."""
+        """Search a cell for its best split, and compute the rank of the split in the queue."""
         cell.split, cell.worth, node = yield from self.best_split(cell.rows, cell.labels, *cell.path)
         cell.searched = True
         if cell.split is None or not cell.worth:
             return
         priority = 0.0
-        if cell.path:  # the root waits alone
+        if cell.path:  # the root needs no priority: nothing else is in the queue
             priority = yield from self.priority(cell.split, node)
         divides = _divides_labels(cell.labels, cell.split)
         cell.rank = not divides, -priority, -cell.rows.total, cell.split.value
@@ -229,12 +229,12 @@ class _Growth:
     ) -> Query[tuple[Split | None, bool, Node]]:
         """Search some rows; return the best split, if any, whether it is worth making, and the node.
 
-        Where a search with labels finds nothing significant, the one without may. With a level, where that
-        finds nothing either, a fallback may, which looks for groups far from the middle.
+        If a search with labels finds nothing significant, one without labels follows. With a level, if that
+        finds nothing either, the fallbacks of the method follow, which search far from the mean.
 
         The level is that of the whole tree: a node with a share of the rows is tested at that share of it, so
-        that the leaves of a tree of any size raise a false alarm together no more often than one (Kimes, Liu,
-        Hayes, Marron: Statistical Significance for Hierarchical Clustering, 2017).
+        that the probability of any false split among the leaves is at most the level (Kimes, Liu, Hayes,
+        Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
         root, share = self.standardization, rows.total / self.root.total
         node = yield from collect(replace(self.root, rows=rows, root=root, memo={}))
@@ -244,7 +244,7 @@ class _Growth:
         attempts += [(None, test) for test in tests]
         first: Split | None = None
         for k, (some, test) in enumerate(attempts):
-            if test is not None and test.own_tails and rows.total < MANY * rows.shape[1]:
+            if test is not None and test.own_tails and rows.total < ROWS_PER_COLUMN * rows.shape[1]:
                 continue
             stream = (*self.root.stream, k, *path)
             method = self.method if test is None else test.method
@@ -255,7 +255,7 @@ class _Growth:
                 continue
             if test is not None:
                 test = replace(test, level=test.level * share)
-                split = yield from test.judge(replace(searched, labels=None), split)
+                split = yield from test.run(replace(searched, labels=None), split)
             if test is None or split.is_significant(test.level):
                 return split, True, node
             first = first or split
@@ -271,7 +271,7 @@ class _Growth:
             [(cell.rows, boundary) for cell, boundary in zip(cells, boundaries, strict=True)]
         )
         for cell, boundary, sides in zip(cells, boundaries, parts, strict=True):
-            if min(side.n_counted for side in sides) == 0:  # a threshold within rounding of the outermost row
+            if min(side.n_counted for side in sides) == 0:  # the threshold is the outermost row, but rounded
                 cell.worth = False
                 continue
             labels = (None, None)
@@ -286,14 +286,17 @@ class _Growth:
             cell.children = left, right_cell
 
     def split_next(self) -> tuple[Cell, Sequence[int]]:
-        """Make the split of highest priority; return its cell, and the nodes of its children, if any."""
+        """Make the split of highest priority; return its cell, and the nodes of its children.
+
+        There are no children if rounding left one side empty.
+        """
         *_, node = heapq.heappop(self.waiting)
         cell = self.nodes.cells[node]
         self.divide([cell])
         return cell, () if cell.children is None else self.nodes.divide(node)
 
     def comes_apart(self, nodes: list[int]) -> bool:
-        """Return whether the rows of some leaves together have a split that is worth making."""
+        """Return whether the rows of some leaves together have a split worth making."""
         cells = [self.nodes.cells[node] for node in nodes]
         path = [step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0)]
         rows = self.root.rows.engine.union([cell.rows for cell in cells])
@@ -301,7 +304,7 @@ class _Growth:
 
 
 def _divides_labels(labels: Labels | None, split: Split) -> bool:
-    """Return whether a split separates at least half of the labeled pairs of different classes."""
+    """Return whether a split separates at least half of the weight of labeled pairs of different classes."""
     if labels is None:
         return False
     before = labels.pairs_together(np.zeros(len(labels.rows), dtype=bool))
@@ -320,12 +323,12 @@ def grow(
     passes: Callable[[], float],
     labels: Labels | None = None,
 ) -> Grown:
-    """Grow a tree to as many leaves as are wanted, or to as many as there are significant splits.
+    """Grow a tree up to the limit of leaves, or as long as there are significant splits.
 
-    Only leaves that may still be split are searched: the root and both children of every split but the
+    Only leaves that may still be split are searched: the root and both children of every split except the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if it is significant, and leaves
-    that a hyperplane cut out of one cluster are joined again. Partial labels guide the splits of leaves that
-    hold two classes. An interrupt from the keyboard keeps the tree found so far.
+    that are parts of one cluster get one label. Partial labels guide the splits of leaves with labels of two
+    or more classes. After a keyboard interrupt, the tree found so far is returned.
     """
     began = time.perf_counter()
     tests = [] if level is None else significance_tests(method, level, FALLBACK_SHARE)

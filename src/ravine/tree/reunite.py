@@ -1,8 +1,8 @@
-"""Leaves that are parts of one cluster: a hyperplane high in the tree may have cut through it.
+"""Join leaves that are parts of one cluster: a hyperplane high in the tree may have split it.
 
-Where many clusters lie in many dimensions, every hyperplane that divides them in two halves meets one or the
-other. Its parts end in different leaves, and are one cluster by the same rule as any leaf: their rows, taken
-together, have no significant split.
+With many clusters in many dimensions, every hyperplane that divides them in two halves intersects some. Parts
+of a cluster in different leaves are found by the criterion of a leaf: their rows together have no significant
+split.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def reunite(
     """Give one label to leaves that are nearest to each other and together have no significant split.
 
     `rows` are those of every node; `comes_apart` returns whether the rows of some leaves have such a split.
-    Costs a pass, and one search for each cluster and its nearest.
+    Costs one pass, and one search per pair of a cluster and its nearest cluster.
     """
     leaves = tree.leaves.tolist()
     found = run(gather([_sum(rows[leaf], standardization) for leaf in leaves]))
@@ -36,14 +36,14 @@ def reunite(
     sums[leaves] = found
     weight = np.array([some.total for some in rows])
     groups = [[int(leaf)] for leaf in tree.leaves]
-    asked = set(_leaves_below(tree))
+    tested = set(_leaves_below(tree))
     while True:
-        pair = _next_pair(groups, weight, sums, asked)
+        pair = _next_pair(groups, weight, sums, tested)
         if pair is None:
             break
         a, b = pair
         joined = groups[a] + groups[b]
-        asked.add(frozenset(joined))
+        tested.add(frozenset(joined))
         if not comes_apart(joined):
             groups[a] = joined
             del groups[b]
@@ -60,7 +60,7 @@ def _sum(rows: RowSet, standardization: Standardization) -> Query[FloatArray]:
 
 
 def _leaves_below(tree: ClusterTree) -> list[frozenset[int]]:
-    """Return the leaves below each inner node: they have a significant split, the node's own."""
+    """Return the leaves below each inner node: together they have a significant split, that of the node."""
     below: dict[int, frozenset[int]] = {int(leaf): frozenset([int(leaf)]) for leaf in tree.leaves}
     for node in sorted(tree.inner.tolist(), reverse=True):
         below[node] = below[int(tree.left[node])] | below[int(tree.right[node])]
@@ -68,15 +68,15 @@ def _leaves_below(tree: ClusterTree) -> list[frozenset[int]]:
 
 
 def _next_pair(
-    groups: list[list[int]], weight: FloatArray, sums: FloatArray, asked: set[frozenset[int]]
+    groups: list[list[int]], weight: FloatArray, sums: FloatArray, tested: set[frozenset[int]]
 ) -> tuple[int, int] | None:
-    """Return a group and its nearest, by their means, of which it was not yet asked whether they are one."""
+    """Return a group and the one nearest to it (by their means) that have not been tested together."""
     means = np.array([sums[g].sum(axis=0) / weight[g].sum() for g in groups])
     distance = np.linalg.norm(means[:, None] - means[None], axis=2)
     np.fill_diagonal(distance, np.inf)
     nearest: IntArray = np.argmin(distance, axis=1)
     for a in np.argsort(distance.min(axis=1)):
         b = int(nearest[a])
-        if frozenset(groups[a] + groups[b]) not in asked:
+        if frozenset(groups[a] + groups[b]) not in tested:
             return int(a), b
     return None

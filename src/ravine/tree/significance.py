@@ -1,4 +1,4 @@
-"""Is a valley significant? Compare it with what the same search finds in rows that have one mode.
+"""The significance test of a split: is its valley deeper than those of unimodal reference rows?
 
 The reference is the uniform distribution on an ellipsoid with the covariance of the rows: among unimodal
 shapes the one in which a search finds the deepest valleys by chance (a Gaussian and heavier tails show less).
@@ -26,15 +26,15 @@ from ravine.data.standardization import Standardization
 from ravine.split.search import Method, search
 from ravine.split.split import Evidence, Split
 
-MAX_DRAWS = 8  # references at most; each costs one search of as many rows
-MIN_DRAWS = 3  # references at least, before the test may end early
-REFERENCE_ROWS = 8192  # rows of a reference at most: fewer rows show deeper valleys by chance
-SPECTRUM_ROWS = 1024  # rows that the covariance is estimated from above 256 features
-HOPELESS = 0.2  # a p-value above this after the first draws ends the test
-EARLY = 0.01  # times the level: a p-value below this after the first draws ends the test, too
-DEEPEST = 36.0  # largest L that is counted: 1 - valley / mode has no more digits
+MAX_DRAWS = 8  # most references; each costs one search of as many rows as the node has
+MIN_DRAWS = 3  # least references before the test may end early
+REFERENCE_ROWS = 8192  # most rows of a reference; conservative, as fewer rows have deeper valleys by chance
+SPECTRUM_ROWS = 1024  # rows from which the covariance is estimated above 256 columns
+STOP_ABOVE = 0.2  # p-value above which the test ends early
+STOP_BELOW = 0.01  # share of the level below which a p-value ends the test early
+DEEPEST = 36.0  # largest L: 1 - valley / mode has no more digits
 FLOOR = 0.6 * 0.885  # times n^(-2/5): least deviation of L; 0.885 n^(-2/5) is that of a log density estimate
-SMALLEST = 1e-10  # of the largest variance of the reference: smaller ones are rounding
+SMALLEST = 1e-10  # share of the largest variance of the reference: smaller ones are rounding
 
 
 def log_depth(quality: float) -> float:
@@ -50,20 +50,20 @@ def log_depth(quality: float) -> float:
 class SignificanceTest:
     """The method whose splits are tested, and the level.
 
-    With `own_tails` the reference has the rows' own distances from their mean instead of uniform ones: a
-    search far from the middle would take heavy tails for groups. Its sides may then be half as large as
-    those of the rows, since a tail is sometimes just large enough, and a few draws would miss that.
+    With `own_tails` the reference has the distances of the rows from their mean instead of those of the
+    uniform distribution, because a search far from the mean would find groups in heavy tails. `min_weight` is
+    then halved for the reference: a tail of the rows may be just heavy enough to be a side, and in a few
+    draws of the reference it may be just too light.
     """
 
     method: Method
     level: float
     own_tails: bool = False
 
-    def judge(self, node: Node, split: Split) -> Query[Split]:
-        """Return a split with the evidence for it.
+    def run(self, node: Node, split: Split) -> Query[Split]:
+        """Return the split with the result of the test.
 
-        Costs at most eight searches of references with as many rows (8192 at most), and three where the
-        answer is clear at this level.
+        Costs eight searches of references of at most 8192 rows, or three if the result is clear by then.
         """
         observed = log_depth(self.method.test_quality(split, node.total))
         if observed == DEEPEST:
@@ -86,8 +86,8 @@ class SignificanceTest:
             depths.append(self._of_reference(found[1], float(n)))
             if len(depths) < MIN_DRAWS:
                 continue
-            evidence = compare(observed, np.array(depths), n)
-            clear = evidence.p_value > HOPELESS or evidence.p_value < EARLY * self.level
+            evidence = t_test(observed, np.array(depths), n)
+            clear = evidence.p_value > STOP_ABOVE or evidence.p_value < STOP_BELOW * self.level
             if clear or len(depths) == MAX_DRAWS:
                 return replace(split, evidence=evidence)
 
@@ -96,11 +96,11 @@ class SignificanceTest:
         return 0.0 if split is None else log_depth(self.method.test_quality(split, total))
 
 
-def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
-    """Place the observed L among those of the references by a t test for one new value.
+def t_test(observed: float, depths: FloatArray, n: int) -> Evidence:
+    """Compare the observed L with those of the references, by a t test for one new value.
 
-    The deviation has a floor: that of a log density estimate from n points, 0.885 n^(-2/5), times 0.6. Below
-    that, references that happen to be alike would make anything look significant.
+    The deviation is at least 0.6 times that of a log density estimate from n points, 0.885 n^(-2/5):
+    otherwise references that are alike by chance would make any split significant.
     """
     from scipy.stats import t
 
@@ -111,17 +111,17 @@ def compare(observed: float, depths: FloatArray, n: int) -> Evidence:
 
 
 def _without_given_starts(method: Any) -> Method:
-    """Return a method that starts from principal directions: given ones are normals in the columns."""
+    """Return the method without `init`: the reference does not have the columns of these normals."""
     found: Method = method if getattr(method, "init", None) is None else replace(method, init=None)
     return found
 
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """Standard deviations along the axes of an ellipsoid, and the axes (r, d) where they are needed.
+    """Standard deviations along the axes of an ellipsoid, and the axes (r, d) if they are needed.
 
-    `in_columns` says that references are turned to lie in the columns as the rows do: a method may scale
-    columns, or have starts that were given. Very wide rows would cost too much memory that way.
+    With `in_columns`, references have the columns of the rows, because a method may scale columns or have
+    given starts. Otherwise they are coordinates along the axes: very wide references need too much memory.
     """
 
     deviations: FloatArray
@@ -129,7 +129,7 @@ class Ellipsoid:
     in_columns: bool = False
 
     def radii(self, node: Node) -> Query[FloatArray]:
-        """Return how far rows (or a sample) are from the mean, in standard deviations, and their weights."""
+        """Return the Mahalanobis distances of a sample of rows from the mean, and their weights."""
         assert self.axes is not None
         (answer,) = yield node.ask(node.sample_request(REFERENCE_ROWS, "radii"))
         values, weights, _ = sampled(answer)
@@ -141,7 +141,7 @@ class Ellipsoid:
         return np.column_stack([project, weights])
 
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
-        """Draw n rows: in uniform directions, with these radii or uniform in the ellipsoid."""
+        """Draw n rows: uniform directions, with these radii, or uniform in the ellipsoid."""
         r = len(self.deviations)
         points = rng.standard_normal((n, r))
         points /= np.linalg.norm(points, axis=1, keepdims=True)
@@ -157,11 +157,11 @@ class Ellipsoid:
 
 
 def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
-    """Return the ellipsoid of the standardized rows' covariance, shrunk; one pass.
+    """Return the ellipsoid of the shrunk covariance of the standardized rows; one pass.
 
-    Few rows in many dimensions spread the eigenvalues of a sample's covariance; without shrinking them
-    (by the oracle approximating rule of Chen, Wiesel, Eldar, Hero 2010) the reference would be narrower in
-    most directions than the rows' own distribution, and show less by chance.
+    The eigenvalues of the covariance of few rows in many dimensions are too far apart. Without shrinkage
+    (oracle approximating shrinkage; Chen, Wiesel, Eldar, Hero 2010) the reference would be narrower than the
+    distribution of the rows in most directions, and its valleys less deep.
     """
     own = node.standardization
     axes: FloatArray | None
@@ -184,7 +184,7 @@ def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
 def _of_sample(
     rows: Any, weights: FloatArray, own: Standardization, with_axes: bool
 ) -> tuple[FloatArray, FloatArray | None, float]:
-    """Return the variances of wide rows along their axes, by the products of the rows, and the axes."""
+    """Return the variances of wide rows along their principal axes, from inner products, and the axes."""
     n = float(weights.sum())
     scaled: Any = (
         rows.multiply(own.inverse_scale[None, :]).tocsr() if sparse.issparse(rows) else own.apply(rows)
@@ -193,7 +193,7 @@ def _of_sample(
     center = np.eye(len(weights)) - np.outer(np.ones(len(weights)), weights / n)
     root = np.sqrt(weights)
     values, vectors = np.linalg.eigh(root[:, None] * (center @ products @ center.T) * root)
-    rank = min(len(weights), int(own.varies.sum()))  # the other products are 0: they are no variances of rows
+    rank = min(len(weights), int(own.varies.sum()))  # further eigenvalues are 0 and belong to no column
     values, vectors = np.maximum(values[::-1][:rank], 0.0), vectors[:, ::-1][:, :rank]
     if not with_axes:
         return values / n, None, n
@@ -203,7 +203,7 @@ def _of_sample(
 
 
 def shrink(values: FloatArray, n: float) -> FloatArray:
-    """Shrink the eigenvalues of a covariance from n rows towards their mean."""
+    """Shrink the eigenvalues of the covariance of n rows toward their mean."""
     p = len(values)
     values = np.maximum(values, 0.0)
     squares, square = float((values**2).sum()), float(values.sum() ** 2)

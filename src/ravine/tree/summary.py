@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +27,11 @@ class LeafSums(Additive):
         """Return zeros."""
         return np.zeros(self.tree.n_nodes), np.zeros((self.tree.n_nodes, n_features))
 
-    @staticmethod
-    def add(rows: Block, requests: Sequence[LeafSums], answers: Sequence[Answer]) -> None:
+    def add(self, block: Block, answer: Answer) -> None:
         """Add the rows of one block to their leaves."""
-        for request, (weight, sums) in zip(requests, answers, strict=True):
-            leaf = request.tree.find(rows)
-            np.add.at(weight, leaf, rows.weights)
-            rows.group_sums(request.pivot, rows.weights, leaf, sums)
+        (weight, sums), leaf = answer, self.tree.find(block)
+        np.add.at(weight, leaf, block.weights)
+        block.group_sums(self.pivot, block.weights, leaf, sums)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.memory import MemoryRows
-from ravine.data.query import Additive, Answer
+from ravine.data.query import Additive, Answer, Request
 from ravine.index.density import bandwidth
 from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
@@ -28,7 +27,7 @@ def bandwidth_of(split: Split, deviation: float, total: float) -> float:
 
 
 @dataclass(frozen=True)
-class DistanceMoments:
+class DistanceMoments(Request):
     """Request for weight, first two moments and range of the distances to every split."""
 
     tree: TreeArrays
@@ -38,16 +37,15 @@ class DistanceMoments:
         n = self.tree.n_nodes
         return np.zeros((3, n)), np.full(n, np.inf), np.full(n, -np.inf)
 
-    @staticmethod
-    def add(rows: Block, requests: Sequence[DistanceMoments], answers: Sequence[Answer]) -> None:
+    def add(self, block: Block, answer: Answer) -> None:
         """Add one block."""
-        for request, (moments, low, high) in zip(requests, answers, strict=True):
-            for node, here, distance in request.tree.visit_block(rows):
-                weight = rows.weights[here]
-                moments[:, node] += weight.sum(), weight @ distance, weight @ distance**2
-                counted = distance[weight > 0]
-                low[node] = min(low[node], counted.min(initial=np.inf))
-                high[node] = max(high[node], counted.max(initial=-np.inf))
+        moments, low, high = answer
+        for node, here, distance in self.tree.visit_block(block):
+            weight = block.weights[here]
+            moments[:, node] += weight.sum(), weight @ distance, weight @ distance**2
+            counted = distance[weight > 0]
+            low[node] = min(low[node], counted.min(initial=np.inf))
+            high[node] = max(high[node], counted.max(initial=-np.inf))
 
     def merge(self, left: Answer, right: Answer) -> Answer:
         """Add the moments and join the ranges."""
@@ -66,14 +64,13 @@ class DistanceBins(Additive):
         """Return empty bins."""
         return (np.zeros((self.tree.n_nodes, N_BINS)),)
 
-    @staticmethod
-    def add(rows: Block, requests: Sequence[DistanceBins], answers: Sequence[Answer]) -> None:
+    def add(self, block: Block, answer: Answer) -> None:
         """Add one block."""
-        for request, (mass,) in zip(requests, answers, strict=True):
-            for node, here, distance in request.tree.visit_block(rows):
-                place = (distance - request.low[node]) / request.width[node]
-                bins = np.clip(place, 0, N_BINS - 1).astype(np.int64)
-                mass[node] += np.bincount(bins, rows.weights[here], N_BINS)
+        (mass,) = answer
+        for node, here, distance in self.tree.visit_block(block):
+            place = (distance - self.low[node]) / self.width[node]
+            bins = np.clip(place, 0, N_BINS - 1).astype(np.int64)
+            mass[node] += np.bincount(bins, block.weights[here], N_BINS)
 
 
 @dataclass(frozen=True)
