@@ -1,4 +1,4 @@
-"""The engine of rows in blocks that are expensive to read: every pass reads each block once, for all leaves."""
+"""The engine of rows in blocks that are expensive to read: a pass reads each block once, for all leaves."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class BlockSource(Protocol):
 class BlockEngine:
     """Answers requests about rows in blocks, and holds the leaf of every row: 4 bytes per row.
 
-    Blocks without a row of any asked leaf are skipped. `passes` counts how often the blocks were gone through,
-    and `reads` the rows that were read. The first read of a block records a checksum, and every later read is
+    Blocks without a row of any asked leaf are skipped. `passes` counts passes and `reads`
+    the rows that were read. The first read of a block records a checksum, and every later read is
     compared with it: rows that change during a fit are refused.
     """
 

@@ -36,7 +36,7 @@ class BlockData:
         return int(self.values.shape[0])
 
     def pieces(self, places: IntArray) -> Iterator[tuple[IntArray | slice, Block]]:
-        """Yield the rows at some places in pieces that fit a processor's cache, numbered in the whole data."""
+        """Yield the rows at some places in pieces that fit a processor's cache, with their numbers."""
         everything = len(places) == len(self)
         step = cache_rows(self.values.shape[1], sparse.issparse(self.values))
         for a in range(0, len(places), step):
@@ -90,9 +90,7 @@ def _answer_group(block: BlockData, places: IntArray, requests: Sequence[Request
     return answers
 
 
-def divide_block(
-    block: BlockData, ids: LeafIds, parts: Sequence[Part]
-) -> tuple[LeafIds, dict[int, Count]]:
+def divide_block(block: BlockData, ids: LeafIds, parts: Sequence[Part]) -> tuple[LeafIds, dict[int, Count]]:
     """Return the leaf ids after dividing some leaves, and the counts of the new ones."""
     new = ids.copy()
     for part, places in zip(parts, places_of(ids, [part.leaves for part in parts]), strict=True):
