@@ -20,11 +20,12 @@ from ravine.data.block_pass import (
     checksum,
     count,
     divide_block,
+    places,
     places_of,
 )
 from ravine.data.blocks import Block
 from ravine.data.leaves import Leaves, total
-from ravine.data.memory import ReadCount
+from ravine.data.memory import MemoryRows, ReadCount
 from ravine.data.query import Answer, AnyArray, Asked, Divider
 from ravine.data.read_ahead import over_blocks
 from ravine.data.sample import Sample, bounded
@@ -275,13 +276,20 @@ class BlockRows:
 
     def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row, in the order of the rows; one pass."""
-        numbers, bounds = self.numbers, self.engine.bounds
+        group = self.group(())
 
         def work(i: int, block: BlockData) -> list[AnyArray]:
-            a, b = np.searchsorted(numbers, bounds[i : i + 2])
-            return [function(piece) for _, piece in block.pieces(numbers[a:b] - bounds[i])]
+            (members,) = places(block, self.engine.ids[i], [group])
+            return [function(piece) for _, piece in block.pieces(members)]
 
         return np.concatenate(self.engine.map(self.blocks, work))
+
+
+def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
+    """Return rows with the engine that suits them: `BlockRows` of a block source, or else `MemoryRows`."""
+    if hasattr(X, "lengths"):
+        return BlockEngine(X, weights, n_jobs).rows()
+    return MemoryRows(X, weights, n_jobs)
 
 
 def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:

@@ -75,17 +75,17 @@ class Part(NamedTuple):
 def answer_block(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> list[list[Answer] | None]:
     """Return what this block adds to the answers of every group; None for a group without rows here."""
     answers: list[list[Answer] | None] = []
-    for group, places in zip(groups, _places(block, ids, groups), strict=True):
-        answers.append(_answer_group(block, places, group.requests) if len(places) else None)
+    for group, here in zip(groups, places(block, ids, groups), strict=True):
+        answers.append(_answer_group(block, here, group.requests) if len(here) else None)
     return answers
 
 
-def _answer_group(block: BlockData, places: IntArray, requests: Sequence[Request]) -> list[Answer]:
+def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]) -> list[Answer]:
     kinds: dict[type, list[int]] = {}
     for i, request in enumerate(requests):
         kinds.setdefault(type(request), []).append(i)
     answers = [request.start(block.values.shape[1]) for request in requests]
-    for _, piece in block.pieces(places):
+    for _, piece in block.pieces(where):
         add_block(piece, kinds, requests, answers)
     return answers
 
@@ -117,7 +117,8 @@ def count(
     return counts
 
 
-def _places(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> list[IntArray]:
+def places(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> list[IntArray]:
+    """Return where the rows of every group are in a block."""
     by_leaves = iter(places_of(ids, [group.leaves for group in groups if group.leaves is not None]))
     found = []
     for group in groups:

@@ -6,7 +6,7 @@ nothing of kernels. Yates, Pavlidis: Minimum Density Hyperplanes in the Feature 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
+from ravine.data.block_engine import BlockSource, rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.neighbors import nth_nearest, weighted_median
 from ravine.data.node import Node, measure
@@ -81,7 +82,7 @@ class Scaling:
 
 def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling:
     """Return the standardizing of the weighted rows, or none; NaN and infinity are found on the way."""
-    standardization = run(measure(Node(MemoryRows(X, weights)))).standardization
+    standardization = run(measure(Node(rows_of(X, weights)))).standardization
     if standardize:
         return Scaling(standardization.mean, standardization.inverse_scale)
     return Scaling(np.zeros(len(standardization.mean)), np.where(standardization.constant, 0.0, 1.0))
@@ -234,10 +235,32 @@ def held(points: Any, picked: IntArray | None = None) -> FloatArray:
     return np.concatenate([points[where[a : a + MAP_ROWS]] for a in range(0, len(where), MAP_ROWS)])
 
 
-def mapped_blocks(
-    rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1
-) -> MemoryRows:
+@dataclass(frozen=True)
+class MappedSource:
+    """Rows in blocks, mapped whenever a block is read."""
+
+    source: BlockSource
+    map: FeatureMap
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of components."""
+        return self.source.shape[0], self.map.n_components
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of rows of every block."""
+        return self.source.lengths
+
+    def read(self, block: int) -> FloatArray:
+        """Return the points of one block, made a few at a time."""
+        return held(MappedRows(self.source.read(block), self.map))
+
+
+def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1) -> Any:
     """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
+    if hasattr(rows, "lengths"):
+        return rows_of(MappedSource(rows, feature_map), weights, n_jobs)
     points: Any = MappedRows(rows, feature_map)
     if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
         points = held(points)

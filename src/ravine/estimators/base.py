@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, make_rng
+from ravine.data.block_engine import rows_of
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
@@ -160,10 +161,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _blocks(self, X: Any, weights: FloatArray | None) -> MemoryRows:
         """Return checked rows as blocks, mapped if there is a kernel."""
         n_jobs = effective_n_jobs(check_jobs(self.n_jobs))
+        rows: MemoryRows  # or BlockRows, which has the same methods
         if self.feature_map_ is None:
-            return MemoryRows(X, weights, n_jobs)
+            rows = rows_of(X, weights, n_jobs)
+            return rows
         with one_blas_thread():
-            return mapped_blocks(X, weights, self.feature_map_, n_jobs)
+            rows = mapped_blocks(X, weights, self.feature_map_, n_jobs)
+            return rows
 
     def _rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
         """Return new rows as blocks, for a fitted estimator."""

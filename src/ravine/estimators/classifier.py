@@ -183,7 +183,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.intercept_ = np.array([plane.intercept for plane in planes if isinstance(plane, Hyperplane)])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class of every row; one pass per boundary."""
+        """Return the class of every row; one pass."""
         check_is_fitted(self)
         return np.asarray(self.classes_[np.argmax(self._scores(self._rows(X)), axis=1)])
 
@@ -215,7 +215,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _scores(self, rows: MemoryRows) -> FloatArray:
         """Return the scores of `decision_function`, of shape (n_rows, n_classes)."""
-        distances = np.array([between.split.boundary.signed_distance(rows) for between in self.boundaries_])
+        planes = [between.split.boundary for between in self.boundaries_]
+        distances = rows.map(lambda block: np.stack([plane.distances(block) for plane in planes], axis=1)).T
         if not np.isfinite(distances).all():
             raise not_finite()
         if self._is_tree:
