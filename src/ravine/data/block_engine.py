@@ -16,11 +16,12 @@ from ravine.data.block_pass import (
     Fold,
     Group,
     LeafIds,
+    Part,
     answer_block,
     checksum,
     count,
     divide_block,
-    places,
+    map_block,
     places_of,
 )
 from ravine.data.blocks import Block
@@ -66,7 +67,7 @@ class BlockEngine:
         self.passes = 0
         self.reads = ReadCount()
         self._checksums: dict[int, int] = {}
-        self.leaves = Leaves(self._count([(0,)]))
+        self.leaves = Leaves(self.count((0,)))
 
     def rows(self) -> BlockRows:
         """Return all rows."""
@@ -89,35 +90,29 @@ class BlockEngine:
             asked[own[0]].rows.group([asked[i].request for i in own])  # type: ignore[attr-defined]
             for own in members.values()
         ]
-        merged = [Fold(one.request.merge) for one in asked]
-
-        def work(i: int, block: BlockData) -> list[list[Answer] | None]:
-            return answer_block(block, self.ids[i], groups)
-
         blocks = set().union(*(one.rows.blocks for one in asked))  # type: ignore[attr-defined]
-        for _, parts in self._pass(blocks, work):
-            for own, answers in zip(members.values(), parts, strict=True):
-                for i, answer in zip(own, answers or (), strict=answers is not None):
-                    merged[i].add(answer)
-        results = [one.result() for one in merged]
-        width = self.source.shape[1]
-        return [
-            one.request.start(width) if found is None else found
-            for one, found in zip(asked, results, strict=True)
-        ]
+        found: dict[int, Answer] = {}
+        for own, answers in zip(members.values(), self._sums(sorted(blocks), groups), strict=True):
+            for k, i in enumerate(own):
+                nothing = asked[i].request.start
+                found[i] = nothing(self.source.shape[1]) if answers is None else answers[k]
+        return [found[i] for i in range(len(asked))]
+
+    def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
+        """Return the answers of all groups, merged over the blocks; None for a group without rows."""
+        merged = [Fold(group.merge) for group in groups]
+        for _, parts in self._pass(blocks, lambda i, block: answer_block(block, self.ids[i], groups)):
+            for fold, part in zip(merged, parts, strict=True):
+                if part is not None:
+                    fold.add(part)
+        return [fold.result() for fold in merged]
 
     def divide(self, parts: Sequence[tuple[BlockRows, Divider]]) -> list[tuple[BlockRows, BlockRows]]:
         """Divide leaves, each by a boundary; one pass for all of them."""
         pairs = [(rows.leaf, boundary) for rows, boundary in parts]
         divided = self.leaves.parts(pairs)
         blocks = set().union(*(rows.blocks for rows, _ in parts))
-        found, ids = {}, dict[int, LeafIds]()
-        for i, (new, counts) in self._pass(
-            blocks, lambda i, block: divide_block(block, self.ids[i], divided)
-        ):
-            ids[i], found[i] = new, counts
-        for i, new in ids.items():  # all or nothing: an interrupt leaves the ids as they were
-            self.ids[i] = new
+        found = self._relabel(sorted(blocks), divided)
         for (leaf, _), part in zip(pairs, divided, strict=True):
             self.leaves.divide(leaf, part, found)
         return [
@@ -125,25 +120,43 @@ class BlockEngine:
             for part in divided
         ]
 
+    def _relabel(self, blocks: Sequence[int], parts: Sequence[Part]) -> dict[int, dict[int, Count]]:
+        """Give the rows of divided leaves their new ids; return the counts of every block."""
+        found = dict(self._pass(blocks, lambda i, block: divide_block(block, self.ids[i], parts)))
+        for i, (ids, _) in found.items():  # all or nothing: an interrupt leaves the ids as they were
+            self.ids[i] = ids
+        return {i: counts for i, (_, counts) in found.items()}
+
     def union(self, parts: Sequence[BlockRows]) -> BlockRows:
         """Return the rows of several sets of leaves as one."""
         return BlockRows(self, frozenset().union(*(rows.leaves or () for rows in parts)))
 
-    def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> IntArray:
+    def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> AnyArray:
         """Return one label per row; nothing is read."""
-        found = np.zeros(self.source.shape[0], dtype=np.int64)
+        label_of = self._label_of(parts, labels)
+        return np.concatenate([label_of[ids] for ids in self.ids])
+
+    def _label_of(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> IntArray:
+        """Return the label of every leaf."""
         label_of = np.zeros(len(self.leaves.counts), dtype=np.int64)
         for rows, label in zip(parts, labels, strict=True):
             label_of[list(self.leaves.below(rows.leaves or ()))] = label
-        for i, ids in enumerate(self.ids):
-            found[self.bounds[i] : self.bounds[i + 1]] = label_of[ids]
-        return found
+        return label_of
 
-    def map(
-        self, blocks: Iterable[int], function: Callable[[int, BlockData], Sequence[AnyArray]]
-    ) -> list[AnyArray]:
-        """Return one value per row of some blocks, in order; one pass."""
-        return [values for _, found in self._pass(blocks, function) for values in found]
+    def numbers(self, leaves: tuple[int, ...]) -> IntArray:
+        """Return the numbers of the rows of some leaves; nothing is read."""
+        return np.concatenate(
+            [self.bounds[i] + places_of(ids, [leaves])[0] for i, ids in enumerate(self.ids)]
+        )
+
+    def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
+        """Return one value per row, in the order of the rows; one pass."""
+        group = rows.group(())
+
+        def work(i: int, block: BlockData) -> list[AnyArray]:
+            return map_block(block, self.ids[i], group, function)
+
+        return np.concatenate([values for _, found in self._pass(rows.blocks, work) for values in found])
 
     def _pass(
         self, blocks: Iterable[int], work: Callable[[int, BlockData], Result]
@@ -187,13 +200,13 @@ class BlockEngine:
         where = "" if path is None else f" of {path}"
         return f"block {i}{where} (rows {self.bounds[i]} to {self.bounds[i + 1] - 1})"
 
-    def _count(self, sets: Sequence[tuple[int, ...]]) -> dict[int, Count]:
-        """Count the rows of one set of leaves in every block; nothing is read."""
+    def count(self, leaves: tuple[int, ...]) -> dict[int, Count]:
+        """Count the rows of a set of leaves in every block; nothing is read."""
         found: dict[int, Count] = {}
         for i, ids in enumerate(self.ids):
             start, stop = int(self.bounds[i]), int(self.bounds[i + 1])
             weights = None if self.weights is None else self.weights[start:stop]
-            for one in count(ids, weights, start, sets).values():
+            for one in count(ids, weights, start, [leaves]).values():
                 found[i] = one
         return found
 
@@ -223,7 +236,7 @@ class BlockRows:
         assert self.leaves is not None
         if len(self.leaves) == 1:
             return total(leaves.counts[min(self.leaves)])
-        return total(self.engine._count([leaves.below(self.leaves)]))
+        return total(self.engine.count(leaves.below(self.leaves)))
 
     @property
     def leaf(self) -> int:
@@ -265,10 +278,7 @@ class BlockRows:
         """The numbers of these rows in the data; 8 bytes per row."""
         if self.picked is not None:
             return self.picked
-        leaves, bounds = self.engine.leaves.below(self.leaves or ()), self.engine.bounds
-        return np.concatenate(
-            [bounds[i] + places_of(ids, [leaves])[0] for i, ids in enumerate(self.engine.ids)]
-        )
+        return self.engine.numbers(self.engine.leaves.below(self.leaves or ()))
 
     def select(self, places: IntArray) -> BlockRows:
         """Return some of these rows (places in increasing order) as a set of their own."""
@@ -276,17 +286,13 @@ class BlockRows:
 
     def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row, in the order of the rows; one pass."""
-        group = self.group(())
-
-        def work(i: int, block: BlockData) -> list[AnyArray]:
-            (members,) = places(block, self.engine.ids[i], [group])
-            return [function(piece) for _, piece in block.pieces(members)]
-
-        return np.concatenate(self.engine.map(self.blocks, work))
+        return self.engine.map(self, function)
 
 
 def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
     """Return rows with the engine that suits them: `BlockRows` of a block source, or else `MemoryRows`."""
+    if hasattr(X, "rows_in_place"):  # the source has an engine of its own
+        return X.rows_in_place(weights)
     if hasattr(X, "lengths"):
         return BlockEngine(X, weights, n_jobs).rows()
     return MemoryRows(X, weights, n_jobs)

@@ -19,7 +19,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.memory import add_block, cache_rows, make_block
-from ravine.data.query import Answer, Divider, Request
+from ravine.data.query import Answer, AnyArray, Divider, Request
 
 LeafIds = npt.NDArray[np.int32]
 
@@ -62,6 +62,10 @@ class Group(NamedTuple):
     picked: IntArray | None
     requests: tuple[Request, ...]
 
+    def merge(self, left: Sequence[Answer], right: Sequence[Answer]) -> list[Answer]:
+        """Merge the answers of two parts of the rows."""
+        return [request.merge(*both) for request, *both in zip(self.requests, left, right, strict=True)]
+
 
 class Part(NamedTuple):
     """Leaves to be divided by a boundary, and the ids of both sides."""
@@ -88,6 +92,14 @@ def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]
     for _, piece in block.pieces(where):
         add_block(piece, kinds, requests, answers)
     return answers
+
+
+def map_block(
+    block: BlockData, ids: LeafIds, group: Group, function: Callable[[Block], AnyArray]
+) -> list[AnyArray]:
+    """Return one value per row of a group in a block, in pieces."""
+    (where,) = places(block, ids, [group])
+    return [function(piece) for _, piece in block.pieces(where)]
 
 
 def divide_block(block: BlockData, ids: LeafIds, parts: Sequence[Part]) -> tuple[LeafIds, dict[int, Count]]:
@@ -165,26 +177,26 @@ def checksum(values: Any) -> int:
 class Fold:
     """Merges answers as they arrive, in the tree of `fold`; holds as many as the number of blocks has bits.
 
-    >>> merged = Fold(lambda a, b: (f"({a[0]}{b[0]})",))
+    >>> merged = Fold(lambda a, b: f"({a}{b})")
     >>> for name in "abcde":
-    ...     merged.add((name,))
+    ...     merged.add(name)
     >>> merged.result()
-    ('(((ab)(cd))e)',)
+    '(((ab)(cd))e)'
     """
 
-    def __init__(self, merge: Callable[[Answer, Answer], Answer]) -> None:
+    def __init__(self, merge: Callable[[Any, Any], Any]) -> None:
         self._merge = merge
         self._sizes: list[int] = []
-        self._parts: list[Answer] = []
+        self._parts: list[Any] = []
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: Any) -> None:
         """Add the answer of the next block."""
         self._parts.append(answer)
         self._sizes.append(1)
         while len(self._sizes) > 1 and self._sizes[-1] == self._sizes[-2]:
             self._join()
 
-    def result(self) -> Answer | None:
+    def result(self) -> Any:
         """Return the answer of all blocks; None where there were none."""
         while len(self._parts) > 1:
             self._join()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from functools import reduce
 
 from ravine.data.block_pass import Count, Fold, Part
 from ravine.data.query import Divider
@@ -54,14 +53,13 @@ class Leaves:
 def total(counts: dict[int, Count]) -> Count:
     """Return the count of all blocks; weights are added in the tree of `fold`."""
     ordered = [counts[block] for block in sorted(counts)]
-    merged = Fold(lambda a, b: (a[0] + b[0],))
+    weight = Fold(operator.add)
     for one in ordered:
-        merged.add((one.total,))  # type: ignore[arg-type]
-    answer = merged.result()
+        weight.add(one.total)
     firsts = [one.first for one in ordered if one.n_counted]
     return Count(
-        reduce(operator.add, (one.n_rows for one in ordered), 0),
-        0.0 if answer is None else float(answer[0]),
-        reduce(operator.add, (one.n_counted for one in ordered), 0),
+        sum(one.n_rows for one in ordered),
+        weight.result() or 0.0,
+        sum(one.n_counted for one in ordered),
         firsts[0] if firsts else -1,
     )
