@@ -170,7 +170,8 @@ def checksum(values: Any) -> int:
     arrays = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
     found = 0
     for array in arrays:
-        found = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data.cast("B"), found)
+        if array.size:
+            found = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data.cast("B"), found)
     return found
 
 

@@ -259,6 +259,8 @@ class MappedSource:
 
 def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1) -> Any:
     """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
+    if hasattr(rows, "mapped"):  # a source with an engine of its own
+        return rows_of(rows.mapped(feature_map), weights)
     if hasattr(rows, "lengths"):
         return rows_of(MappedSource(rows, feature_map), weights, n_jobs)
     points: Any = MappedRows(rows, feature_map)

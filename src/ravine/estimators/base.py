@@ -21,6 +21,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.docstring import inherit
+from ravine.estimators.lazy import is_dask
 from ravine.exceptions import InvalidInputError
 
 
@@ -119,12 +120,18 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray | None]:
         """Check rows and weights without reading the rows: the first pass finds NaN and infinity."""
+        if is_dask(X):
+            from ravine.data.dask_engine import DaskSource
+
+            X = DaskSource(X)
         X = self._checked_objects(X, reset) if callable(self.kernel) else check_rows(X, self, reset=reset)
         n_rows, needed = length(X), 2 if reset else 1
         if n_rows < needed:
             raise InvalidInputError(
                 f"X has {n_rows} sample(s), but {type(self).__name__} needs at least {needed}; add more rows"
             )
+        if is_dask(sample_weight):
+            sample_weight = sample_weight.compute()
         return X, check_weights(sample_weight, n_rows)
 
     def _checked_objects(self, X: Any, reset: bool) -> Any:

@@ -20,6 +20,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import partial_labels
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
@@ -151,11 +152,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Find the clusters and return the cluster of every row."""
         return self.fit(X, y, sample_weight).labels_
 
+    @lazily
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of every row; one pass."""
         check_is_fitted(self)
         return self.tree_.route(self._rows(X))
 
+    @lazily
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each cluster.
 
@@ -169,6 +172,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             return np.asarray(np.where(scores[:, 1] > 0, scores[:, 1], -scores[:, 0]))
         return scores
 
+    @lazily
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every cluster, largest at `predict(X)`; two passes.
 
@@ -188,6 +192,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _n_features_out(self) -> int:
         return self.tree_.n_leaves - 1
 
+    @lazily
     def transform(self, X: Any) -> FloatArray:
         """Return the signed distance of every row to every split, in the order of the splits."""
         check_is_fitted(self)
