@@ -105,9 +105,8 @@ def main(argv: list[str] | None = None) -> int:
             write(path, arguments.rows, arguments.columns, kind)
     plain = read_and_sum(path)
     print(f"read and sum {path.stat().st_size / 1e9:.2f} GB: {plain:.2f} s\n")
-    print(
-        "| rows | passes | seconds | per pass / read-and-sum | clusters | peak MB |\n|---|---|---|---|---|---|"
-    )
+    print("| rows | passes | seconds | per pass / read-and-sum | clusters | peak MB |")
+    print("|---|---|---|---|---|---|")
     for kind in arguments.kinds:
         command = [sys.executable, __file__, *(sys.argv[1:] if argv is None else argv), "--one", kind]
         done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -171,7 +171,8 @@ def checksum(values: Any) -> int:
     found = 0
     for array in arrays:
         if array.size:
-            found = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data.cast("B"), found)
+            array = array.T if array.flags.f_contiguous else np.ascontiguousarray(array)
+            found = zlib.crc32(array.view(np.uint8).data.cast("B"), found)
     return found
 
 

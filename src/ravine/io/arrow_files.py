@@ -111,16 +111,16 @@ class RowGroups(BlockFile):
         self._groups = groups
 
     def read(self, block: int) -> npt.NDArray[Any]:
-        """Return the rows of one block; NaN where a value is missing."""
-        rows = np.empty((self.lengths[block], self.shape[1]), dtype=self.dtype)
+        """Return the rows of one block, column by column in memory; NaN where a value is missing."""
+        columns = np.empty((self.shape[1], self.lengths[block]), dtype=self.dtype)
         start = 0
         for group in self._groups[block]:
             table = group.read(list(self.names or ()))
             for j, name in enumerate(self.names or ()):
                 column = table.column(name).cast(str(self.dtype).replace("float32", "float"))
-                rows[start : start + group.n_rows, j] = column.to_numpy(zero_copy_only=False)
+                columns[j, start : start + group.n_rows] = column.to_numpy(zero_copy_only=False)
             start += group.n_rows
-        return rows
+        return columns.T
 
 
 @dataclass(frozen=True)
