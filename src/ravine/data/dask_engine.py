@@ -8,16 +8,18 @@ the scheduler that is in use: threads, processes, or a cluster.
 
 from __future__ import annotations
 
+import copy
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from dask.array import concatenate, from_delayed
-from dask.base import compute, persist, tokenize
-from dask.delayed import delayed
+from dask.array import Array, concatenate, from_delayed
+from dask.base import compute
+from dask.delayed import Delayed, delayed
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
@@ -25,6 +27,7 @@ from ravine.data.block_engine import BlockEngine, BlockRows
 from ravine.data.block_pass import (
     BlockData,
     Count,
+    Fold,
     Group,
     LeafIds,
     Part,
@@ -42,8 +45,13 @@ from ravine.data.query import Answer, AnyArray, blame
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError, RavineError
 
+FAN_IN = 16  # answers that one task merges, a power of two: the tree stays that of `fold`
 
-class Opened(NamedTuple):
+Graph = dict[Any, Any]
+
+
+@dataclass(frozen=True)
+class Opened:
     """What the opening pass found in a partition; later passes have to find the same."""
 
     number: int
@@ -61,15 +69,21 @@ class DaskSource:
 
     def __init__(self, collection: Any) -> None:
         self.partitions, self.names = partitions_of(collection)
-        opened = [_delay(_open, part, i) for i, part in enumerate(self.partitions)]
+        self.graph: Graph = _flat(collection)  # partitions that are persisted on a cluster are only here
+        for graph in {id(part.dask): part.dask for part in self.partitions}.values():
+            self.graph.update(graph)
+        opening, name = dict(self.graph), _name("open")
+        for i, part in enumerate(self.partitions):
+            opening[name, i] = (_open, part.key, i)
+        keys = [(name, i) for i in range(len(self.partitions))]
         with _naming_partitions(self.partitions):
-            self.opened: tuple[Opened, ...] = compute(*opened)
+            self.opened: list[Opened] = _compute_all(opening, keys)
         widths = {one.n_columns for one in self.opened}
         if len(widths) != 1:
             raise InvalidInputError(f"the partitions of X have {sorted(widths)} columns; all need as many")
         self.lengths = tuple(one.n_rows for one in self.opened)
         self.shape = (sum(self.lengths), widths.pop())
-        self.feature_map: Any = None
+        self.map_key: str | None = None
 
     @property
     def path(self) -> str:
@@ -86,24 +100,24 @@ class DaskSource:
 
     def read(self, block: int) -> Any:
         """Return one partition: it comes to the client."""
-        (values,) = compute(_delay(_checked, self.partitions[block], self.opened[block]))
-        return values
+        return self[np.arange(self.bounds[block], self.bounds[block + 1])]
 
     def __getitem__(self, numbers: IntArray) -> Any:
-        """Return some rows, by their numbers in increasing order."""
+        """Return some rows, by their numbers in increasing order: they come to the client."""
         ends = np.searchsorted(numbers, self.bounds)
-        taken = [
-            _delay(_take, self.partitions[i], self.opened[i], numbers[ends[i] : ends[i + 1]] - self.bounds[i])
-            for i in np.flatnonzero(np.diff(ends))
-        ]
-        found = compute(*taken)
+        graph, name, keys = dict(self.graph), _name("take"), []
+        for i in np.flatnonzero(np.diff(ends)).tolist():
+            places = numbers[ends[i] : ends[i + 1]] - self.bounds[i]
+            graph[name, i] = (_take, self.partitions[i].key, self.opened[i], places)
+            keys.append((name, i))
+        found = _compute_all(graph, keys)
         return sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.concatenate(found)
 
     def mapped(self, feature_map: Any) -> DaskSource:
         """Return the rows seen through a feature map, which is applied in every pass."""
-        other = object.__new__(DaskSource)
-        other.__dict__.update(self.__dict__)
-        other.feature_map = delayed(feature_map, traverse=False)
+        other = copy.copy(self)
+        other.map_key = _name("map")
+        other.graph = {**self.graph, other.map_key: (_content, _Constant(feature_map))}
         other.shape = (self.shape[0], feature_map.n_components)
         return other
 
@@ -113,80 +127,115 @@ class DaskSource:
 
 
 class DaskEngine(BlockEngine):
-    """Answers requests about the partitions of a dask collection."""
+    """Answers requests about the partitions of a dask collection.
+
+    The leaf ids, and the weights if there are any, are persisted arrays with the chunks of the rows. Where a
+    worker is lost, their graphs make them again.
+    """
 
     def __init__(self, source: DaskSource, weights: FloatArray | None = None) -> None:
         self.source: DaskSource = source
         self.weights, self.bounds = weights, source.bounds
         self.passes, self.reads = 1, ReadCount(source.shape[0])  # the opening pass
-        self._ids = [_delay(np.zeros, n, np.int32) for n in source.lengths]
-        self._weights: Sequence[Any] = [None] * len(source.lengths)
+        name = _name("ids")
+        zeros = {(name, i): (np.zeros, n, np.int32) for i, n in enumerate(source.lengths)}
+        self._ids = self._column(name, zeros, np.int32)
+        self._weights: Any = None
         if weights is not None:
-            cut = [weights[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
-            self._weights = persist(*[delayed(one, traverse=False) for one in cut])
+            name = _name("weights")
+            cut = zip(self.bounds[:-1], self.bounds[1:], strict=True)
+            own = {(name, i): _Constant(weights[a:b]) for i, (a, b) in enumerate(cut)}
+            self._weights = self._column(name, {key: (_content, one) for key, one in own.items()}, float)
         self.leaves = Leaves(self.count((0,)))
 
+    def _column(self, name: str, graph: Graph, dtype: Any) -> Any:
+        """Persist one value per row, by partition."""
+        return Array(graph, name, (self.source.lengths,), dtype=dtype).persist()
+
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
-        merged = self._graph(blocks, groups)
-        (found,) = self._compute([merged], blocks)
+        graph, keys = self._tree(blocks, groups)
+        (found,) = self._compute(graph, keys, blocks)
         if isinstance(found, Failed):
             raise blame(found.error, groups[found.group].requests[found.request])
         return list(found)
 
-    def _graph(self, blocks: Sequence[int], groups: Sequence[Group]) -> Any:
-        """Return the merged answers, not yet computed: a task per partition, and a tree that merges them."""
-        requests = delayed(tuple(groups), name=_name("requests"), traverse=False)
-        parts = [_delay(_answer, *self._block(i), requests) for i in blocks]
-        while len(parts) > 1:
-            pairs = [_delay(_merge, *parts[k : k + 2], requests) for k in range(0, len(parts) - 1, 2)]
-            parts = pairs + parts[len(parts) - len(parts) % 2 :]
-        return parts[0]
+    def _tree(self, blocks: Sequence[int], groups: Sequence[Group]) -> tuple[Graph, list[Any]]:
+        """Return a graph, and the key of the merged answers: a task per partition, then a tree."""
+        requests = _name("requests")
+        graph, keys = self._tasks(blocks, _answer, requests, tuple(groups))
+        merged, level = _name("merge"), 0
+        while len(keys) > 1:
+            level += 1
+            parts = [keys[k : k + FAN_IN] for k in range(0, len(keys), FAN_IN)]
+            keys = [(merged, level, k) for k in range(len(parts))]
+            graph.update({key: (_merge, requests, part) for key, part in zip(keys, parts, strict=True)})
+        return graph, keys
+
+    def _tasks(
+        self, blocks: Sequence[int], function: Callable[..., Any], name: str, work: Any
+    ) -> tuple[Graph, list[Any]]:
+        """Return a graph with a task per partition, and their keys; `work` is one key of it."""
+        source, own = self.source, _name(function.__name__.strip("_"))
+        graph = {**source.graph, **_flat(self._ids), **_flat(self._weights)}
+        graph[name] = (_content, _Constant(work))
+        for i in blocks:
+            weights = None if self._weights is None else (self._weights.name, i)
+            part, ids = source.partitions[i].key, (self._ids.name, i)
+            seen = _Seen(source.opened[i], int(self.bounds[i]))
+            graph[own, i] = (function, part, ids, weights, seen, source.map_key, name)
+        return graph, [(own, i) for i in blocks]
 
     def _relabel(self, blocks: Sequence[int], parts: Sequence[Part]) -> dict[int, dict[int, Count]]:
-        boundaries = delayed(tuple(parts), name=_name("boundaries"), traverse=False)
-        divided = [_delay(_divide, *self._block(i), boundaries) for i in blocks]
-        # The ids stay with their partitions; where a worker is lost, its graph makes them again.
-        both = persist(*[one[0] for one in divided], *[one[1] for one in divided])
-        counts = self._compute(both[len(blocks) :], blocks)
-        for i, ids in zip(blocks, both[: len(blocks)], strict=True):
-            self._ids[i] = ids
-        return dict(zip(blocks, counts, strict=True))
+        self._note(blocks)
+        graph, keys = self._tasks(blocks, _divide, _name("boundaries"), tuple(parts))
+        name, divided = _name("ids"), dict(zip(blocks, keys, strict=True))
+        for i in range(len(self.source.lengths)):
+            graph[name, i] = divided.get(i, (self._ids.name, i))
+        before, sides = self._ids, [(side,) for part in parts for side in (part.left, part.right)]
+        try:
+            with _naming_partitions(self.source.partitions):
+                self._ids = self._column(name, graph, np.int32)
+                found = self._count(sides)
+        except BaseException:
+            self._ids = before
+            raise
+        return {i: found[i] for i in blocks}
+
+    def _count(self, sets: Sequence[tuple[int, ...]]) -> list[dict[int, Count]]:
+        """Count the rows of sets of leaves in every partition; the rows themselves are not read."""
+        graph, name, own = {**_flat(self._ids), **_flat(self._weights)}, _name("count"), _name("sets")
+        graph[own] = (_content, _Constant(sets))
+        for i, start in enumerate(self.bounds[:-1].tolist()):
+            weights = None if self._weights is None else (self._weights.name, i)
+            graph[name, i] = (count, (self._ids.name, i), weights, start, own)
+        return _compute_all(graph, [(name, i) for i in range(len(self.source.lengths))])
 
     def count(self, leaves: tuple[int, ...]) -> dict[int, Count]:
         """Count the rows of a set of leaves in every partition; the rows themselves are not read."""
-        starts = self.bounds[:-1].tolist()
-        counted = [_delay(count, *of, [leaves]) for of in zip(self._ids, self._weights, starts, strict=True)]
-        return {i: one[leaves[0]] for i, one in enumerate(compute(*counted)) if one}
+        return {i: one[leaves[0]] for i, one in enumerate(self._count([leaves])) if one}
 
     def numbers(self, leaves: tuple[int, ...]) -> IntArray:
-        """Return the numbers of the rows of some leaves: 8 bytes per row come to the client."""
-        found = compute(*[_delay(places_of, ids, [leaves]) for ids in self._ids])
-        return np.concatenate([self.bounds[i] + places for i, (places,) in enumerate(found)])
+        """Return the numbers of the rows of some leaves: the ids come to the client, 4 bytes per row."""
+        return places_of(self._ids.compute(), [leaves])[0]
 
     def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> Any:
         """Return one label per row, as a lazy array with the chunks of the data."""
-        table = delayed(self._label_of(parts, labels), traverse=False)
-        chunks = [_delay(np.take, table, ids) for ids in self._ids]
-        return _joined(chunks, self.source.lengths, (), np.dtype(np.int64))
+        return self._ids.map_blocks(_look_up, self._label_of(parts, labels), dtype=np.int64)
 
     def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row: they come to the client."""
-        work = delayed((rows.group(()), function), traverse=False)
         blocks = sorted(rows.blocks)
-        found = self._compute([_delay(_map, *self._block(i), work) for i in blocks], blocks)
-        return np.concatenate([values for part in found for values in part])
+        graph, keys = self._tasks(blocks, _map, _name("function"), (rows.group(()), function))
+        return np.concatenate([values for part in self._compute(graph, keys, blocks) for values in part])
 
-    def _block(self, i: int) -> tuple[Any, ...]:
-        """Return what a task needs to know of a partition."""
-        seen = (self.source.opened[i], int(self.bounds[i]))
-        return self.source.partitions[i], self._ids[i], self._weights[i], seen, self.source.feature_map
+    def _compute(self, graph: Graph, keys: Sequence[Any], blocks: Sequence[int]) -> list[Any]:
+        self._note(blocks)
+        with _naming_partitions(self.source.partitions):
+            return _compute_all(graph, keys)
 
-    def _compute(self, tasks: Sequence[Any], blocks: Sequence[int]) -> Sequence[Any]:
+    def _note(self, blocks: Sequence[int]) -> None:
         self.passes += 1
         self.reads.rows += sum(self.source.lengths[i] for i in blocks)
-        with _naming_partitions(self.source.partitions):
-            found: Sequence[Any] = compute(*tasks)
-        return found
 
 
 # --- on the client ---
@@ -239,7 +288,19 @@ def _delay(function: Callable[..., Any], *of: Any) -> Any:
 
 
 def _name(what: str) -> str:
-    return f"ravine-{what}-{tokenize(object())}"
+    return f"ravine-{what}-{uuid.uuid4().hex}"
+
+
+def _flat(collection: Any) -> Graph:
+    """Return the tasks of a persisted collection."""
+    return {} if collection is None else dict(collection.__dask_graph__())
+
+
+def _compute_all(graph: Graph, keys: Sequence[Any]) -> list[Any]:
+    """Compute some keys of a graph on the scheduler that is in use."""
+    name = _name("all")
+    (found,) = compute(Delayed(name, {**graph, name: (list, list(keys))}))
+    return list(found)
 
 
 @contextmanager
@@ -259,6 +320,29 @@ def _naming_partitions(partitions: Sequence[Any]) -> Iterator[None]:
 
 
 # --- in the tasks ---
+
+
+class _Constant:
+    """An object that dask does not look into for keys."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def _content(constant: _Constant) -> Any:
+    return constant.content
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the opening pass found in a partition, and the number of its first row."""
+
+    opened: Opened
+    start: int
+
+
+def _look_up(ids: LeafIds, label_of: IntArray) -> IntArray:
+    return np.asarray(label_of[ids])
 
 
 @dataclass(frozen=True)
@@ -307,8 +391,8 @@ def _take(partition: Any, opened: Opened, places: IntArray) -> Any:
     return _checked(partition, opened)[places]
 
 
-def _data(partition: Any, weights: Any, seen: tuple[Opened, int], feature_map: Any) -> BlockData:
-    opened, start = seen
+def _data(partition: Any, weights: Any, seen: _Seen, feature_map: Any) -> BlockData:
+    opened, start = seen.opened, seen.start
     values = _checked(partition, opened)
     if feature_map is not None:
         from ravine.data.feature_map import MappedRows, held
@@ -332,17 +416,21 @@ def _answer(
             if not found:
                 raise
             del error.request  # type: ignore[attr-defined]
-            error.add_note(f"in partition {seen[0].number}")
+            error.add_note(f"in partition {seen.opened.number}")
             return Failed(error, *found[0])
 
 
-def _merge(left: Any, right: Any, groups: Sequence[Group]) -> Any:
-    if isinstance(left, Failed) or isinstance(right, Failed):
-        return left if isinstance(left, Failed) else right
-    merged = []
-    for group, a, b in zip(groups, left, right, strict=True):
-        merged.append(group.merge(_copy(a), b) if a is not None and b is not None else a or b)
-    return merged
+def _merge(groups: Sequence[Group], parts: Sequence[Any]) -> Any:
+    """Merge the answers of consecutive partitions, in the tree of `fold`."""
+    for part in parts:
+        if isinstance(part, Failed):
+            return part
+    merged = [Fold(group.merge) for group in groups]
+    for part in parts:
+        for fold, answers in zip(merged, part, strict=True):
+            if answers is not None:
+                fold.add(_copy(answers))
+    return [fold.result() for fold in merged]
 
 
 def _copy(answers: Sequence[Answer]) -> list[Answer]:
@@ -352,9 +440,9 @@ def _copy(answers: Sequence[Answer]) -> list[Answer]:
 
 def _divide(
     partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, parts: Sequence[Part]
-) -> tuple[LeafIds, dict[int, Count]]:
+) -> LeafIds:
     with one_blas_thread():
-        return divide_block(_data(partition, weights, seen, feature_map), ids, parts)
+        return divide_block(_data(partition, weights, seen, feature_map), ids, parts)[0]
 
 
 def _map(
