@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine.exceptions import InvalidInputError
+from ravine.io.block_file import is_block_source
 from ravine.io.on_disk import FileMatrix
 
 
@@ -20,7 +21,7 @@ def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: i
     """
     from sklearn.utils.validation import check_array, validate_data
 
-    if isinstance(X, FileMatrix) or hasattr(X, "lengths"):  # rows that stay where they are
+    if isinstance(X, FileMatrix) or is_block_source(X):  # rows that stay where they are
         if estimator is not None:
             _check_columns(X, estimator, reset)
         return X

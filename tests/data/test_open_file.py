@@ -140,6 +140,14 @@ def test_columns_are_chosen_by_name_and_checked(tmp_path):
         ravine.open(tmp_path / "rows.npy", columns=[9])
 
 
+def test_a_data_frame_may_have_columns_of_any_name():
+    frame = pd.DataFrame(X[:500], columns=["lengths", "read", "mapped", "rows_in_place"])
+    labels = MinimumDensity(2).fit(X[:500]).labels_
+    np.testing.assert_array_equal(MinimumDensity(2).fit(frame).labels_, labels)
+    kernel = MinimumDensity(2, kernel=lambda A, B: np.asarray(A) @ np.asarray(B).T).fit(frame)
+    assert kernel.n_clusters_ == 2
+
+
 def test_missing_values_and_damaged_files_are_refused(tmp_path):
     values = X.copy()
     values[17, 2] = np.nan

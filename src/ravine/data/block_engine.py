@@ -31,6 +31,7 @@ from ravine.data.query import Answer, AnyArray, Asked, Divider
 from ravine.data.read_ahead import over_blocks
 from ravine.data.sample import Sample, bounded
 from ravine.exceptions import InvalidInputError, RavineError
+from ravine.io.block_file import is_block_source
 
 Result = TypeVar("Result")
 
@@ -291,9 +292,9 @@ class BlockRows:
 
 def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
     """Return rows with the engine that suits them: `BlockRows` of a block source, or else `MemoryRows`."""
-    if hasattr(X, "rows_in_place"):  # the source has an engine of its own
+    if callable(getattr(X, "rows_in_place", None)):  # the source has an engine of its own
         return X.rows_in_place(weights)
-    if hasattr(X, "lengths"):
+    if is_block_source(X):
         return BlockEngine(X, weights, n_jobs).rows()
     return MemoryRows(X, weights, n_jobs)
 

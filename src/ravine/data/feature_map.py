@@ -22,6 +22,7 @@ from ravine.data.node import Node, measure
 from ravine.data.query import run
 from ravine.data.standardization import LARGEST
 from ravine.exceptions import InvalidInputError
+from ravine.io.block_file import is_block_source
 
 EXACT_ROWS = 2500  # up to this many rows, kernel principal components are exact
 LANDMARKS = 500  # above, at least this many rows stand for all
@@ -259,9 +260,9 @@ class MappedSource:
 
 def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1) -> Any:
     """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
-    if hasattr(rows, "mapped"):  # a source with an engine of its own
+    if callable(getattr(rows, "mapped", None)):  # a source with an engine of its own
         return rows_of(rows.mapped(feature_map), weights)
-    if hasattr(rows, "lengths"):
+    if is_block_source(rows):
         return rows_of(MappedSource(rows, feature_map), weights, n_jobs)
     points: Any = MappedRows(rows, feature_map)
     if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:

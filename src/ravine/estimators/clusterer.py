@@ -68,7 +68,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,)
-        Cluster of every training row, numbered from left to right in the tree.
+        Cluster of every training row, numbered from left to right in the tree; lazy for a dask collection.
     tree_ : ClusterTree
         The splits, with the evidence for each.
     n_clusters_ : int
@@ -94,7 +94,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Parameters
         ----------
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows. They are never modified, and copied only if they are not an array or CSR matrix.
+            The rows. They are never modified, and copied only if they are not an array or CSR matrix. Also a
+            file, as `ravine.open(path)`, or a dask array or data frame, see docs/scale.md.
         y : array of shape (n_rows,), optional
             Partial labels: the classes of some rows, and -1 (among strings also "-1") for all others. Labeled
             rows of different classes are separated where the method finds a split that does so (see

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 def is_dask(X: Any) -> bool:
     """Whether X is a dask array or data frame; dask is not imported for it."""
-    return hasattr(X, "__dask_graph__")
+    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
 def lazily(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

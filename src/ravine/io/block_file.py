@@ -11,6 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 
+def is_block_source(X: Any) -> bool:
+    """Whether rows are read block by block; a data frame may have a column of any name."""
+    return callable(getattr(X, "read", None)) and hasattr(X, "lengths")
+
+
 class BlockFile(ABC):
     """Rows of numbers in a file; `fit`, `predict`, `transform` and `score` of every estimator take it.
 
