@@ -10,6 +10,7 @@ A pass is compared with one plain read-and-sum of the same NPY file on one threa
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import resource
 import subprocess
@@ -70,8 +71,7 @@ def fit(path: Path, kind: str, method: str, memory_limit: int | None, n_jobs: in
     if kind == "memory":
         X = np.load(path)
     elif kind == "dask":
-        import dask.array as da
-
+        da: Any = importlib.import_module("dask.array")
         mapped = np.load(path, mmap_mode="r")
         X = da.from_array(mapped, chunks=(max(8192, -(-len(mapped) // 16)), mapped.shape[1]))
     else:
