@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ravine.data.open_file import open as open
     from ravine.estimators.classifier import MinimumDensityClassifier
     from ravine.estimators.maximin_separation import MaximinSeparation
     from ravine.estimators.maximum_margin import MaximumMargin
@@ -41,11 +42,13 @@ _HOMES = {
     "compare": "ravine.estimators.selection",
     "explain": "ravine.view.explain",
     "load": "ravine.estimators.model_file",
+    "open": "ravine.data.open_file",
     "report": "ravine.view.report",
     "save": "ravine.estimators.model_file",
     "select": "ravine.estimators.selection",
 }
 
+# without `open`: `from ravine import *` leaves the built-in function in place
 __all__ = [
     "Candidate",
     "ClusterTree",

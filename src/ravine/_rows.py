@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine.exceptions import InvalidInputError
+from ravine.io.block_file import is_block_source
 from ravine.io.on_disk import FileMatrix
 
 
@@ -20,9 +21,9 @@ def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: i
     """
     from sklearn.utils.validation import check_array, validate_data
 
-    if isinstance(X, FileMatrix):
+    if isinstance(X, FileMatrix) or is_block_source(X):  # rows that stay where they are
         if estimator is not None:
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            _check_columns(X, estimator, reset)
         return X
     rules: dict[str, Any] = {
         "accept_sparse": "csr",
@@ -37,6 +38,25 @@ def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: i
         return validate_data(estimator, X, reset=reset, **rules)
     except ValueError as error:
         raise InvalidInputError(str(error)) from error
+
+
+def _check_columns(X: Any, estimator: Any, reset: bool) -> None:
+    """Check the number and names of the columns of a file, or store them if `reset`."""
+    from sklearn.utils.validation import validate_data
+
+    names = getattr(X, "names", None)
+    known: Any = getattr(estimator, "feature_names_in_", None)
+    if names is None or (known is None and not reset):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    elif list(known) != list(names):
+        raise InvalidInputError(
+            f"{X.path} has the columns {', '.join(names)}, but {type(estimator).__name__} was fitted on "
+            f"{', '.join(map(str, known))}; name those in ravine.open(path, columns=...)"
+        )
 
 
 def check_csr(X: Any) -> Any:

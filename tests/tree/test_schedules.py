@@ -17,7 +17,7 @@ from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.separation import SeparationMethod, SeparationPursuit
 from ravine.tree.grow import PRIORITIES, Limits, grow
-from tests.engines import BlockEngine
+from tests.engines import engine_of
 
 
 def blobs(n, d, k, seed=0):
@@ -67,10 +67,10 @@ METHODS = {
 def test_all_schedules_give_the_same_bits(name, weighted, monkeypatch):
     small_nodes_local(monkeypatch, 8192 * 5)
     X = blobs(40_000, 5, 6)
-    weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float) if weighted else None
+    rng = np.random.default_rng(1)
+    weights = rng.integers(0, 3, len(X)) * rng.uniform(0.5, 1.5, len(X)) if weighted else None
     one = tree_of(MemoryRows(X, weights), METHODS[name], 4)
-    engine = BlockEngine(X, weights)
-    two = tree_of(engine.root(), METHODS[name], 4)
+    two = tree_of(engine_of(X, weights).rows(), METHODS[name], 4)
     assert one.tree == two.tree
     np.testing.assert_array_equal(one.labels, two.labels)
     assert one.tree.n_leaves == 4
@@ -83,7 +83,7 @@ def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):
     labels = Labels(X[chosen], np.arange(len(chosen)) % 3, np.ones(len(chosen)))
     for options in ({"level": 0.01, "min_weight": 100.0}, {"labels": labels}):
         one = tree_of(MemoryRows(X), METHODS["minimum density"], 5, **options)
-        two = tree_of(BlockEngine(X).root(), METHODS["minimum density"], 5, **options)
+        two = tree_of(engine_of(X).rows(), METHODS["minimum density"], 5, **options)
         assert one.tree == two.tree
         np.testing.assert_array_equal(one.labels, two.labels)
 
@@ -91,7 +91,7 @@ def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):
 def test_ten_clusters_of_many_rows_need_at_most_sixty_reads(monkeypatch):
     small_nodes_local(monkeypatch, 8192 * 20)
     X = blobs(100_000, 20, 10, seed=5)
-    engine = BlockEngine(X)
-    grown = tree_of(engine.root(), METHODS["minimum density"], 10)
+    engine = engine_of(X)
+    grown = tree_of(engine.rows(), METHODS["minimum density"], 10)
     assert grown.tree.n_leaves == 10
     assert engine.passes <= 60

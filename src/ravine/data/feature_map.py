@@ -6,7 +6,7 @@ not know about kernels. Yates, Pavlidis: Minimum Density Hyperplanes in the Feat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,12 +15,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
+from ravine.data.block_engine import BlockSource, rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.neighbors import nth_nearest, weighted_median
 from ravine.data.node import Node, measure
 from ravine.data.query import run
 from ravine.data.standardization import LARGEST
 from ravine.exceptions import InvalidInputError
+from ravine.io.block_file import is_block_source
 
 EXACT_ROWS = 2500  # most rows for exact kernel principal components; above, landmarks (Nystroem)
 LANDMARKS = 500  # least number of landmarks
@@ -84,7 +86,7 @@ def scaling_of(X: Any, weights: FloatArray | None, standardize: bool) -> Scaling
 
     Raises on NaN and infinity.
     """
-    standardization = run(measure(Node(MemoryRows(X, weights)))).standardization
+    standardization = run(measure(Node(rows_of(X, weights)))).standardization
     if standardize:
         return Scaling(standardization.mean, standardization.inverse_scale)
     return Scaling(np.zeros(len(standardization.mean)), np.where(standardization.constant, 0.0, 1.0))
@@ -239,10 +241,34 @@ def held(points: Any, picked: IntArray | None = None) -> FloatArray:
     return np.concatenate([points[where[a : a + MAP_ROWS]] for a in range(0, len(where), MAP_ROWS)])
 
 
-def mapped_blocks(
-    rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1
-) -> MemoryRows:
-    """Return the points of the rows: in memory if they are small, else computed again in every pass."""
+@dataclass(frozen=True)
+class MappedSource:
+    """Rows in blocks, mapped whenever a block is read."""
+
+    source: BlockSource
+    map: FeatureMap
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of components."""
+        return self.source.shape[0], self.map.n_components
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of rows of every block."""
+        return self.source.lengths
+
+    def read(self, block: int) -> FloatArray:
+        """Return the points of one block, made a few at a time."""
+        return held(MappedRows(self.source.read(block), self.map))
+
+
+def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1) -> Any:
+    """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
+    if callable(getattr(rows, "mapped", None)):  # a source with an engine of its own
+        return rows_of(rows.mapped(feature_map), weights)
+    if is_block_source(rows):
+        return rows_of(MappedSource(rows, feature_map), weights, n_jobs)
     points: Any = MappedRows(rows, feature_map)
     if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
         points = held(points)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import Block, DenseBlock, SparseBlock
+from ravine.data.blocks import NO_NUMBERS, Block, DenseBlock, SparseBlock
 from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, places_by
 from ravine.data.sample import Sample, hashes, smallest, stored
 
@@ -84,7 +84,8 @@ class MemoryRows:
         n = len(self.picked) if self.picked is not None else self.array.shape[0]
         self.shape = (int(n), int(self.array.shape[1]))
         own = self.own_weights
-        self.total = float(n) if own is None else float(own.sum())
+        # chunk by chunk, so that engines that read blocks find the same bits
+        self.total = float(n) if own is None else _fold_sums([own[a:b].sum() for a, b in self._chunks()])
 
     @property
     def engine(self) -> InMemory:
@@ -184,7 +185,7 @@ class MemoryRows:
     def _chunks(self) -> list[tuple[int, int]]:
         """Return the chunks as ranges of places of these rows; their bounds are rows of the whole array."""
         n = self.array.shape[0]
-        step = max(CHUNK_ROWS, -(-n // MAX_CHUNKS))
+        step = chunk_rows(n)
         bounds = np.append(np.arange(0, n, step), n)
         if self.picked is not None:
             bounds = np.searchsorted(self.picked, bounds)
@@ -192,20 +193,39 @@ class MemoryRows:
 
     def _blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Yield the rows start..stop in blocks that fit into the cache."""
-        step = max(64, BLOCK_BYTES // (8 * self.shape[1]))
-        if sparse.issparse(self.array):  # few entries per row, but some requests need the block dense
-            step = min(CHUNK_ROWS, 8 * step)
+        step = cache_rows(self.shape[1], sparse.issparse(self.array))
         for a in range(start, stop, step):
             b = min(a + step, stop)
             where = slice(a, b) if self.picked is None else self.picked[a:b]
             weights = np.ones(b - a) if self.weights is None else self.weights[where]
-            piece = self.array[where]
-            if sparse.issparse(piece):
-                yield SparseBlock(sparse.csr_array(piece), weights)
-            else:
-                with np.errstate(over="ignore"):  # overflow becomes infinity, which `of_moments` refuses
-                    values = np.ascontiguousarray(piece, dtype=np.float64)
-                yield DenseBlock(values, weights)
+            yield make_block(self.array[where], weights)
+
+
+def chunk_rows(n: int) -> int:
+    """Return how many rows the chunks of n rows have.
+
+    >>> chunk_rows(10_000), chunk_rows(1_000_000)
+    (8192, 62500)
+    """
+    return max(CHUNK_ROWS, -(-n // MAX_CHUNKS))
+
+
+def cache_rows(n_features: int, is_sparse: bool) -> int:
+    """Return how many rows are read at a time: they fit a processor's cache."""
+    step = max(64, BLOCK_BYTES // (8 * n_features))
+    return min(CHUNK_ROWS, 8 * step) if is_sparse else step  # a sparse block may be written out dense
+
+
+def make_block(values: Any, weights: FloatArray, numbers: IntArray = NO_NUMBERS) -> Block:
+    """Return rows, dense or CSR, as a block of float64."""
+    if sparse.issparse(values):
+        return SparseBlock(sparse.csr_array(values), weights, numbers)
+    with np.errstate(over="ignore"):  # what float64 cannot hold becomes infinite, and is refused
+        return DenseBlock(np.ascontiguousarray(values, dtype=np.float64), weights, numbers)
+
+
+def _fold_sums(sums: list[Any]) -> float:
+    return float(fold(lambda a, b: (a[0] + b[0],), [(one,) for one in sums])[0]) if sums else 0.0
 
 
 def add_block(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,12 @@ class Sample(Request):
     """Request for `n` random rows of positive weight, or for all if there are fewer.
 
     Answer: hash, row number and weight of each, then the values (n, d), or the data, columns and row starts
-    of a CSR matrix. `sampled` reads it.
+    of a CSR matrix. `sampled` reads it. Rows with a hash above `highest` are left out.
     """
 
     n: int
     seed: int = 0
+    highest: int = 2**64 - 1
 
     def start(self, n_features: int) -> Answer:
         empty = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0)
@@ -48,6 +49,8 @@ class Sample(Request):
     def add(self, block: Block, answer: Answer) -> None:
         counted = np.flatnonzero(block.weights > 0)
         keys = hashes(block.numbers[counted], self.seed)
+        low = keys <= np.uint64(self.highest)
+        counted, keys = counted[low], keys[low]
         few = counted[smallest(keys, block.numbers[counted], self.n)]
         keys = hashes(block.numbers[few], self.seed)
         here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
@@ -61,6 +64,18 @@ class Sample(Request):
         both = [_matrix(left), _matrix(right)]
         values: Any = sparse.vstack(both, format="csr") if len(left) > 4 else np.concatenate(both)
         return [keys[few], numbers[few], weights[few], *stored(values[few])]  # type: ignore[return-value]
+
+
+def bounded(sample: Sample, n_rows: int) -> Sample:
+    """Return a sample of n_rows rows with a bound on the hashes, so that blocks answer with few rows more.
+
+    The number of rows under the bound is binomial with mean n + 7 sqrt(n) + 40, more than six standard
+    deviations above n: fewer than n are found less often than once in 10^9 samples.
+    """
+    expected = sample.n + 7.0 * sample.n**0.5 + 40.0
+    if expected >= n_rows:
+        return sample
+    return replace(sample, highest=int(expected / n_rows * 2.0**64))
 
 
 def sampled(answer: Answer) -> tuple[Any, AnyArray, IntArray]:

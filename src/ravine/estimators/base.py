@@ -15,11 +15,13 @@ from sklearn.base import BaseEstimator
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, make_rng
+from ravine.data.block_engine import rows_of
 from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.docstring import inherit
+from ravine.estimators.lazy import is_dask
 from ravine.exceptions import InvalidInputError
 
 
@@ -118,12 +120,18 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray | None]:
         """Check rows and weights without reading the rows: the first pass finds NaN and infinity."""
+        if is_dask(X):
+            from ravine.data.dask_engine import DaskSource
+
+            X = DaskSource(X)
         X = self._checked_objects(X, reset) if callable(self.kernel) else check_rows(X, self, reset=reset)
         n_rows, needed = length(X), 2 if reset else 1
         if n_rows < needed:
             raise InvalidInputError(
                 f"X has {n_rows} sample(s), but {type(self).__name__} needs at least {needed}; add more rows"
             )
+        if is_dask(sample_weight):
+            sample_weight = sample_weight.compute()
         return X, check_weights(sample_weight, n_rows)
 
     def _checked_objects(self, X: Any, reset: bool) -> Any:
@@ -160,10 +168,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _blocks(self, X: Any, weights: FloatArray | None) -> MemoryRows:
         """Return checked rows as blocks, mapped if there is a kernel."""
         n_jobs = effective_n_jobs(check_jobs(self.n_jobs))
+        rows: MemoryRows  # or BlockRows, which has the same methods
         if self.feature_map_ is None:
-            return MemoryRows(X, weights, n_jobs)
+            rows = rows_of(X, weights, n_jobs)
+            return rows
         with one_blas_thread():
-            return mapped_blocks(X, weights, self.feature_map_, n_jobs)
+            rows = mapped_blocks(X, weights, self.feature_map_, n_jobs)
+            return rows
 
     def _rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
         """Return new rows as blocks, for a fitted estimator."""

@@ -22,6 +22,7 @@ from ravine.data.query import run
 from ravine.data.standardization import LARGEST, Standardization
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import (
     UNLABELED,
     check_classes,
@@ -182,11 +183,13 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.coef_ = np.array([plane.normal for plane in planes])
         self.intercept_ = np.array([plane.intercept for plane in planes if isinstance(plane, Hyperplane)])
 
+    @lazily
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class of every row; one pass per boundary."""
+        """Return the class of every row; one pass."""
         check_is_fitted(self)
         return np.asarray(self.classes_[np.argmax(self._scores(self._rows(X)), axis=1)])
 
+    @lazily
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each class.
 
@@ -198,6 +201,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         scores = self._scores(self._rows(X))
         return scores[:, 1] if len(self.classes_) == 2 else scores
 
+    @lazily
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every class, largest at `predict(X)`.
 
@@ -215,7 +219,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     def _scores(self, rows: MemoryRows) -> FloatArray:
         """Return the scores of `decision_function`, of shape (n_rows, n_classes)."""
-        distances = np.array([between.split.boundary.signed_distance(rows) for between in self.boundaries_])
+        planes = [between.split.boundary for between in self.boundaries_]
+        distances = rows.map(lambda block: np.stack([plane.distances(block) for plane in planes], axis=1)).T
         if not np.isfinite(distances).all():
             raise not_finite()
         if self._is_tree:

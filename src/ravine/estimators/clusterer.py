@@ -20,6 +20,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import partial_labels
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
@@ -67,7 +68,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,)
-        Cluster of every training row, numbered from left to right in the tree.
+        Cluster of every training row, numbered from left to right in the tree; lazy for a dask collection.
     tree_ : ClusterTree
         The splits, with the evidence for each.
     n_clusters_ : int
@@ -93,7 +94,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Parameters
         ----------
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows. They are never modified, and copied only if they are not an array or CSR matrix.
+            The rows. They are never modified, and copied only if they are not an array or CSR matrix. Also a
+            file, as `ravine.open(path)`, or a dask array or data frame, see docs/scale.md.
         y : array of shape (n_rows,), optional
             Partial labels: the classes of some rows, and -1 (among strings also "-1") for all others. Labeled
             rows of different classes are separated where the method finds a split that does so (see
@@ -151,11 +153,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Find the clusters and return the cluster of every row."""
         return self.fit(X, y, sample_weight).labels_
 
+    @lazily
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of every row; one pass."""
         check_is_fitted(self)
         return self.tree_.route(self._rows(X))
 
+    @lazily
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each cluster.
 
@@ -169,6 +173,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             return np.asarray(np.where(scores[:, 1] > 0, scores[:, 1], -scores[:, 0]))
         return scores
 
+    @lazily
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every cluster, largest at `predict(X)`; two passes.
 
@@ -188,6 +193,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _n_features_out(self) -> int:
         return self.tree_.n_leaves - 1
 
+    @lazily
     def transform(self, X: Any) -> FloatArray:
         """Return the signed distance of every row to every split, in the order of the splits."""
         check_is_fitted(self)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from ravine._validate import IntArray
 from ravine.exceptions import RavineError
-from ravine.io.source import BLOCK_ROWS, Block, Source, check_names, to_text
+from ravine.io.block_file import BlockFile
+from ravine.io.source import BLOCK_ROWS, Block, Source, TableError, check_names, to_text
+
+PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+ARROW_SUFFIXES = PARQUET_SUFFIXES | {".arrow", ".feather", ".ipc"}
 
 
 def import_pyarrow() -> Any:
@@ -94,3 +100,123 @@ def write_parquet(file: BinaryIO, id_name: str | None, blocks: Iterable[tuple[li
         for ids, clusters in blocks:
             column = pyarrow.array(ids if id_name else list(map(int, ids)), kind)
             writer.write_batch(pyarrow.record_batch([column, clusters], schema=schema))
+
+
+class RowGroups(BlockFile):
+    """Row groups of Parquet files, or record batches of Arrow files; a block is one of them or a few."""
+
+    def __init__(self, path: Path, names: Sequence[str], groups: Sequence[Sequence[_RowGroup]], dtype: Any):
+        lengths = [sum(group.n_rows for group in block) for block in groups]
+        super().__init__(path, names, len(names), lengths, dtype)
+        self._groups = groups
+
+    def read(self, block: int) -> npt.NDArray[Any]:
+        """Return the rows of one block, column by column in memory; NaN where a value is missing."""
+        columns = np.empty((self.shape[1], self.lengths[block]), dtype=self.dtype)
+        start = 0
+        for group in self._groups[block]:
+            table = group.read(list(self.names or ()))
+            for j, name in enumerate(self.names or ()):
+                column = table.column(name).cast(str(self.dtype).replace("float32", "float"))
+                columns[j, start : start + group.n_rows] = column.to_numpy(zero_copy_only=False)
+            start += group.n_rows
+        return columns.T
+
+
+@dataclass(frozen=True)
+class _RowGroup:
+    """One row group or record batch of a file."""
+
+    path: Path
+    number: int
+    n_rows: int
+    is_parquet: bool
+
+    def read(self, names: list[str]) -> Any:
+        """Read some columns; the file is opened anew, so that threads share nothing."""
+        pyarrow = import_pyarrow()
+        if self.is_parquet:
+            with pyarrow.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
+                return file.read_row_group(self.number, columns=names, use_threads=False).combine_chunks()
+        with pyarrow.OSFile(str(self.path)) as file:
+            return pyarrow.ipc.open_file(file).get_batch(self.number).select(names)
+
+
+def open_row_groups(
+    path: Path, columns: list[str] | None, block_rows: Callable[[int, int], int]
+) -> RowGroups | None:
+    """Open a Parquet or Arrow file, or all such files of a directory in the order of their names.
+
+    Small row groups are read together, as many as `block_rows(n_rows, row_bytes)` allows; larger ones are not
+    divided. Returns None for the stream format of Arrow, which can only be read from its beginning.
+    """
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in ARROW_SUFFIXES)
+        if not files:
+            raise TableError(f"{path} has no Parquet or Arrow files ({', '.join(sorted(ARROW_SUFFIXES))})")
+    groups: list[_RowGroup] = []
+    names, dtype = None, None
+    for file in files:
+        found = _groups_of(file)
+        if found is None:
+            return None
+        schema, here = found
+        own, kind = _columns_of(file, schema, columns if names is None else list(names))
+        dtype = kind if dtype is None else np.promote_types(dtype, kind)
+        names = own
+        groups += here
+    n_rows = sum(group.n_rows for group in groups)
+    assert names is not None
+    assert dtype is not None
+    most = block_rows(n_rows, dtype.itemsize * len(names))
+    return RowGroups(path, names, _packed(groups, most), dtype)
+
+
+def _groups_of(path: Path) -> tuple[Any, list[_RowGroup]] | None:
+    """Return the schema of a file and its row groups; only its metadata are read."""
+    pyarrow = import_pyarrow()
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            return file.schema_arrow, [_RowGroup(path, i, n, True) for i, n in enumerate(sizes)]
+    with pyarrow.memory_map(str(path)) as file:
+        try:
+            reader = pyarrow.ipc.open_file(file)
+        except pyarrow.ArrowInvalid:
+            return None
+        sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+        return reader.schema, [_RowGroup(path, i, n, False) for i, n in enumerate(sizes)]
+
+
+def _columns_of(path: Path, schema: Any, columns: list[str] | None) -> tuple[list[str], np.dtype[Any]]:
+    """Return the columns of numbers that are read, and the type that holds all of them."""
+    source = _table(path, schema, lambda names: iter(()))
+    left_out = [name for name in source.names if name not in source.numeric]
+    if columns is None:
+        columns = [name for name in source.names if name in source.numeric]
+        if left_out:
+            warnings.warn(f"{path}: columns of text are left out ({', '.join(left_out[:5])})", stacklevel=5)
+    for name in columns:
+        if name not in source.numeric:
+            what = "holds text" if name in left_out else "is not there"
+            raise TableError(f"{path}: column {name!r} {what}, where numbers are expected", "text", name)
+    if not columns:
+        raise TableError(f"{path} has no column of numbers")
+    single = all(str(schema.field(name).type) in ("float", "halffloat") for name in columns)
+    return columns, np.dtype(np.float32 if single else np.float64)
+
+
+def _packed(groups: Sequence[_RowGroup], most: int) -> list[list[_RowGroup]]:
+    """Put consecutive row groups together, up to a number of rows; empty ones are left out."""
+    blocks: list[list[_RowGroup]] = []
+    size = most
+    for group in groups:
+        if group.n_rows == 0:
+            continue
+        if size + group.n_rows > most:
+            blocks.append([])
+            size = 0
+        blocks[-1].append(group)
+        size += group.n_rows
+    return blocks

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, IntArray, check_weights, not_finite
+from ravine.data.block_engine import BlockRows, rows_of
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
@@ -115,8 +116,8 @@ class TreeArrays:
 
     def rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
         """Return X as blocks of rows, after checking that its columns are those of the tree."""
-        if isinstance(X, MemoryRows):
-            return X
+        if isinstance(X, MemoryRows | BlockRows):
+            return X  # type: ignore[return-value]  # BlockRows has the same methods
         if self.mapped:
             raise InvalidInputError(MAPPED)
         rows = as_rows(X, sample_weight)
@@ -266,7 +267,8 @@ class TreeArrays:
 def as_rows(X: Any, sample_weight: Any = None) -> MemoryRows:
     """Return an array, a CSR matrix, a data frame or a nested list as rows in memory."""
     array = check_rows(X, min_rows=1)
-    return MemoryRows(array, check_weights(sample_weight, array.shape[0]))
+    rows: MemoryRows = rows_of(array, check_weights(sample_weight, array.shape[0]))
+    return rows
 
 
 def _finite(values: FloatArray) -> FloatArray:

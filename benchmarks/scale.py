@@ -1,0 +1,133 @@
+"""Rows in files and in dask arrays: passes, seconds per pass, and the peak resident size of a fresh process.
+
+python benchmarks/scale.py                                       # 1 000 000 x 20, half a minute
+python benchmarks/scale.py --rows 20000000 --columns 50          # 4 GB of disk in --folder
+python benchmarks/scale.py --kinds npy dask --method "MinimumDensity(n_clusters='auto')"
+
+A pass is compared with one plain read-and-sum of the same NPY file on one thread, measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KINDS = ("memory", "npy", "parquet", "dask")
+PIECE = 1 << 16  # rows that are written or summed at a time
+METHOD = "MinimumDensity(16)"
+
+
+def write(path: Path, n: int, d: int, kind: str) -> None:
+    """Write clusters of float32 rows to an NPY file; for Parquet, also to row groups of n/16 rows."""
+    rng = np.random.default_rng(0)
+    centers = 4.0 * rng.standard_normal((16, d))
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, d))
+    for a in range(0, n, PIECE):
+        k = min(PIECE, n - a)
+        rows[a : a + k] = centers[rng.integers(16, size=k)] + rng.standard_normal((k, d))
+    rows.flush()
+    if kind == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({f"x{j}": np.ascontiguousarray(rows[:, j]) for j in range(d)})
+        pq.write_table(table, path.with_suffix(".parquet"), row_group_size=max(8192, -(-n // 16)))
+
+
+def read_and_sum(path: Path) -> float:
+    """Return the seconds of one read-and-sum of a file that was read before; the best of three."""
+    shape = np.load(path, mmap_mode="r").shape
+    seconds = []
+    for _ in range(3):
+        began, total = time.perf_counter(), 0.0
+        with open(path, "rb") as file:
+            file.seek(path.stat().st_size - 4 * shape[0] * shape[1])
+            buffer = np.empty((PIECE, shape[1]), dtype=np.float32)
+            while n_bytes := file.readinto(buffer.data.cast("B")):
+                total += float(buffer.ravel()[: n_bytes // 4].sum())
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def fit(path: Path, kind: str, method: str, memory_limit: int | None, n_jobs: int) -> dict[str, float]:
+    """Fit in this process; return passes, seconds, clusters and the peak resident size in MB."""
+    import ravine
+
+    model: Any = eval(method, vars(ravine) | {name: getattr(ravine, name) for name in ravine.__all__})
+    model.set_params(n_jobs=n_jobs)
+    small = np.random.default_rng(0).standard_normal((20_000, 4))
+    type(model)(4).fit(small + 9.0 * np.eye(4)[np.arange(20_000) % 4])  # compiles
+    X: Any
+    if kind == "memory":
+        X = np.load(path)
+    elif kind == "dask":
+        da: Any = importlib.import_module("dask.array")
+        mapped = np.load(path, mmap_mode="r")
+        X = da.from_array(mapped, chunks=(max(8192, -(-len(mapped) // 16)), mapped.shape[1]))
+    else:
+        X = ravine.open(path.with_suffix(f".{kind}"), memory_limit=memory_limit)
+    began = time.perf_counter()
+    model.fit(X)
+    seconds = time.perf_counter() - began
+    found = {"passes": model.n_passes_, "seconds": seconds, "clusters": model.n_clusters_}
+    return {**found, "peak": peak_resident()}
+
+
+def peak_resident() -> float:
+    """Return the peak resident size of this process in MB; `ru_maxrss` would include that of its parent."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return float(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--method", default=METHOD)
+    parser.add_argument("--memory-limit", type=int)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--one", choices=KINDS, help=argparse.SUPPRESS)  # the fresh process
+    arguments = parser.parse_args(argv)
+    path = arguments.folder / f"scale-{arguments.rows}-{arguments.columns}.npy"
+    if arguments.one:
+        print(json.dumps(fit(path, arguments.one, arguments.method, arguments.memory_limit, arguments.jobs)))
+        return 0
+    for kind in {"npy", *arguments.kinds} & {"npy", "parquet"}:
+        if not path.with_suffix(f".{kind}").exists():
+            write(path, arguments.rows, arguments.columns, kind)
+    plain = read_and_sum(path)
+    print(f"read and sum {path.stat().st_size / 1e9:.2f} GB: {plain:.2f} s\n")
+    print("| rows | passes | seconds | per pass / read-and-sum | clusters | peak MB |")
+    print("|---|---|---|---|---|---|")
+    for kind in arguments.kinds:
+        command = [sys.executable, __file__, *(sys.argv[1:] if argv is None else argv), "--one", kind]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        found = json.loads(done.stdout.splitlines()[-1])
+        share = found["seconds"] / found["passes"] / plain
+        print(
+            f"| {kind} | {found['passes']:.1f} | {found['seconds']:.1f} | {share:.1f} | "
+            f"{found['clusters']} | {found['peak']:.0f} |",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,323 @@
+"""The engine of rows in blocks that are expensive to read: a pass reads each block once, for all leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.block_pass import (
+    BlockData,
+    Count,
+    Fold,
+    Group,
+    LeafIds,
+    Part,
+    answer_block,
+    checksum,
+    count,
+    divide_block,
+    map_block,
+    places_of,
+)
+from ravine.data.blocks import Block
+from ravine.data.leaves import Leaves, total
+from ravine.data.memory import MemoryRows, ReadCount
+from ravine.data.query import Answer, AnyArray, Asked, Divider
+from ravine.data.read_ahead import over_blocks
+from ravine.data.sample import Sample, bounded
+from ravine.exceptions import InvalidInputError, RavineError
+from ravine.io.block_file import is_block_source
+
+Result = TypeVar("Result")
+
+
+class BlockSource(Protocol):
+    """Rows in blocks: files on disk, or anything that can be read block by block, any number of times."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of rows of every block."""
+
+    def read(self, block: int) -> Any:
+        """Return the rows of one block: a two-dimensional array of numbers, or a CSR matrix."""
+
+
+class BlockEngine:
+    """Answers requests about rows in blocks, and holds the leaf of every row: 4 bytes per row.
+
+    Blocks without a row of any asked leaf are skipped. `passes` counts passes and `reads`
+    the rows that were read. The first read of a block records a checksum, and every later read is
+    compared with it: rows that change during a fit are refused.
+    """
+
+    local = False
+
+    def __init__(self, source: BlockSource, weights: FloatArray | None = None, n_jobs: int = 1) -> None:
+        self.source, self.weights, self.n_jobs = source, weights, n_jobs
+        self.bounds = np.concatenate([[0], np.cumsum(source.lengths, dtype=np.int64)])
+        self.ids: list[LeafIds] = [np.zeros(n, dtype=np.int32) for n in source.lengths]
+        self.passes = 0
+        self.reads = ReadCount()
+        self._checksums: dict[int, int] = {}
+        self.leaves = Leaves(self.count((0,)))
+
+    def rows(self) -> BlockRows:
+        """Return all rows."""
+        return BlockRows(self, leaves=frozenset([0]))
+
+    def answer(self, asked: Sequence[Asked]) -> list[Answer]:
+        """Answer all requests about all sets of rows in one pass; samples by a bound on their hashes."""
+        found = self._answer([replace(one, request=_bounded(one)) for one in asked])
+        short = [i for i, one in enumerate(asked) if _is_short(one, found[i])]
+        if short:  # less likely than one in 10^9: the bound left out rows of the sample
+            for i, answer in zip(short, self._answer([asked[i] for i in short]), strict=True):
+                found[i] = answer
+        return found
+
+    def _answer(self, asked: Sequence[Asked]) -> list[Answer]:
+        members: dict[Any, list[int]] = {}
+        for i, one in enumerate(asked):
+            members.setdefault(one.rows.key, []).append(i)  # type: ignore[attr-defined]
+        groups = [
+            asked[own[0]].rows.group([asked[i].request for i in own])  # type: ignore[attr-defined]
+            for own in members.values()
+        ]
+        blocks = set().union(*(one.rows.blocks for one in asked))  # type: ignore[attr-defined]
+        found: dict[int, Answer] = {}
+        for own, answers in zip(members.values(), self._sums(sorted(blocks), groups), strict=True):
+            for k, i in enumerate(own):
+                nothing = asked[i].request.start
+                found[i] = nothing(self.source.shape[1]) if answers is None else answers[k]
+        return [found[i] for i in range(len(asked))]
+
+    def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
+        """Return the answers of all groups, merged over the blocks; None for a group without rows."""
+        merged = [Fold(group.merge) for group in groups]
+        for _, parts in self._pass(blocks, lambda i, block: answer_block(block, self.ids[i], groups)):
+            for fold, part in zip(merged, parts, strict=True):
+                if part is not None:
+                    fold.add(part)
+        return [fold.result() for fold in merged]
+
+    def divide(self, parts: Sequence[tuple[BlockRows, Divider]]) -> list[tuple[BlockRows, BlockRows]]:
+        """Divide leaves, each by a boundary; one pass for all of them."""
+        pairs = [(rows.leaf, boundary) for rows, boundary in parts]
+        divided = self.leaves.parts(pairs)
+        blocks = set().union(*(rows.blocks for rows, _ in parts))
+        found = self._relabel(sorted(blocks), divided)
+        for (leaf, _), part in zip(pairs, divided, strict=True):
+            self.leaves.divide(leaf, part, found)
+        return [
+            (BlockRows(self, frozenset([part.left])), BlockRows(self, frozenset([part.right])))
+            for part in divided
+        ]
+
+    def _relabel(self, blocks: Sequence[int], parts: Sequence[Part]) -> dict[int, dict[int, Count]]:
+        """Give the rows of divided leaves their new ids; return the counts of every block."""
+        found = dict(self._pass(blocks, lambda i, block: divide_block(block, self.ids[i], parts)))
+        for i, (ids, _) in found.items():  # all or nothing: an interrupt leaves the ids as they were
+            self.ids[i] = ids
+        return {i: counts for i, (_, counts) in found.items()}
+
+    def union(self, parts: Sequence[BlockRows]) -> BlockRows:
+        """Return the rows of several sets of leaves as one."""
+        return BlockRows(self, frozenset().union(*(rows.leaves or () for rows in parts)))
+
+    def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> AnyArray:
+        """Return one label per row; nothing is read."""
+        label_of = self._label_of(parts, labels)
+        return np.concatenate([label_of[ids] for ids in self.ids])
+
+    def _label_of(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> IntArray:
+        """Return the label of every leaf."""
+        label_of = np.zeros(len(self.leaves.counts), dtype=np.int64)
+        for rows, label in zip(parts, labels, strict=True):
+            label_of[list(self.leaves.below(rows.leaves or ()))] = label
+        return label_of
+
+    def numbers(self, leaves: tuple[int, ...]) -> IntArray:
+        """Return the numbers of the rows of some leaves; nothing is read."""
+        return np.concatenate(
+            [self.bounds[i] + places_of(ids, [leaves])[0] for i, ids in enumerate(self.ids)]
+        )
+
+    def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
+        """Return one value per row, in the order of the rows; one pass."""
+        group = rows.group(())
+
+        def work(i: int, block: BlockData) -> list[AnyArray]:
+            return map_block(block, self.ids[i], group, function)
+
+        return np.concatenate([values for _, found in self._pass(rows.blocks, work) for values in found])
+
+    def _pass(
+        self, blocks: Iterable[int], work: Callable[[int, BlockData], Result]
+    ) -> Iterator[tuple[int, Result]]:
+        self.passes += 1
+
+        def noted(i: int, block: BlockData) -> Result:
+            try:
+                return work(i, block)
+            except Exception as error:
+                error.add_note(f"in {self._name(i)}")
+                raise
+
+        for i, result in over_blocks(sorted(blocks), self._read, noted, self.n_jobs):
+            self.reads.rows += len(self.ids[i])
+            yield i, result
+
+    def _read(self, i: int) -> BlockData:
+        """Read one block and compare it with what it was before."""
+        try:
+            values = self.source.read(i)
+        except Exception as error:
+            raise RavineError(f"{self._name(i)} cannot be read: {error}") from error
+        if values.shape != (len(self.ids[i]), self.source.shape[1]):
+            raise InvalidInputError(
+                f"{self._name(i)} has the shape {values.shape}, expected "
+                f"{(len(self.ids[i]), self.source.shape[1])}; do not change the data during a fit"
+            )
+        found = checksum(values)
+        if self._checksums.setdefault(i, found) != found:
+            raise InvalidInputError(
+                f"{self._name(i)} changed since it was read before; the data have to stay as they are "
+                "during a fit"
+            )
+        start, stop = self.bounds[i], self.bounds[i + 1]
+        weights = None if self.weights is None else self.weights[start:stop]
+        return BlockData(values, weights, int(start))
+
+    def _name(self, i: int) -> str:
+        path = getattr(self.source, "path", None)
+        where = "" if path is None else f" of {path}"
+        return f"block {i}{where} (rows {self.bounds[i]} to {self.bounds[i + 1] - 1})"
+
+    def count(self, leaves: tuple[int, ...]) -> dict[int, Count]:
+        """Count the rows of a set of leaves in every block; nothing is read."""
+        found: dict[int, Count] = {}
+        for i, ids in enumerate(self.ids):
+            start, stop = int(self.bounds[i]), int(self.bounds[i + 1])
+            weights = None if self.weights is None else self.weights[start:stop]
+            for one in count(ids, weights, start, [leaves]).values():
+                found[i] = one
+        return found
+
+
+@dataclass(eq=False)
+class BlockRows:
+    """Some rows of a block engine: those of some leaves, or `picked` by their numbers in increasing order.
+
+    Leaves that were divided since are those below them.
+    """
+
+    engine: BlockEngine
+    leaves: frozenset[int] | None = None
+    picked: IntArray | None = None
+
+    is_whole = False
+
+    def __post_init__(self) -> None:
+        own = self._count()
+        self.shape = (own.n_rows, self.engine.source.shape[1])
+        self.total, self.n_counted, self.first = own.total, own.n_counted, own.first
+
+    def _count(self) -> Count:
+        if self.picked is not None:
+            return _count_picked(self.picked, self.engine)
+        leaves = self.engine.leaves
+        assert self.leaves is not None
+        if len(self.leaves) == 1:
+            return total(leaves.counts[min(self.leaves)])
+        return total(self.engine.count(leaves.below(self.leaves)))
+
+    @property
+    def leaf(self) -> int:
+        """The only leaf: what can be divided."""
+        assert self.leaves is not None
+        (leaf,) = self.leaves
+        return leaf
+
+    @property
+    def key(self) -> Any:
+        """What tells this set of rows from others."""
+        return self.leaves if self.picked is None else id(self)
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """The weights of all rows of the data; None where each counts once."""
+        return self.engine.weights
+
+    @property
+    def reads(self) -> ReadCount:
+        """How many rows were read so far."""
+        return self.engine.reads
+
+    @property
+    def blocks(self) -> set[int]:
+        """The blocks that have some of these rows."""
+        if self.picked is not None:
+            return set(np.unique(np.searchsorted(self.engine.bounds, self.picked, side="right") - 1).tolist())
+        return self.engine.leaves.blocks(self.engine.leaves.below(self.leaves or ()))
+
+    def group(self, requests: Sequence[Any]) -> Group:
+        """Return these rows with requests about them, as blocks take them."""
+        if self.picked is not None:
+            return Group(None, self.picked, tuple(requests))
+        return Group(self.engine.leaves.below(self.leaves or ()), None, tuple(requests))
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """The numbers of these rows in the data; 8 bytes per row."""
+        if self.picked is not None:
+            return self.picked
+        return self.engine.numbers(self.engine.leaves.below(self.leaves or ()))
+
+    def select(self, places: IntArray) -> BlockRows:
+        """Return some of these rows (places in increasing order) as a set of their own."""
+        return BlockRows(self.engine, picked=self.numbers[places])
+
+    def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
+        """Return one value per row, in the order of the rows; one pass."""
+        return self.engine.map(self, function)
+
+
+def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
+    """Return rows with the engine that suits them: `BlockRows` of a block source, or else `MemoryRows`."""
+    if callable(getattr(X, "rows_in_place", None)):  # the source has an engine of its own
+        return X.rows_in_place(weights)
+    if is_block_source(X):
+        return BlockEngine(X, weights, n_jobs).rows()
+    return MemoryRows(X, weights, n_jobs)
+
+
+def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
+    if engine.weights is None:
+        return Count(len(picked), float(len(picked)), len(picked), int(picked[0]) if len(picked) else -1)
+    ends = np.searchsorted(picked, engine.bounds)
+    counts = {}
+    for i in np.flatnonzero(np.diff(ends)):
+        numbers = picked[ends[i] : ends[i + 1]]
+        own = engine.weights[numbers]
+        first = int(numbers[own > 0][0]) if (own > 0).any() else -1
+        counts[int(i)] = Count(len(own), float(own.sum()), int((own > 0).sum()), first)
+    return total(counts)
+
+
+def _bounded(one: Asked) -> Any:
+    request = one.request
+    return bounded(request, one.rows.n_counted) if isinstance(request, Sample) else request
+
+
+def _is_short(one: Asked, answer: Answer) -> bool:
+    """Whether a sample has fewer rows than there are."""
+    request = one.request
+    return isinstance(request, Sample) and len(answer[0]) < min(request.n, one.rows.n_counted)

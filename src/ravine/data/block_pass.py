@@ -1,0 +1,210 @@
+"""What one pass does with one block: cut it into the rows of every set, answer their requests, divide them.
+
+These are functions of one block and nothing else, so that they run the same in a thread, in another process
+or on another machine. Rows of a set are cut into pieces as `MemoryRows` does, so that the same block bounds
+give the same bits.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.blocks import Block
+from ravine.data.memory import add_block, cache_rows, make_block
+from ravine.data.query import Answer, AnyArray, Divider, Request
+
+LeafIds = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class BlockData:
+    """The rows of one block: dense or CSR, their weights (None: 1 each), and the number of the first."""
+
+    values: Any
+    weights: FloatArray | None
+    start: int
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def pieces(self, places: IntArray) -> Iterator[tuple[IntArray | slice, Block]]:
+        """Yield the rows at some places in pieces that fit a processor's cache, with their numbers."""
+        everything = len(places) == len(self)
+        step = cache_rows(self.values.shape[1], sparse.issparse(self.values))
+        for a in range(0, len(places), step):
+            some = places[a : a + step]
+            where: IntArray | slice = slice(a, a + len(some)) if everything else some
+            weights = np.ones(len(some)) if self.weights is None else self.weights[where]
+            yield where, make_block(self.values[where], weights, self.start + some)
+
+
+class Count(NamedTuple):
+    """The rows of a leaf in one block: their number, weight, how many count, and the first of these."""
+
+    n_rows: int
+    total: float
+    n_counted: int
+    first: int
+
+
+class Group(NamedTuple):
+    """A set of rows, by leaf ids or by row numbers, and the requests about it."""
+
+    leaves: tuple[int, ...] | None
+    picked: IntArray | None
+    requests: tuple[Request, ...]
+
+    def merge(self, left: Sequence[Answer], right: Sequence[Answer]) -> list[Answer]:
+        """Merge the answers of two parts of the rows."""
+        return [request.merge(*both) for request, *both in zip(self.requests, left, right, strict=True)]
+
+
+class Part(NamedTuple):
+    """Leaves to be divided by a boundary, and the ids of both sides."""
+
+    leaves: tuple[int, ...]
+    boundary: Divider
+    left: int
+    right: int
+
+
+def answer_block(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> list[list[Answer] | None]:
+    """Return what this block adds to the answers of every group; None for a group without rows here."""
+    answers: list[list[Answer] | None] = []
+    for group, here in zip(groups, places(block, ids, groups), strict=True):
+        answers.append(_answer_group(block, here, group.requests) if len(here) else None)
+    return answers
+
+
+def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]) -> list[Answer]:
+    kinds: dict[type, list[int]] = {}
+    for i, request in enumerate(requests):
+        kinds.setdefault(type(request), []).append(i)
+    answers = [request.start(block.values.shape[1]) for request in requests]
+    for _, piece in block.pieces(where):
+        add_block(piece, kinds, requests, answers)
+    return answers
+
+
+def map_block(
+    block: BlockData, ids: LeafIds, group: Group, function: Callable[[Block], AnyArray]
+) -> list[AnyArray]:
+    """Return one value per row of a group in a block, in pieces."""
+    (where,) = places(block, ids, [group])
+    return [function(piece) for _, piece in block.pieces(where)]
+
+
+def divide_block(block: BlockData, ids: LeafIds, parts: Sequence[Part]) -> tuple[LeafIds, dict[int, Count]]:
+    """Return the leaf ids after dividing some leaves, and the counts of the new ones."""
+    new = ids.copy()
+    for part, places in zip(parts, places_of(ids, [part.leaves for part in parts]), strict=True):
+        for where, piece in block.pieces(places):
+            new[where] = np.where(part.boundary.distances(piece) > 0, part.right, part.left)
+    sides = [(side,) for part in parts for side in (part.left, part.right)]
+    return new, count(new, block.weights, block.start, sides)
+
+
+def count(
+    ids: LeafIds, weights: FloatArray | None, start: int, sets: Sequence[tuple[int, ...]]
+) -> dict[int, Count]:
+    """Count the rows of sets of leaves in one block; a set is named by its first leaf."""
+    counts = {}
+    for leaves, places in zip(sets, places_of(ids, sets), strict=True):
+        if len(places) == 0:
+            continue
+        counted, total = places, float(len(places))
+        if weights is not None:
+            own = weights[places]
+            counted, total = places[own > 0], float(own.sum())
+        first = start + int(counted[0]) if len(counted) else -1
+        counts[leaves[0]] = Count(len(places), total, len(counted), first)
+    return counts
+
+
+def places(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> list[IntArray]:
+    """Return where the rows of every group are in a block."""
+    by_leaves = iter(places_of(ids, [group.leaves for group in groups if group.leaves is not None]))
+    found = []
+    for group in groups:
+        if group.picked is None:
+            found.append(next(by_leaves))
+        else:
+            a, b = np.searchsorted(group.picked, [block.start, block.start + len(block)])
+            found.append(group.picked[a:b] - block.start)
+    return found
+
+
+def places_of(ids: LeafIds, sets: Sequence[tuple[int, ...]]) -> list[IntArray]:
+    """Return the places of the rows of every set of leaves, in increasing order; one sort for all sets.
+
+    >>> [places.tolist() for places in places_of(np.array([2, 0, 1, 2], dtype=np.int32), [(0, 2), (1,)])]
+    [[0, 1, 3], [2]]
+    """
+    if not sets or len(ids) == 0:
+        return [np.empty(0, dtype=np.int64) for _ in sets]
+    leaves = [leaf for some in sets for leaf in some]
+    if len(sets) == 1 or len(set(leaves)) < len(leaves):  # sets that share leaves: one after the other
+        return [np.flatnonzero(np.isin(ids, some)) for some in sets]
+    group_of = np.full(max(int(ids.max()), *leaves) + 1, len(sets), dtype=np.int16)  # sorted by radix
+    for k, some in enumerate(sets):
+        group_of[list(some)] = k
+    group = group_of[ids]
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(np.bincount(group, minlength=len(sets) + 1))[:-1]
+    return np.split(order, ends)[: len(sets)]
+
+
+def checksum(values: Any) -> int:
+    """Return a number that tells the content of a block, bit by bit, from another one (CRC-32).
+
+    Costs about as much as one sum of the block.
+    """
+    arrays = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
+    found = 0
+    for array in arrays:
+        if array.size:
+            array = array.T if array.flags.f_contiguous else np.ascontiguousarray(array)
+            found = zlib.crc32(array.view(np.uint8).data.cast("B"), found)
+    return found
+
+
+class Fold:
+    """Merges answers as they arrive, in the tree of `fold`; holds as many as the number of blocks has bits.
+
+    >>> merged = Fold(lambda a, b: f"({a}{b})")
+    >>> for name in "abcde":
+    ...     merged.add(name)
+    >>> merged.result()
+    '(((ab)(cd))e)'
+    """
+
+    def __init__(self, merge: Callable[[Any, Any], Any]) -> None:
+        self._merge = merge
+        self._sizes: list[int] = []
+        self._parts: list[Any] = []
+
+    def add(self, answer: Any) -> None:
+        """Add the answer of the next block."""
+        self._parts.append(answer)
+        self._sizes.append(1)
+        while len(self._sizes) > 1 and self._sizes[-1] == self._sizes[-2]:
+            self._join()
+
+    def result(self) -> Any:
+        """Return the answer of all blocks; None where there were none."""
+        while len(self._parts) > 1:
+            self._join()
+        return self._parts[0] if self._parts else None
+
+    def _join(self) -> None:
+        right, size = self._parts.pop(), self._sizes.pop()
+        self._parts[-1] = self._merge(self._parts[-1], right)
+        self._sizes[-1] += size

@@ -1,0 +1,458 @@
+"""The engine of dask arrays and data frames; the only module that imports dask.
+
+One pass is one graph: a task per partition answers the requests about all sets of rows, and the answers are
+merged in a tree, in the order of the partitions. Requests are one key of the graph. Leaf ids stay with the
+partitions (4 bytes per row); only samples, small nodes and merged answers come to the client. Graphs run on
+the scheduler that is in use: threads, processes, or a cluster.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from dask.array import Array, concatenate, from_delayed
+from dask.base import compute
+from dask.delayed import Delayed, delayed
+from scipy import sparse
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.block_engine import BlockEngine, BlockRows
+from ravine.data.block_pass import (
+    BlockData,
+    Count,
+    Fold,
+    Group,
+    LeafIds,
+    Part,
+    answer_block,
+    checksum,
+    count,
+    divide_block,
+    map_block,
+    places_of,
+)
+from ravine.data.blocks import Block
+from ravine.data.leaves import Leaves
+from ravine.data.memory import ReadCount
+from ravine.data.query import Answer, AnyArray, blame
+from ravine.data.threads import one_blas_thread
+from ravine.exceptions import InvalidInputError, RavineError
+
+FAN_IN = 16  # answers that one task merges, a power of two: the tree stays that of `fold`
+
+Graph = dict[Any, Any]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the opening pass found in a partition; later passes have to find the same."""
+
+    number: int
+    n_rows: int
+    n_columns: int
+    checksum: int
+
+
+class DaskSource:
+    """A dask array or data frame as rows in blocks: its partitions.
+
+    Opening it reads every partition once, for its length and a checksum. What is not persisted is computed
+    again in every pass.
+    """
+
+    def __init__(self, collection: Any) -> None:
+        self.partitions, self.names = partitions_of(collection)
+        self.graph: Graph = _flat(collection)  # partitions that are persisted on a cluster are only here
+        for graph in {id(part.dask): part.dask for part in self.partitions}.values():
+            self.graph.update(graph)
+        opening, name = dict(self.graph), _name("open")
+        for i, part in enumerate(self.partitions):
+            opening[name, i] = (_open, part.key, i)
+        keys = [(name, i) for i in range(len(self.partitions))]
+        with _naming_partitions(self.partitions):
+            self.opened: list[Opened] = _compute_all(opening, keys)
+        widths = {one.n_columns for one in self.opened}
+        if len(widths) != 1:
+            raise InvalidInputError(f"the partitions of X have {sorted(widths)} columns; all need as many")
+        self.lengths = tuple(one.n_rows for one in self.opened)
+        self.shape = (sum(self.lengths), widths.pop())
+        self.map_key: str | None = None
+
+    @property
+    def path(self) -> str:
+        """How messages name the data."""
+        return "X"
+
+    @cached_property
+    def bounds(self) -> IntArray:
+        """The number of the first row of every partition, and the number of all rows."""
+        return np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def read(self, block: int) -> Any:
+        """Return one partition: it comes to the client."""
+        return self[np.arange(self.bounds[block], self.bounds[block + 1])]
+
+    def __getitem__(self, numbers: IntArray) -> Any:
+        """Return some rows, by their numbers in increasing order: they come to the client."""
+        ends = np.searchsorted(numbers, self.bounds)
+        graph, name, keys = dict(self.graph), _name("take"), []
+        for i in np.flatnonzero(np.diff(ends)).tolist():
+            places = numbers[ends[i] : ends[i + 1]] - self.bounds[i]
+            graph[name, i] = (_take, self.partitions[i].key, self.opened[i], places)
+            keys.append((name, i))
+        found = _compute_all(graph, keys)
+        return sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.concatenate(found)
+
+    def mapped(self, feature_map: Any) -> DaskSource:
+        """Return the rows seen through a feature map, which is applied in every pass."""
+        other = copy.copy(self)
+        other.map_key = _name("map")
+        other.graph = {**self.graph, other.map_key: (_content, _Constant(feature_map))}
+        other.shape = (self.shape[0], feature_map.n_components)
+        return other
+
+    def rows_in_place(self, weights: FloatArray | None) -> BlockRows:
+        """Return the rows with an engine that reads them where they are."""
+        return DaskEngine(self, weights).rows()
+
+
+class DaskEngine(BlockEngine):
+    """Answers requests about the partitions of a dask collection.
+
+    The leaf ids, and the weights if there are any, are persisted arrays with the chunks of the rows. Where a
+    worker is lost, their graphs make them again.
+    """
+
+    def __init__(self, source: DaskSource, weights: FloatArray | None = None) -> None:
+        self.source: DaskSource = source
+        self.weights, self.bounds = weights, source.bounds
+        self.passes, self.reads = 1, ReadCount(source.shape[0])  # the opening pass
+        name = _name("ids")
+        zeros = {(name, i): (np.zeros, n, np.int32) for i, n in enumerate(source.lengths)}
+        self._ids = self._column(name, zeros, np.int32)
+        self._weights: Any = None
+        if weights is not None:
+            name = _name("weights")
+            cut = zip(self.bounds[:-1], self.bounds[1:], strict=True)
+            own = {(name, i): _Constant(weights[a:b]) for i, (a, b) in enumerate(cut)}
+            self._weights = self._column(name, {key: (_content, one) for key, one in own.items()}, float)
+        self.leaves = Leaves(self.count((0,)))
+
+    def _column(self, name: str, graph: Graph, dtype: Any) -> Any:
+        """Persist one value per row, by partition."""
+        return Array(graph, name, (self.source.lengths,), dtype=dtype).persist()
+
+    def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
+        graph, keys = self._tree(blocks, groups)
+        (found,) = self._compute(graph, keys, blocks)
+        if isinstance(found, Failed):
+            raise blame(found.error, groups[found.group].requests[found.request])
+        return list(found)
+
+    def _tree(self, blocks: Sequence[int], groups: Sequence[Group]) -> tuple[Graph, list[Any]]:
+        """Return a graph, and the key of the merged answers: a task per partition, then a tree."""
+        requests = _name("requests")
+        graph, keys = self._tasks(blocks, _answer, requests, tuple(groups))
+        merged, level = _name("merge"), 0
+        while len(keys) > 1:
+            level += 1
+            parts = [keys[k : k + FAN_IN] for k in range(0, len(keys), FAN_IN)]
+            keys = [(merged, level, k) for k in range(len(parts))]
+            graph.update({key: (_merge, requests, part) for key, part in zip(keys, parts, strict=True)})
+        return graph, keys
+
+    def _tasks(
+        self, blocks: Sequence[int], function: Callable[..., Any], name: str, work: Any
+    ) -> tuple[Graph, list[Any]]:
+        """Return a graph with a task per partition, and their keys; `work` is one key of it."""
+        source, own = self.source, _name(function.__name__.strip("_"))
+        graph = {**source.graph, **_flat(self._ids), **_flat(self._weights)}
+        graph[name] = (_content, _Constant(work))
+        for i in blocks:
+            weights = None if self._weights is None else (self._weights.name, i)
+            part, ids = source.partitions[i].key, (self._ids.name, i)
+            seen = _Seen(source.opened[i], int(self.bounds[i]))
+            graph[own, i] = (function, part, ids, weights, seen, source.map_key, name)
+        return graph, [(own, i) for i in blocks]
+
+    def _relabel(self, blocks: Sequence[int], parts: Sequence[Part]) -> dict[int, dict[int, Count]]:
+        self._note(blocks)
+        graph, keys = self._tasks(blocks, _divide, _name("boundaries"), tuple(parts))
+        name, divided = _name("ids"), dict(zip(blocks, keys, strict=True))
+        for i in range(len(self.source.lengths)):
+            graph[name, i] = divided.get(i, (self._ids.name, i))
+        before, sides = self._ids, [(side,) for part in parts for side in (part.left, part.right)]
+        try:
+            with _naming_partitions(self.source.partitions):
+                self._ids = self._column(name, graph, np.int32)
+                found = self._count(sides)
+        except BaseException:
+            self._ids = before
+            raise
+        return {i: found[i] for i in blocks}
+
+    def _count(self, sets: Sequence[tuple[int, ...]]) -> list[dict[int, Count]]:
+        """Count the rows of sets of leaves in every partition; the rows themselves are not read."""
+        graph, name, own = {**_flat(self._ids), **_flat(self._weights)}, _name("count"), _name("sets")
+        graph[own] = (_content, _Constant(sets))
+        for i, start in enumerate(self.bounds[:-1].tolist()):
+            weights = None if self._weights is None else (self._weights.name, i)
+            graph[name, i] = (count, (self._ids.name, i), weights, start, own)
+        return _compute_all(graph, [(name, i) for i in range(len(self.source.lengths))])
+
+    def count(self, leaves: tuple[int, ...]) -> dict[int, Count]:
+        """Count the rows of a set of leaves in every partition; the rows themselves are not read."""
+        return {i: one[leaves[0]] for i, one in enumerate(self._count([leaves])) if one}
+
+    def numbers(self, leaves: tuple[int, ...]) -> IntArray:
+        """Return the numbers of the rows of some leaves: the ids come to the client, 4 bytes per row."""
+        return places_of(self._ids.compute(), [leaves])[0]
+
+    def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> Any:
+        """Return one label per row, as a lazy array with the chunks of the data."""
+        return self._ids.map_blocks(_look_up, self._label_of(parts, labels), dtype=np.int64)
+
+    def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
+        """Return one value per row: they come to the client."""
+        blocks = sorted(rows.blocks)
+        graph, keys = self._tasks(blocks, _map, _name("function"), (rows.group(()), function))
+        return np.concatenate([values for part in self._compute(graph, keys, blocks) for values in part])
+
+    def _compute(self, graph: Graph, keys: Sequence[Any], blocks: Sequence[int]) -> list[Any]:
+        self._note(blocks)
+        with _naming_partitions(self.source.partitions):
+            return _compute_all(graph, keys)
+
+    def _note(self, blocks: Sequence[int]) -> None:
+        self.passes += 1
+        self.reads.rows += sum(self.source.lengths[i] for i in blocks)
+
+
+# --- on the client ---
+
+
+def partitions_of(collection: Any) -> tuple[list[Any], tuple[str, ...] | None]:
+    """Return the partitions of a dask array or data frame, with whole rows each, and the columns' names."""
+    if hasattr(collection, "columns"):
+        names = [str(name) for name in collection.columns]
+        text = [
+            name
+            for name, kind in zip(names, collection.dtypes, strict=True)
+            if getattr(kind, "kind", "O") not in "biuf"
+        ]
+        if text:
+            raise InvalidInputError(f"column {text[0]!r} of X does not hold numbers; drop it, or encode it")
+        return list(collection.to_delayed()), tuple(names)
+    if getattr(collection, "ndim", 2) != 2:
+        raise InvalidInputError(f"X has to have rows and columns, got a dask array of {collection.ndim} axes")
+    if len(collection.chunks[1]) > 1:
+        collection = collection.rechunk({1: -1})
+    return list(collection.to_delayed().ravel()), None
+
+
+def map_rows(collection: Any, function: Callable[[Any], AnyArray]) -> Any:
+    """Apply a function of rows to every partition; return a lazy array with the same chunks."""
+    partitions, names = partitions_of(collection)
+    width = len(names) if names is not None else int(collection.shape[1])
+    sample = np.zeros((1, width))
+    example = function(_like(collection, sample))
+    work = delayed((function, np.asarray(example[:0])), traverse=False)
+    chunks = [_delay(_apply, work, part) for part in partitions]
+    lengths = [np.nan] * len(partitions) if names is not None else collection.chunks[0]
+    return _joined(chunks, lengths, example.shape[1:], example.dtype)
+
+
+def _like(collection: Any, rows: FloatArray) -> Any:
+    """Return rows in the container of a partition: a data frame has names."""
+    meta = collection._meta
+    return type(meta)(rows, columns=meta.columns) if hasattr(meta, "columns") else rows
+
+
+def _joined(chunks: Sequence[Any], lengths: Sequence[float], rest: tuple[int, ...], dtype: Any) -> Any:
+    arrays = [from_delayed(chunk, (n, *rest), dtype=dtype) for chunk, n in zip(chunks, lengths, strict=True)]
+    return concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _delay(function: Callable[..., Any], *of: Any) -> Any:
+    return delayed(function, pure=False, traverse=False)(*of)
+
+
+def _name(what: str) -> str:
+    return f"ravine-{what}-{uuid.uuid4().hex}"
+
+
+def _flat(collection: Any) -> Graph:
+    """Return the tasks of a persisted collection."""
+    return {} if collection is None else dict(collection.__dask_graph__())
+
+
+def _compute_all(graph: Graph, keys: Sequence[Any]) -> list[Any]:
+    """Compute some keys of a graph on the scheduler that is in use."""
+    name = _name("all")
+    (found,) = compute(Delayed(name, {**graph, name: (list, list(keys))}))
+    return list(found)
+
+
+@contextmanager
+def _naming_partitions(partitions: Sequence[Any]) -> Iterator[None]:
+    """Where a computation fails that is not ours, find the partition that cannot be computed, and name it."""
+    try:
+        yield
+    except RavineError:
+        raise
+    except Exception as failure:
+        for i, part in enumerate(partitions):
+            try:
+                compute(_delay(_probe, part))
+            except Exception as error:
+                raise RavineError(f"partition {i} of X cannot be computed: {error}") from error
+        raise failure
+
+
+# --- in the tasks ---
+
+
+class _Constant:
+    """An object that dask does not look into for keys."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def _content(constant: _Constant) -> Any:
+    return constant.content
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the opening pass found in a partition, and the number of its first row."""
+
+    opened: Opened
+    start: int
+
+
+def _look_up(ids: LeafIds, label_of: IntArray) -> IntArray:
+    return np.asarray(label_of[ids])
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A request that failed, by its place: objects have other identities on other machines."""
+
+    error: Exception
+    group: int
+    request: int
+
+
+def _values(partition: Any) -> Any:
+    """Return a partition as an array or a CSR matrix."""
+    if sparse.issparse(partition):
+        rows = sparse.csr_array(partition)
+        rows.sum_duplicates()
+        return rows
+    return np.asarray(partition)
+
+
+def _probe(partition: Any) -> None:
+    """Do nothing with a partition that was computed."""
+
+
+def _open(partition: Any, number: int) -> Opened:
+    values = _values(partition)
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"partition {number} of X has to be a matrix of numbers, got type {values.dtype} and shape "
+            f"{values.shape}"
+        )
+    return Opened(number, values.shape[0], values.shape[1], checksum(values))
+
+
+def _checked(partition: Any, opened: Opened) -> Any:
+    values = _values(partition)
+    if _open(values, opened.number) != opened:
+        raise InvalidInputError(
+            f"partition {opened.number} of X changed since it was computed before: a fit needs the same rows "
+            "in every pass; persist X, or fix the seed of what makes it"
+        )
+    return values
+
+
+def _take(partition: Any, opened: Opened, places: IntArray) -> Any:
+    return _checked(partition, opened)[places]
+
+
+def _data(partition: Any, weights: Any, seen: _Seen, feature_map: Any) -> BlockData:
+    opened, start = seen.opened, seen.start
+    values = _checked(partition, opened)
+    if feature_map is not None:
+        from ravine.data.feature_map import MappedRows, held
+
+        nothing = np.empty((0, feature_map.n_components))
+        values = held(MappedRows(values, feature_map)) if opened.n_rows else nothing
+    return BlockData(values, weights, start)
+
+
+def _answer(
+    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, groups: Sequence[Group]
+) -> Any:
+    block = _data(partition, weights, seen, feature_map)
+    with one_blas_thread():
+        try:
+            return answer_block(block, ids, groups)
+        except Exception as error:
+            places = [(g, k) for g, group in enumerate(groups) for k in range(len(group.requests))]
+            blamed = getattr(error, "request", None)
+            found = [(g, k) for g, k in places if groups[g].requests[k] is blamed]
+            if not found:
+                raise
+            del error.request  # type: ignore[attr-defined]
+            error.add_note(f"in partition {seen.opened.number}")
+            return Failed(error, *found[0])
+
+
+def _merge(groups: Sequence[Group], parts: Sequence[Any]) -> Any:
+    """Merge the answers of consecutive partitions, in the tree of `fold`."""
+    for part in parts:
+        if isinstance(part, Failed):
+            return part
+    merged = [Fold(group.merge) for group in groups]
+    for part in parts:
+        for fold, answers in zip(merged, part, strict=True):
+            if answers is not None:
+                fold.add(_copy(answers))
+    return [fold.result() for fold in merged]
+
+
+def _copy(answers: Sequence[Answer]) -> list[Answer]:
+    """Copy what a merge may change in place: the scheduler may need the part again."""
+    return [type(answer)(part.copy() for part in answer) for answer in answers]
+
+
+def _divide(
+    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, parts: Sequence[Part]
+) -> LeafIds:
+    with one_blas_thread():
+        return divide_block(_data(partition, weights, seen, feature_map), ids, parts)[0]
+
+
+def _map(
+    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: tuple[Group, Any]
+) -> list[AnyArray]:
+    with one_blas_thread():
+        return map_block(_data(partition, weights, seen, feature_map), ids, *work)
+
+
+def _apply(work: tuple[Callable[[Any], AnyArray], AnyArray], partition: Any) -> AnyArray:
+    """Apply a function to a partition; one without rows gives none."""
+    function, nothing = work
+    return np.asarray(function(partition)) if partition.shape[0] else nothing

@@ -1,0 +1,110 @@
+"""Open a file of rows that are read block by block, without loading it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ravine._validate import check_int
+from ravine.data.memory import chunk_rows
+from ravine.exceptions import InvalidInputError
+from ravine.io.arrow_files import ARROW_SUFFIXES, open_row_groups
+from ravine.io.block_file import BlockFile, MatrixBlocks
+from ravine.io.files import open_source
+from ravine.io.numpy_files import Matrix
+from ravine.io.source import Source, translate_read_errors
+from ravine.io.table import Choice, read_table
+
+MEMORY_LIMIT = 1 << 30  # bytes: 1 GiB
+LEAST_LIMIT = 1 << 20  # bytes: blocks of 128 kB; smaller ones cost more in calls than in reading
+BLOCKS_PER_LIMIT = 8  # a block is an eighth of the limit: two or more are in memory, and what is made of them
+
+
+def open(
+    path: str | os.PathLike[str] | np.memmap[Any, Any],
+    columns: Sequence[str | int] | None = None,
+    memory_limit: int | None = None,
+) -> BlockFile:
+    """Open a file of rows for `fit`, `predict`, `transform` and `score`, without loading it.
+
+    Parameters
+    ----------
+    path : str or path, or a numpy.memmap
+        An NPY file, a Parquet or Arrow file, or a directory of such files, which are read where they are,
+        block by block; row groups and record batches are not divided. Other tables (CSV, JSON lines, NPZ) are
+        converted once, to an unnamed temporary file if they are large.
+    columns : list of str or int, optional
+        The names of the columns to read, or their numbers in an NPY file; all columns of numbers by default.
+    memory_limit : int, optional
+        Bytes that a fit may use for blocks and what is made of them, 1 GiB by default. A block has at most an
+        eighth of it, and no more rows than a sixteenth of all: with blocks as large as that, the result has
+        the same bits as that of the array in memory.
+
+    Examples
+    --------
+    >>> import numpy as np, ravine, tempfile
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)) + 8 * rng.integers(2, size=(1000, 1))
+    >>> with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+    ...     np.save(file.name, X)
+    ...     model = ravine.MinimumDensity(2).fit(ravine.open(file.name))
+    >>> bool((model.labels_ == ravine.MinimumDensity(2).fit(X).labels_).all())
+    True
+    """
+    limit = MEMORY_LIMIT if memory_limit is None else check_int("memory_limit", memory_limit, LEAST_LIMIT)
+
+    def block_rows(n: int, row_bytes: int) -> int:
+        return max(1, min(chunk_rows(n), limit // BLOCKS_PER_LIMIT // max(row_bytes, 1)))
+
+    if isinstance(path, np.memmap):
+        return _matrix_blocks(Path(path.filename or "memmap"), None, path, columns, block_rows)
+    path = Path(path)
+    if path.is_dir() or path.suffix.lower() in ARROW_SUFFIXES:
+        with translate_read_errors(path):
+            found = open_row_groups(path, None if columns is None else list(map(str, columns)), block_rows)
+        if found is not None:
+            return found
+    return _open_table(path, open_source(path), columns, block_rows)
+
+
+def _open_table(
+    path: Path,
+    source: Source,
+    columns: Sequence[str | int] | None,
+    block_rows: Callable[[int, int], int],
+) -> BlockFile:
+    if isinstance(source, Matrix):
+        return _matrix_blocks(path, source, source.rows, columns, block_rows)
+    table = read_table(source, Choice(columns=None if columns is None else list(map(str, columns))))
+    for note, _ in table.notes:
+        warnings.warn(f"{path}: {note}", UserWarning, stacklevel=4)
+    rows = table.values
+    return MatrixBlocks(path, table.names, rows, block_rows(rows.shape[0], 8 * rows.shape[1]))
+
+
+def _matrix_blocks(
+    path: Path,
+    source: Matrix | None,
+    rows: Any,
+    columns: Sequence[str | int] | None,
+    block_rows: Callable[[int, int], int],
+) -> BlockFile:
+    """Return a matrix in blocks; whole rows are read, so that a block is bounded by them."""
+    step = block_rows(rows.shape[0], rows.dtype.itemsize * rows.shape[1])
+    if columns is not None:
+        numbers = [_column_number(one, rows.shape[1], path) for one in columns]
+        names = [f"x{j}" for j in numbers]
+        rows = source.select(names) if source is not None else rows[:, numbers]
+    return MatrixBlocks(path, None, rows, step)
+
+
+def _column_number(column: str | int, n: int, path: Path) -> int:
+    text = str(column).removeprefix("x")
+    if not text.isdecimal() or int(text) >= n:
+        raise InvalidInputError(f"{path} has no column {column!r}; its columns are 0 to {n - 1}")
+    return int(text)

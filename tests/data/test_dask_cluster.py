@@ -1,0 +1,51 @@
+"""A cluster of processes: the same bits as in memory, also when a worker is killed during the fit."""
+
+import os
+import signal
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from ravine import MinimumDensity
+from ravine.data.memory import chunk_rows
+
+RNG = np.random.default_rng(0)
+N = 40_000
+X = RNG.normal(size=(N, 4)) + 7.0 * np.eye(4)[RNG.integers(4, size=N)]
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with LocalCluster(n_workers=2, processes=True, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def few_local_rows(monkeypatch):
+    monkeypatch.setattr("ravine.data.node.LOCAL_CELLS", 10_000)
+
+
+def test_two_processes_give_the_same_bits(client):
+    rows = da.from_array(X, chunks=(chunk_rows(N), 4)).persist()
+    one, two = MinimumDensity(3).fit(X), MinimumDensity(3).fit(rows)
+    assert one.tree_ == two.tree_
+    np.testing.assert_array_equal(two.labels_.compute(), one.labels_)
+    np.testing.assert_array_equal(two.predict(rows).compute(), one.labels_)
+
+
+def test_a_killed_worker_changes_nothing(client):
+    rows = da.from_array(X, chunks=(chunk_rows(N), 4)).persist()
+    killed = []
+
+    def kill(progress):
+        if not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    one, two = MinimumDensity(4).fit(X), MinimumDensity(4, callback=kill).fit(rows)
+    assert killed
+    assert one.tree_ == two.tree_
+    np.testing.assert_array_equal(two.labels_.compute(), one.labels_)

@@ -1,0 +1,178 @@
+"""Dask collections: the same bits as the array for the same bounds, lazy results, partitions by name."""
+
+import threading
+import weakref
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from ravine import MaximinSeparation, MaximumMargin, MinimumDensity, MinimumDensityClassifier
+from ravine.data.dask_engine import DaskEngine, DaskSource
+from ravine.data.memory import MemoryRows, chunk_rows
+from ravine.data.query import Asked, answer
+from ravine.data.standardization import Moments
+from ravine.exceptions import InvalidInputError, RavineError
+
+RNG = np.random.default_rng(0)
+N = 40_000
+X = RNG.normal(size=(N, 4)) + 7.0 * np.eye(4)[RNG.integers(4, size=N)]
+STEP = chunk_rows(N)
+LAZY = ("predict", "transform", "predict_proba", "decision_function")
+
+
+@pytest.fixture(autouse=True)
+def few_local_rows(monkeypatch):
+    monkeypatch.setattr("ravine.data.node.LOCAL_CELLS", 10_000)
+
+
+@pytest.fixture
+def model():
+    return MinimumDensity(4).fit(X)
+
+
+def delayed_array(function, lengths, width=4):
+    parts = [
+        da.from_delayed(dask.delayed(function, pure=False)(i), (n, width), dtype=float)
+        for i, n in enumerate(lengths)
+    ]
+    return da.concatenate(parts)
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_an_array_gives_the_bits_of_the_ndarray_and_lazy_results(scheduler, model):
+    with dask.config.set(scheduler=scheduler):
+        rows = da.from_array(X, chunks=(STEP, 3))  # columns in chunks too
+        two = MinimumDensity(4).fit(rows)
+        assert two.tree_ == model.tree_
+        assert isinstance(two.labels_, da.Array)
+        np.testing.assert_array_equal(two.labels_.compute(), model.labels_)
+        for name in LAZY:
+            lazy = getattr(two, name)(rows)
+            assert isinstance(lazy, da.Array)
+            found, expected = lazy.compute(), getattr(model, name)(X)
+            assert (lazy.shape, lazy.dtype) == (expected.shape, found.dtype)
+            np.testing.assert_array_equal(found, expected)
+        assert two.score(rows) == model.score(X)
+
+
+def test_data_frames_have_names_unknown_lengths_and_empty_partitions(model):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    parts = [frame[:STEP], frame[:0], *(frame[a : a + STEP] for a in range(STEP, N, STEP))]
+    rows = dd.from_delayed([dask.delayed(part) for part in parts], meta=frame[:0])
+    two = MinimumDensity(4).fit(rows)
+    np.testing.assert_array_equal(two.labels_.compute(), model.labels_)
+    assert two.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(two.predict(rows).compute(), model.labels_)
+    np.testing.assert_array_equal(two.transform(rows.to_dask_array()).compute(), model.transform(X))
+    with pytest.raises(InvalidInputError, match="column 'city' of X does not hold numbers"):
+        MinimumDensity(2).fit(dd.from_pandas(frame.assign(city="x"), npartitions=2))
+
+
+def test_partitions_may_be_csr_and_of_different_types_and_sizes():
+    values = np.where(X > 3, np.round(X, 2), 0.0)
+    one = MinimumDensity(4).fit(sparse.csr_array(values))
+    bounds = np.append(np.arange(0, N, STEP), N)
+    rows = delayed_array(lambda i: sparse.csr_matrix(values[bounds[i] : bounds[i + 1]]), np.diff(bounds))
+    two = MinimumDensity(4).fit(rows)
+    np.testing.assert_array_equal(two.labels_.compute(), one.labels_)
+    np.testing.assert_array_equal(two.predict(rows).compute(), one.labels_)
+    whole, types = np.round(X).astype(np.int16), (np.int16, np.float32, np.float64)
+    mixed = delayed_array(
+        lambda i: whole[[0, 100, 30_000, N][i] : [0, 100, 30_000, N][i + 1]].astype(types[i]),
+        [100, 29_900, 10_000],
+    )
+    again = MinimumDensity(4).fit(mixed)
+    assert (again.labels_.compute() == MinimumDensity(4).fit(whole.astype(float)).labels_).mean() > 0.999
+
+
+def test_weights_labels_kernels_and_other_methods():
+    rows = da.from_array(X, chunks=(STEP, 4))
+    weights = RNG.integers(0, 3, N) * 0.7
+    y = np.full(N, -1)
+    y[::1000] = X[::1000].argmax(axis=1)
+    for estimator, args in (
+        (MinimumDensity(3), {"sample_weight": weights}),
+        (MinimumDensity(3), {"y": y}),
+        (MinimumDensity(2, kernel="rbf", kernel_params={"landmarks": 50, "n_components": 5}), {}),
+        (MaximumMargin(2), {}),
+        (MaximinSeparation(3), {}),
+    ):
+        one = estimator.fit(X, **args).labels_
+        np.testing.assert_array_equal(estimator.fit(rows, **args).labels_.compute(), one)
+    lazy = MinimumDensity(3).fit(rows, sample_weight=da.from_array(weights, chunks=500)).labels_
+    np.testing.assert_array_equal(lazy.compute(), MinimumDensity(3).fit(X, sample_weight=weights).labels_)
+    one, two = (MinimumDensityClassifier().fit(some, y) for some in (X, rows))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(two.predict(rows).compute(), one.predict(X))
+
+
+def test_rows_that_differ_from_pass_to_pass_are_refused():
+    rng = np.random.default_rng()
+    lock = threading.Lock()
+
+    def shuffled(i):
+        with lock:
+            return rng.permutation(X[i * STEP : (i + 1) * STEP]) if i == 1 else X[i * STEP : (i + 1) * STEP]
+
+    rows = delayed_array(shuffled, [STEP] * 3)
+    with pytest.raises(InvalidInputError, match="partition 1 of X changed since it was computed before"):
+        MinimumDensity(2).fit(rows)
+    assert MinimumDensity(2).fit(rows.persist()).n_clusters_ == 2
+
+
+def test_errors_name_the_partition():
+    def broken(i):
+        if i == 2:
+            raise OSError("disk on fire")
+        return X[i * STEP : (i + 1) * STEP]
+
+    with pytest.raises(RavineError, match="partition 2 of X cannot be computed: disk on fire"):
+        MinimumDensity(2).fit(delayed_array(broken, [STEP] * 3))
+    text = delayed_array(lambda i: np.array([["a", "b"]]), [1, 1], 2)
+    with pytest.raises(InvalidInputError, match=r"partition \d of X has to be a matrix of numbers"):
+        MinimumDensity(2).fit(text)
+    with pytest.raises(InvalidInputError, match="has to have rows and columns"):
+        MinimumDensity(2).fit(da.zeros(5))
+
+
+def test_requests_are_one_key_and_a_pass_is_one_tree():
+    engine = DaskEngine(DaskSource(da.from_array(X, chunks=(1000, 4))))
+    group = engine.rows().group([Moments(np.zeros(4), np.ones(4))])
+    graph, (key,) = engine._tree(range(40), [group])
+    names = [str(name) for name in graph]
+    assert sum("ravine-requests" in name for name in names) == 1
+    assert sum("ravine-answer" in name for name in names) == 40
+    assert sum("ravine-merge" in name for name in names) == 3 + 1
+    assert key in graph
+    before = engine.passes
+    found = engine.answer([Asked(engine.rows(), Moments(np.zeros(4), np.ones(4)))])[0]
+    expected = answer([Asked(MemoryRows(X), Moments(np.zeros(4), np.ones(4)))])[0]
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+    assert engine.passes == before + 1
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_no_more_partitions_are_in_memory_than_workers_need(n_workers):
+    alive, most, lock = [0], [0], threading.Lock()
+
+    def gone():
+        alive[0] -= 1
+
+    def load(i):
+        rows = X[i * 1000 : (i + 1) * 1000].copy()
+        with lock:
+            alive[0] += 1
+            most[0] = max(most[0], alive[0])
+        weakref.finalize(rows, gone)
+        return rows
+
+    with dask.config.set(scheduler="threads", num_workers=n_workers):
+        rows = delayed_array(load, [1000] * 40)
+        two = MinimumDensity(3).fit(rows)
+        two.predict(rows).sum().compute()
+    assert most[0] <= 4 * n_workers
