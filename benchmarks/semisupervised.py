@@ -44,7 +44,7 @@ def minimum_density(X: Array, y: Array) -> Array:
     """Ours."""
     from ravine import MinimumDensityClassifier
 
-    return MinimumDensityClassifier().fit(X, y).predict(X)
+    return np.asarray(MinimumDensityClassifier().fit(X, y).predict(X))
 
 
 def supervised(X: Array, y: Array) -> Array:
