@@ -533,7 +533,8 @@ def large(tmp_path_factory):
     """A folder with rows that take several seconds to cluster."""
     where = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((20_000, 20)) + 8.0 * rng.integers(0, 3, (20_000, 20))  # 3^20 clusters
+    centers = 8.0 * rng.standard_normal((600, 20))
+    X = rng.standard_normal((20_000, 20)) + centers[rng.integers(600, size=20_000)]
     pd.DataFrame(X).to_csv(where / "large.csv", index=False)
     return where
 

@@ -66,14 +66,14 @@ METHODS = {
 @pytest.mark.parametrize("name", METHODS)
 def test_all_schedules_give_the_same_bits(name, weighted, monkeypatch):
     small_nodes_local(monkeypatch, 8192 * 5)
-    X = blobs(40_000, 5, 6)
+    X = blobs(20_000, 5, 4)
     rng = np.random.default_rng(1)
     weights = rng.integers(0, 3, len(X)) * rng.uniform(0.5, 1.5, len(X)) if weighted else None
-    one = tree_of(MemoryRows(X, weights), METHODS[name], 4)
-    two = tree_of(engine_of(X, weights).rows(), METHODS[name], 4)
+    one = tree_of(MemoryRows(X, weights), METHODS[name], 3)
+    two = tree_of(engine_of(X, weights).rows(), METHODS[name], 3)
     assert one.tree == two.tree
     np.testing.assert_array_equal(one.labels, two.labels)
-    assert one.tree.n_leaves == 4
+    assert one.tree.n_leaves == 3
 
 
 def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):
