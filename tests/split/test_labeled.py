@@ -11,7 +11,7 @@ from ravine.data.query import run
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.labeled import MISTAKES, group_classes, weight_of_mistakes
-from ravine.split.projection import GAMMA, GAMMAS, ProjectionMethod
+from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
 from ravine.split.support import support_machine, support_planes
 from tests.nodes import measured, node_of
@@ -65,9 +65,9 @@ def test_a_schedule_without_an_early_end_follows_all_gammas_with_the_last_index(
 
 def test_labels_weigh_more_against_the_logarithm_of_an_index_than_against_a_density():
     node = measured(np.arange(100.0)[:, None], labels=Labels(np.zeros((2, 1)), np.array([0, 1]), np.ones(2)))
-    assert sorted({index.gamma for index in DENSITY.indices(node)}) == list(GAMMAS)
+    assert sorted({index.gamma for index in DENSITY.indices(node)}) == list(DENSITY.schedule.gammas)
     connectivity = replace(DENSITY, schedule=ConnectivitySchedule())
-    assert {index.gamma for index in connectivity.indices(node)} == {GAMMA}
+    assert {index.gamma for index in connectivity.indices(node)} == {10.0}
 
 
 def test_without_labels_the_indices_are_those_of_the_schedule():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from ravine._validate import FloatArray
 
@@ -72,6 +72,8 @@ class Schedule(Protocol):
     Every index has one, a subclass of this, in its own file. `index` is always one of those that `indices`
     returned, and `value` the result of its `evaluate` for `profile`.
     """
+
+    gammas: ClassVar[Sequence[float]] = (10.0,)  # weights of partial labels against the logarithm of an index
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -136,6 +136,7 @@ class MinimumDensitySchedule(Schedule):
     alpha_max: float = 0.9
     n_alphas: int = 10
     name: str = "minimum density"
+    gammas: ClassVar[Sequence[float]] = (0.1, 1.0)  # weights of partial labels against the density
 
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
         """Return the index at `n_alphas` values of alpha from near 0 to the largest."""

@@ -26,8 +26,6 @@ FULL_EVALUATIONS = 3  # most evaluations on all rows after the samples; more cha
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
 USEFUL = 1e-6  # share of the first principal deviation: directions with smaller ones are rounding
-GAMMAS = (0.1, 1.0)  # weights of the labels' penalty, in order, relative to the density
-GAMMA = 10.0  # weight of the labels' penalty relative to the logarithm of another index
 
 CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradient is above tol in finer ones"
 
@@ -95,7 +93,7 @@ class ProjectionMethod(Verbs):
         plain = self.schedule.indices(node.deviation, own.total, own.mean_variance)
         if node.labels is None:
             return plain
-        gammas = self.gammas or (GAMMAS if len(plain) > 3 else (GAMMA,))
+        gammas = self.gammas or self.schedule.gammas
         return labeled_indices(plain, node, self.right, gammas)
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
