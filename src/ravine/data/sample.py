@@ -24,10 +24,14 @@ def hashes(numbers: IntArray, seed: int) -> UnsignedArray:
     True
     """
     with np.errstate(over="ignore"):
-        x = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(x ^ (x >> np.uint64(31)))
+        x = numbers.astype(np.uint64)
+        x *= np.uint64(0x9E3779B97F4A7C15)
+        x += np.uint64(seed % 2**64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x ^= x >> np.uint64(shift)
+            x *= np.uint64(factor)
+    x ^= x >> np.uint64(31)
+    return x
 
 
 @dataclass(frozen=True)
@@ -110,9 +114,9 @@ def _values(block: Block) -> Any:
 
 
 def smallest(keys: UnsignedArray, numbers: IntArray, n: int) -> IntArray:
-    """Return the places of the n smallest keys, in the order of the numbers."""
-    if len(keys) <= n:
-        return np.argsort(numbers, kind="stable")
-    few = np.lexsort((numbers, keys))[:n] if len(keys) < 4 * n else np.argpartition(keys, n)[: n + 1]
-    few = few[np.lexsort((numbers[few], keys[few]))][:n]
+    """Return the places of the n smallest keys, in the order of the numbers.
+
+    There are no ties: different numbers have different hashes, since every step of the hash is invertible.
+    """
+    few = np.arange(len(keys)) if len(keys) <= n else np.argpartition(keys, n)[:n]
     return np.asarray(few[np.argsort(numbers[few], kind="stable")])
