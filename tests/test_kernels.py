@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import ravine
 from ravine import InvalidInputError, InvalidModelError, MinimumDensity, RavineError, SpectralConnectivity
-from ravine.data import feature_map as maps
+from ravine.data import kernel_map as maps
 from tests.every_estimator import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -113,7 +113,7 @@ def test_a_weight_is_as_many_copies(kernel):
 
 
 def test_many_rows_are_mapped_block_by_block_in_few_passes(monkeypatch):
-    monkeypatch.setattr(maps, "HELD_BYTES", 1 << 20)
+    monkeypatch.setattr("ravine.data.feature_map.HELD_BYTES", 1 << 20)
     largest = 0
     mapped = maps.KernelMap.__call__
 
@@ -279,8 +279,8 @@ def test_kernels_of_frequencies_refuse_negative_values(kernel):
 
 @pytest.mark.parametrize(("n", "expected"), [(90, 90), (200, 50), (1000, 20)])
 def test_landmarks_keep_a_pass_no_dearer_than_the_exact_map(n, expected, monkeypatch):
-    monkeypatch.setattr("ravine.data.feature_map.EXACT_ROWS", 100)
-    monkeypatch.setattr("ravine.data.feature_map.LANDMARKS", 20)
+    monkeypatch.setattr("ravine.data.kernel_map.EXACT_ROWS", 100)
+    monkeypatch.setattr("ravine.data.kernel_map.LANDMARKS", 20)
     X = np.random.default_rng(0).standard_normal((n, 2))
     model = MinimumDensity(2, kernel="rbf", n_init=1).fit(X)
     assert len(model.feature_map_.landmarks) == expected

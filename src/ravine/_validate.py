@@ -35,8 +35,8 @@ def not_finite(
     where = f" in column{'s' * (len(columns) > 1)} {names}" if len(columns) else ""
     beyond, scale = ("", "") if limit is None else (f" (or values beyond {limit:.0e})", "scale X, or ")
     return InvalidInputError(
-        f"{what} contains NaN or infinity{beyond}{where}; {scale}remove those rows or fill them in, "
-        "with sklearn.impute.SimpleImputer for instance"
+        f"{what} contains NaN or infinity{beyond}{where}; {scale}remove those rows or impute "
+        "the values, for instance with sklearn.impute.SimpleImputer"
     )
 
 

@@ -8,8 +8,11 @@ from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from ravine.data import feature_map as maps
+from ravine.data import kernel, kernel_map
 from ravine.data.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
-from ravine.data.feature_map import fit_kernel_map, mapped_blocks, rbf_width
+from ravine.data.feature_map import mapped_blocks
+from ravine.data.kernel import rbf_width
+from ravine.data.kernel_map import fit_kernel_map
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure, sample
 from ravine.data.query import run
@@ -71,7 +74,7 @@ def test_nystroem_with_many_landmarks_is_close_and_with_all_is_exact():
     alike = [abs(np.corrcoef(few(WINE)[:, j], exact[:, j])[0, 1]) for j in range(3)]
     assert min(alike) > 0.98
     matrix = rbf_kernel(Z, gamma=0.02)
-    coefficients, shift = maps.nystroem_components(matrix, matrix, np.ones(len(Z)), 3)
+    coefficients, shift = kernel_map.nystroem_components(matrix, matrix, np.ones(len(Z)), 3)
     np.testing.assert_allclose(np.abs(matrix @ coefficients - shift), np.abs(exact), atol=1e-7)
 
 
@@ -82,8 +85,8 @@ def test_nystroem_components_of_weighted_rows_are_those_of_copies():
     weighted, plain = (
         across @ coefficients - shift
         for coefficients, shift in (
-            maps.nystroem_components(matrix, across, counts.astype(float), 3),
-            maps.nystroem_components(matrix, copied, np.ones(len(copied)), 3),
+            kernel_map.nystroem_components(matrix, across, counts.astype(float), 3),
+            kernel_map.nystroem_components(matrix, copied, np.ones(len(copied)), 3),
         )
     )
     np.testing.assert_allclose(weighted @ weighted.T, plain @ plain.T, atol=1e-7)
@@ -197,7 +200,7 @@ def test_masses_count_in_the_walk_and_in_the_mean_as_copies_of_a_landmark():
         stepped = walk @ column
         value = float(stepped @ column / (column @ column))
         np.testing.assert_allclose(stepped, value * column, atol=1e-8)
-    scaling = maps.Scaling(np.zeros(3), np.ones(3))
+    scaling = kernel.Scaling(np.zeros(3), np.ones(3))
     found = DiffusionMap(scaling, X, counts.astype(float), psi, 8)(X)
     mean = copied @ psi[copy_of] / copied.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found[copy_of], mean, atol=1e-10)

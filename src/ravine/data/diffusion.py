@@ -16,17 +16,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
-from ravine.data.feature_map import (
-    Scaling,
-    check_components,
-    choose_landmarks,
-    column_signs,
-    eigh_descending,
-    length,
-    scaling_of,
-    take,
-    weights_of,
-)
+from ravine.data.any_rows import length, take, weights_of
+from ravine.data.kernel import Scaling, check_components, scaling_of
+from ravine.data.kernel_map import choose_landmarks, column_signs, eigh_descending
 from ravine.data.neighbors import Nearest, copies
 from ravine.exceptions import InvalidInputError
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, not_finite
 from ravine.data.blocks import Block
 from ravine.data.query import Answer, Request
 from ravine.exceptions import InvalidInputError
@@ -192,11 +192,7 @@ def _centered(totals: FloatArray, total: float) -> tuple[FloatArray, FloatArray]
 def _check_finite(high: FloatArray) -> None:
     bad = np.flatnonzero(np.isnan(high))
     if len(bad):
-        names = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
-        raise InvalidInputError(
-            f"Input X contains NaN or infinity in column{'s' * (len(bad) > 1)} {names}; "
-            "remove those rows or impute the values, for instance with sklearn.impute.SimpleImputer"
-        )
+        raise not_finite(bad)
 
 
 def _check_size(size: FloatArray) -> None:

@@ -15,8 +15,10 @@ from sklearn.base import BaseEstimator
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, make_rng
+from ravine.data.any_rows import length
 from ravine.data.block_engine import rows_of
-from ravine.data.feature_map import FeatureMap, check_kernel, length, mapped_blocks
+from ravine.data.feature_map import FeatureMap, mapped_blocks
+from ravine.data.kernel import check_kernel
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.threads import one_blas_thread
@@ -147,7 +149,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit_map(self, X: Any, weights: FloatArray | None, n_groups: int | str) -> None:
         """Fit the feature map of the kernel, if there is one, for this number of clusters or classes."""
         from ravine.data.diffusion import fit_diffusion_map
-        from ravine.data.feature_map import fit_kernel_map
+        from ravine.data.kernel_map import fit_kernel_map
 
         self.feature_map_: FeatureMap | None = None
         standardize = check_bool("standardize", self.standardize)

@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real, not_finite
-from ravine.data.feature_map import length
+from ravine.data.any_rows import length
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node, collect, labels_of, measure
 from ravine.data.query import run

@@ -8,16 +8,16 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.diffusion import DiffusionMap
-from ravine.data.feature_map import (
+from ravine.data.feature_map import FeatureMap
+from ravine.data.kernel import (
     NOT_NEGATIVE,
-    FeatureMap,
     Kernel,
-    KernelMap,
     Scaling,
     check_kernel_parameter,
     kernel_names,
     kernel_parameters,
 )
+from ravine.data.kernel_map import KernelMap
 from ravine.io.archive import Stored, require, shown
 
 
