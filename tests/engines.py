@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ravine.data.block_engine import BlockEngine
-from ravine.data.memory import chunk_rows
+from ravine.data.memory import chunk_rows, make_block
 
 
 @dataclass
@@ -30,3 +30,15 @@ class ArraySource:
 def engine_of(array, weights=None, bounds=None, n_jobs=1):
     """Return the engine of an array in blocks."""
     return BlockEngine(ArraySource(array, bounds), weights, n_jobs)
+
+
+def in_blocks(array, weights=None, size=100):
+    """Return the rows of an array in blocks of some size."""
+    bounds = np.append(np.arange(0, array.shape[0], size), array.shape[0])
+    return engine_of(array, weights, bounds).rows()
+
+
+def block_of(engine, numbers):
+    """Return some rows of an engine as one block."""
+    weights = np.ones(len(numbers)) if engine.weights is None else engine.weights[numbers]
+    return make_block(engine.source.array[numbers], weights, numbers)

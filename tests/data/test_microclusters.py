@@ -18,7 +18,7 @@ from ravine.data.microclusters import (
 )
 from ravine.data.node import Node, measure
 from ravine.data.query import run
-from tests.block_engine import in_blocks
+from tests.engines import in_blocks
 from tests.nodes import measured
 
 AXES = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0][:2]

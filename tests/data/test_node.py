@@ -11,7 +11,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, collect, labels_of, measure, open_node, sample, sample_rows, sample_sizes
 from ravine.data.query import run, run_all
 from ravine.data.sample import hashes
-from tests.block_engine import in_blocks
+from tests.engines import in_blocks
 from tests.nodes import measured, node_of
 
 RNG = np.random.default_rng(0)
@@ -151,7 +151,7 @@ def test_collected_rows_are_a_copy_of_those_that_count(make, store):
 def test_collected_rows_of_a_selection_are_numbered_anew(make):
     node = make(ROWS)
     some = np.arange(3, 1200, 5)
-    part = node.rows.select(some) if isinstance(node.rows, MemoryRows) else node.rows.engine.rows(some)
+    part = node.rows.select(some)
     found = run(collect(replace(node, rows=part)))
     assert found.rows.is_whole
     assert found.rows.weights is None
@@ -175,7 +175,7 @@ def test_all_rows_of_an_array_are_not_copied():
 def test_nodes_in_blocks_are_opened_in_shared_passes():
     every = in_blocks(ROWS, WEIGHTS)
     root = measured(ROWS, WEIGHTS).measured
-    parts = [every.engine.rows(np.arange(k, 1200, 3)) for k in range(3)]
+    parts = [every.select(np.arange(k, 1200, 3)) for k in range(3)]
     found = run_all([open_node(Node(rows, stream=(0, k), root=root), [20]) for k, rows in enumerate(parts)])
     assert every.engine.passes == 1
     for k, (opened, (drawn,)) in enumerate(found):

@@ -8,7 +8,7 @@ import pytest
 
 from ravine.data.memory import IN_MEMORY, MemoryRows
 from ravine.data.query import Additive, Asked, answer, gather, run, run_all
-from tests.block_engine import in_blocks
+from tests.engines import in_blocks
 
 ROWS = np.random.default_rng(0).normal(size=(700, 3))
 
@@ -110,7 +110,7 @@ def test_several_queries_over_blocks_share_every_pass():
 
 def test_one_pass_serves_all_sets_of_rows_of_an_engine():
     every = in_blocks(ROWS)
-    sets = [every.engine.rows(np.arange(start, 700, 7)) for start in range(7)]
+    sets = [every.select(np.arange(start, 700, 7)) for start in range(7)]
     assert run_all([weigh(rows, 2) for rows in sets]) == [200.0] * 7
     assert every.engine.passes == 2
 

@@ -9,7 +9,7 @@ from scipy import sparse, stats
 from ravine.data.memory import MemoryRows, fold
 from ravine.data.query import Asked, run
 from ravine.data.sample import Sample, hashes, sampled, smallest
-from tests.block_engine import in_blocks
+from tests.engines import block_of, in_blocks
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(1000, 3)).round(2) * RNG.integers(0, 2, (1000, 3))
@@ -102,7 +102,7 @@ def test_a_sample_of_some_rows_is_the_same_in_memory_and_in_blocks(kind):
     X, some = KINDS[kind](ROWS), np.flatnonzero(RNG.random(1000) < 0.3)
     in_memory = MemoryRows(X, WEIGHTS).select(some)
     assert_same(
-        ask(in_blocks(X, WEIGHTS).engine.rows(some), Sample(50, 1)),
+        ask(in_blocks(X, WEIGHTS).select(some), Sample(50, 1)),
         ask(in_memory, Sample(50, 1)),
     )
     assert np.isin(drawn(in_memory, 50), some).all()
@@ -117,7 +117,7 @@ def test_the_order_of_blocks_and_of_merges_does_not_matter(kind):
 
     def answer_of(numbers, so_far=None):
         found = request.start(3) if so_far is None else so_far
-        request.add(engine.block(numbers), found)
+        request.add(block_of(engine, numbers), found)
         return found
 
     for order in itertools.permutations(range(4)):
@@ -132,13 +132,13 @@ def test_the_order_of_blocks_and_of_merges_does_not_matter(kind):
 def test_an_empty_part_changes_nothing(kind):
     request, engine = Sample(20, 2), in_blocks(KINDS[kind](ROWS), WEIGHTS).engine
     found, nothing, weightless = (request.start(3) for _ in range(3))
-    request.add(engine.block(np.arange(300)), found)
-    request.add(engine.block(np.flatnonzero(WEIGHTS == 0)[:9]), weightless)
+    request.add(block_of(engine, np.arange(300)), found)
+    request.add(block_of(engine, np.flatnonzero(WEIGHTS == 0)[:9]), weightless)
     before = [part.copy() for part in found]
     for empty in (nothing, weightless):
         assert_same(request.merge(list(found), empty), before)
         assert_same(request.merge(empty, list(found)), before)
-    request.add(engine.block(np.flatnonzero(WEIGHTS == 0)), found)
+    request.add(block_of(engine, np.flatnonzero(WEIGHTS == 0)), found)
     assert_same(found, before)
 
 

@@ -9,7 +9,7 @@ from ravine.data.node import Node, measure
 from ravine.data.principal import fix_sign, principal
 from ravine.data.query import run
 from ravine.data.sample import hashes
-from tests.block_engine import in_blocks
+from tests.engines import in_blocks
 from tests.nodes import node_of
 
 RNG = np.random.default_rng(0)

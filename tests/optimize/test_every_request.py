@@ -14,7 +14,7 @@ from ravine.data.standardization import Moments
 from ravine.optimize.cutting_plane import ConstraintSum, Planes
 from ravine.optimize.large_margin import IntervalSum, NearestRows
 from ravine.optimize.sides import LineMoments, Plane, Side, SideSums
-from tests.block_engine import in_blocks
+from tests.engines import in_blocks
 from tests.nodes import measured
 
 RNG = np.random.default_rng(0)
@@ -130,7 +130,7 @@ def test_rows_of_weight_zero_change_nothing(name):
 def test_a_selection_is_its_rows(asked, name):
     some = np.flatnonzero(RNG.random(1500) < 0.4)
     (one,) = ask(MemoryRows(X, WEIGHTS).select(some), asked)
-    (two,) = ask(in_blocks(X, WEIGHTS).engine.rows(some), asked)
+    (two,) = ask(in_blocks(X, WEIGHTS).select(some), asked)
     assert_close(one, two)
     if name != "sample":
         assert_close(one, ask(MemoryRows(X[some], WEIGHTS[some]), asked)[0])

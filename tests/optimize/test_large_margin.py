@@ -21,7 +21,7 @@ from ravine.optimize.large_margin import (
 )
 from ravine.optimize.pursuit import REACH
 from ravine.optimize.sphere import CONVERGED
-from tests.block_engine import in_blocks
+from tests.engines import block_of, in_blocks
 from tests.nodes import measured
 from tests.oracles import two_blobs
 
@@ -83,7 +83,7 @@ def test_the_nearest_rows_do_not_depend_on_the_order_of_merges():
         parts = []
         for k in order:
             parts.append(request.start(3))
-            request.add(engine.block(np.arange(k, 400, 8)), parts[-1])
+            request.add(block_of(engine, np.arange(k, 400, 8)), parts[-1])
         assert_nearest(fold(request.merge, parts), own.apply(X), weights, request)
 
 
