@@ -131,6 +131,15 @@ def check_bool(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_standardize(value: Any) -> bool | str:
+    """Return `standardize`: True, False or "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f'standardize has to be True, False or "auto", got {value!r}')
+    return bool(value)
+
+
 def check_jobs(value: Any) -> int | None:
     """Return a number of threads as joblib expects it: None, or a whole number except 0."""
     if value is not None and (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,13 +21,12 @@ from ravine.data.block_pass import (
     LeafIds,
     Part,
     answer_block,
-    checksum,
     count,
     divide_block,
     map_block,
     places_of,
 )
-from ravine.data.blocks import Block
+from ravine.data.blocks import Block, checksum
 from ravine.data.leaves import Leaves, total
 from ravine.data.memory import MemoryRows, ReadCount
 from ravine.data.query import Answer, AnyArray, Asked, Divider
@@ -60,6 +62,7 @@ class BlockEngine:
     """
 
     local = False
+    n_jobs = 1
 
     def __init__(self, source: BlockSource, weights: FloatArray | None = None, n_jobs: int = 1) -> None:
         self.source, self.weights, self.n_jobs = source, weights, n_jobs
@@ -157,12 +160,15 @@ class BlockEngine:
         def work(i: int, block: BlockData) -> list[AnyArray]:
             return map_block(block, self.ids[i], group, function)
 
-        return np.concatenate([values for _, found in self._pass(rows.blocks, work) for values in found])
+        passed = self._pass(rows.blocks, work, keeps_rows=True)
+        return np.concatenate([values for _, found in passed for values in found])
 
     def _pass(
-        self, blocks: Iterable[int], work: Callable[[int, BlockData], Result]
+        self, blocks: Iterable[int], work: Callable[[int, BlockData], Result], keeps_rows: bool = False
     ) -> Iterator[tuple[int, Result]]:
+        """Yield the result of every block. Unless results may hold its rows, a thread reuses their memory."""
         self.passes += 1
+        buffers = None if keeps_rows else threading.local()
 
         def noted(i: int, block: BlockData) -> Result:
             try:
@@ -171,14 +177,17 @@ class BlockEngine:
                 error.add_note(f"in {self._name(i)}")
                 raise
 
-        for i, result in over_blocks(sorted(blocks), self._read, noted, self.n_jobs):
-            self.reads.rows += len(self.ids[i])
+        for i, result in over_blocks(sorted(blocks), lambda i: self._read(i, buffers), noted, self.n_jobs):
+            self.reads.add(len(self.ids[i]))
             yield i, result
 
-    def _read(self, i: int) -> BlockData:
+    def _read(self, i: int, buffers: threading.local | None) -> BlockData:
         """Read one block and compare it with what it was before."""
         try:
-            values = self.source.read(i)
+            if buffers is None or not hasattr(self.source, "read_into"):
+                values = self.source.read(i)
+            else:
+                values = buffers.rows = self.source.read_into(i, getattr(buffers, "rows", None))
         except Exception as error:
             raise RavineError(f"{self._name(i)} cannot be read: {error}") from error
         if values.shape != (len(self.ids[i]), self.source.shape[1]):
@@ -195,6 +204,10 @@ class BlockEngine:
         start, stop = self.bounds[i], self.bounds[i + 1]
         weights = None if self.weights is None else self.weights[start:stop]
         return BlockData(values, weights, int(start))
+
+    def checksums(self) -> list[int]:
+        """Return the checksum of every block, once all were read."""
+        return [self._checksums[i] for i in sorted(self._checksums)]
 
     def _name(self, i: int) -> str:
         path = getattr(self.source, "path", None)
@@ -238,6 +251,11 @@ class BlockRows:
         if len(self.leaves) == 1:
             return total(leaves.counts[min(self.leaves)])
         return total(self.engine.count(leaves.below(self.leaves)))
+
+    @property
+    def n_jobs(self) -> int:
+        """The number of threads."""
+        return self.engine.n_jobs
 
     @property
     def leaf(self) -> int:
@@ -297,6 +315,51 @@ def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
     if is_block_source(X):
         return BlockEngine(X, weights, n_jobs).rows()
     return MemoryRows(X, weights, n_jobs)
+
+
+@dataclass(frozen=True)
+class SomeRows:
+    """Some rows of a block source as a source of their own, given by their numbers in increasing order."""
+
+    source: Any
+    picked: IntArray
+
+    def __post_init__(self) -> None:
+        bounds = np.concatenate([[0], np.cumsum(self.source.lengths, dtype=np.int64)])
+        ends = np.searchsorted(self.picked, bounds)
+        parts = itertools.pairwise(ends)
+        places = [self.picked[a:b] - start for (a, b), start in zip(parts, bounds[:-1], strict=True)]
+        filled = [i for i, some in enumerate(places) if len(some)]
+        object.__setattr__(self, "_parts", [(i, places[i]) for i in filled])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        return len(self.picked), self.source.shape[1]
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of rows of every block that has some."""
+        return [len(places) for _, places in self._parts]  # type: ignore[attr-defined]
+
+    def read(self, block: int) -> Any:
+        """Return the rows of one block."""
+        number, places = self._parts[block]  # type: ignore[attr-defined]
+        return self.source.read(number)[places]
+
+
+def rows_among(rows: Any, members: IntArray) -> Any:
+    """Return some rows of an engine for another fit: an array, or a source of blocks that is read again."""
+    if isinstance(rows, MemoryRows):
+        return rows.array[members]
+    source = rows.engine.source
+    return source.among(members) if hasattr(source, "among") else SomeRows(source, members)
+
+
+def fingerprint(rows: Any) -> int:
+    """Return a number that tells all rows of some data from others: of arrays, or of blocks read before."""
+    found = rows.checksums() if isinstance(rows, MemoryRows) else rows.engine.checksums()
+    return zlib.crc32(np.array([*rows.shape, *found], dtype=np.uint64).tobytes())
 
 
 def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:

@@ -7,7 +7,6 @@ give the same bits.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
-from ravine.data.memory import add_block, cache_rows, make_block
+from ravine.data.memory import add_block, cache_rows, make_block, rows_at
 from ravine.data.query import Answer, AnyArray, Divider, Request
 
 LeafIds = npt.NDArray[np.int32]
@@ -43,7 +42,7 @@ class BlockData:
             some = places[a : a + step]
             where: IntArray | slice = slice(a, a + len(some)) if everything else some
             weights = np.ones(len(some)) if self.weights is None else self.weights[where]
-            yield where, make_block(self.values[where], weights, self.start + some)
+            yield where, make_block(rows_at(self.values, where), weights, self.start + some)
 
 
 class Count(NamedTuple):
@@ -160,20 +159,6 @@ def places_of(ids: LeafIds, sets: Sequence[tuple[int, ...]]) -> list[IntArray]:
     order = np.argsort(group, kind="stable")
     ends = np.cumsum(np.bincount(group, minlength=len(sets) + 1))[:-1]
     return np.split(order, ends)[: len(sets)]
-
-
-def checksum(values: Any) -> int:
-    """Return a number that tells the content of a block, bit by bit, from another one (CRC-32).
-
-    Costs about as much as one sum of the block.
-    """
-    arrays = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
-    found = 0
-    for array in arrays:
-        if array.size:
-            array = array.T if array.flags.f_contiguous else np.ascontiguousarray(array)
-            found = zlib.crc32(array.view(np.uint8).data.cast("B"), found)
-    return found
 
 
 class Fold:

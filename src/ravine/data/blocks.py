@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 
 NO_NUMBERS: IntArray = np.empty(0, dtype=np.int64)
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits in no pattern: 2^64 over the golden ratio
 
 
 class Block(Protocol):
@@ -104,7 +106,9 @@ class DenseBlock:
         kernels.moments(self.values, pivot, scale, self.weights, totals, low, high)
 
     def take(self, picked: IntArray) -> DenseBlock:
-        return DenseBlock(self.values[picked], self.weights[picked])
+        return DenseBlock(
+            np.take(self.values, picked, axis=0), self.weights[picked], _some(self.numbers, picked)
+        )
 
     def dense(self) -> FloatArray:
         return self.values
@@ -154,7 +158,34 @@ class SparseBlock:
         kernels.moments_csr(*self.parts, pivot, scale, self.weights, totals, low, high)
 
     def take(self, picked: IntArray) -> SparseBlock:
-        return SparseBlock(self.matrix[picked], self.weights[picked])
+        return SparseBlock(self.matrix[picked], self.weights[picked], _some(self.numbers, picked))
 
     def dense(self) -> FloatArray:
         return np.ascontiguousarray(self.matrix.toarray(), dtype=np.float64)
+
+
+def _some(numbers: IntArray, picked: IntArray) -> IntArray:
+    return numbers[picked] if len(numbers) else numbers
+
+
+def checksum(values: Any) -> int:
+    """Return a number that tells the content of a block, bit by bit and in its order, from another one.
+
+    It costs about as much as one sum of the block, a quarter of a CRC-32.
+    """
+    arrays = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
+    found = 0
+    for array in arrays:
+        if array.size:
+            array = array.T if array.flags.f_contiguous else np.ascontiguousarray(array)
+            found = _checksum_of(array.reshape(-1).view(np.uint8), found)
+    return found
+
+
+def _checksum_of(content: npt.NDArray[np.uint8], before: int) -> int:
+    """Return the checksum of some bytes: a polynomial hash of most of them, then a CRC-32 of the rest."""
+    from ravine.data import kernels
+
+    whole = len(content) - len(content) % 64
+    hashed = kernels.hash_words(content[:whole].view(np.uint64), MULTIPLIER)
+    return zlib.crc32(content[whole:].tobytes() + hashed.tobytes(), before)

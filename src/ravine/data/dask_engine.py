@@ -32,13 +32,12 @@ from ravine.data.block_pass import (
     LeafIds,
     Part,
     answer_block,
-    checksum,
     count,
     divide_block,
     map_block,
     places_of,
 )
-from ravine.data.blocks import Block
+from ravine.data.blocks import Block, checksum
 from ravine.data.leaves import Leaves
 from ravine.data.memory import ReadCount
 from ravine.data.query import Answer, AnyArray, blame
@@ -58,6 +57,7 @@ class Opened:
     n_rows: int
     n_columns: int
     checksum: int
+    is_sparse: bool
 
 
 class DaskSource:
@@ -90,6 +90,11 @@ class DaskSource:
         """How messages name the data."""
         return "X"
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether partitions are sparse matrices."""
+        return any(one.is_sparse for one in self.opened)
+
     @cached_property
     def bounds(self) -> IntArray:
         """The number of the first row of every partition, and the number of all rows."""
@@ -112,6 +117,16 @@ class DaskSource:
             keys.append((name, i))
         found = _compute_all(graph, keys)
         return sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.concatenate(found)
+
+    def among(self, numbers: IntArray) -> Any:
+        """Return some rows, by their numbers in increasing order, as a lazy array."""
+        ends = np.searchsorted(numbers, self.bounds)
+        chunks, lengths = [], []
+        for i in np.flatnonzero(np.diff(ends)).tolist():
+            places = numbers[ends[i] : ends[i + 1]] - self.bounds[i]
+            chunks.append(_delay(_take, self.partitions[i], self.opened[i], places))
+            lengths.append(len(places))
+        return _joined(chunks, lengths, self.shape[1:], float)
 
     def mapped(self, feature_map: Any) -> DaskSource:
         """Return the rows seen through a feature map, which is applied in every pass."""
@@ -218,6 +233,10 @@ class DaskEngine(BlockEngine):
         """Return the numbers of the rows of some leaves: the ids come to the client, 4 bytes per row."""
         return places_of(self._ids.compute(), [leaves])[0]
 
+    def checksums(self) -> list[int]:
+        """Return the checksum of every partition, as the opening pass found it."""
+        return [one.checksum for one in self.source.opened]
+
     def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> Any:
         """Return one label per row, as a lazy array with the chunks of the data."""
         return self._ids.map_blocks(_look_up, self._label_of(parts, labels), dtype=np.int64)
@@ -235,7 +254,7 @@ class DaskEngine(BlockEngine):
 
     def _note(self, blocks: Sequence[int]) -> None:
         self.passes += 1
-        self.reads.rows += sum(self.source.lengths[i] for i in blocks)
+        self.reads.add(sum(self.source.lengths[i] for i in blocks))
 
 
 # --- on the client ---
@@ -374,7 +393,7 @@ def _open(partition: Any, number: int) -> Opened:
             f"partition {number} of X has to be a matrix of numbers, got type {values.dtype} and shape "
             f"{values.shape}"
         )
-    return Opened(number, values.shape[0], values.shape[1], checksum(values))
+    return Opened(number, values.shape[0], values.shape[1], checksum(values), sparse.issparse(values))
 
 
 def _checked(partition: Any, opened: Opened) -> Any:

@@ -6,7 +6,7 @@ Coifman, Lafon: Diffusion maps. Applied and Computational Harmonic Analysis 21(1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,9 @@ from scipy.sparse.csgraph import connected_components
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
 from ravine.data.any_rows import length, take, weights_of
-from ravine.data.kernel import Scaling, check_components, scaling_of
+from ravine.data.kernel import Scaling, check_components, check_metric, scaling_of
 from ravine.data.kernel_map import choose_landmarks, column_signs, eigh_descending
-from ravine.data.neighbors import Nearest, copies
+from ravine.data.neighbors import Nearest, copies, unit_rows
 from ravine.exceptions import InvalidInputError
 
 GRAPH_ROWS = 20_000  # most rows (landmarks) of the graph; of more rows, a random sample
@@ -32,14 +32,16 @@ class DiffusionMap:
     """phi(x) = the mean of the diffusion coordinates of x's nearest landmarks (Nystroem's extension).
 
     Training rows are mapped by the same mean, so that predicting a training row gives the point of the fit.
-    A landmark is one of its own neighbors.
+    A landmark is one of its own neighbors. With metric="cosine", rows are not centered but divided by their
+    lengths, the columns of counts are weighted by `rarity`, and landmarks may be CSR.
     """
 
     scaling: Scaling
-    landmarks: FloatArray
+    landmarks: Any
     masses: FloatArray
     coefficients: FloatArray
     n_neighbors: int
+    metric: str = "euclidean"
 
     @property
     def n_components(self) -> int:
@@ -47,7 +49,8 @@ class DiffusionMap:
 
     @property
     def nbytes(self) -> int:
-        return int(self.landmarks.nbytes + self.masses.nbytes + self.coefficients.nbytes)
+        held = self.landmarks.data.nbytes if sparse.issparse(self.landmarks) else self.landmarks.nbytes
+        return int(held + self.masses.nbytes + self.coefficients.nbytes)
 
     @property
     def constant(self) -> npt.NDArray[np.bool_]:
@@ -61,25 +64,38 @@ class DiffusionMap:
         return {name: value for name, value in self.__dict__.items() if name != "_nearest"}
 
     def __call__(self, rows: Any) -> FloatArray:
-        near = self._nearest.graph(self.scaling(rows))
+        near = self._nearest.graph(points_of(rows, self.scaling, self.metric))
         weighted = self.masses[:, None] * self.coefficients
         return np.asarray(near @ weighted / (near @ self.masses)[:, None], dtype=np.float64)
 
     def __repr__(self) -> str:
         return (
-            f"DiffusionMap({len(self.landmarks)} landmarks, {self.n_components} components, "
+            f"DiffusionMap({self.landmarks.shape[0]} landmarks, {self.n_components} components, "
             f"{self.nbytes / 1e6:.2f} MB)"
         )
 
     def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        dense = not sparse.issparse(self.landmarks)
+        parts = ("data", "indices", "indptr")
+        landmarks = (
+            {"map_landmarks": self.landmarks}
+            if dense
+            else {
+                f"map_landmarks_{part}": getattr(self.landmarks, part).astype(
+                    np.float64 if part == "data" else np.int64
+                )
+                for part in parts
+            }
+        )
         arrays = {
-            "map_landmarks": self.landmarks,
+            **landmarks,
             "map_masses": self.masses,
             "map_coefficients": self.coefficients,
             "map_mean": self.scaling.mean,
             "map_inverse_scale": self.scaling.inverse_scale,
         }
-        return {"kind": "diffusion", "n_neighbors": self.n_neighbors}, arrays
+        facts = {"kind": "diffusion", "n_neighbors": self.n_neighbors, "metric": self.metric}
+        return facts, arrays
 
 
 def fit_diffusion_map(
@@ -88,10 +104,14 @@ def fit_diffusion_map(
     given: Mapping[str, Any],
     *,
     standardize: bool,
+    weight_counts: bool,
     n_clusters: int | str,
     rng: np.random.Generator,
 ) -> DiffusionMap:
-    """Fit the diffusion map of the weighted rows; equal rows are one landmark with their joint weight."""
+    """Fit the diffusion map of the weighted rows; equal rows are one landmark with their joint weight.
+
+    With `weight_counts`, columns of counts are weighted by their rarity where rows are compared by angle.
+    """
     n_neighbors = check_int("n_neighbors", given.get("n_neighbors", 10), 2)
     time = check_real("diffusion_time", given.get("diffusion_time", 8), 0, open_low=False)
     k = n_clusters if isinstance(n_clusters, int) else UNKNOWN_CLUSTERS
@@ -100,15 +120,48 @@ def fit_diffusion_map(
         raise InvalidInputError(
             f'n_components of kernel="diffusion" has to be a whole number or None, got {wanted}'
         )
-    scaling = scaling_of(X, weights, standardize)
+    usual = "cosine" if sparse.issparse(X) else "euclidean"
+    metric = check_metric(given.get("metric", usual))
+    scaling = scaling_of(X, weights, standardize and metric == "euclidean")
     landmarks = given.get("landmarks", "auto")
     chosen = choose_landmarks(length(X), weights, landmarks, GRAPH_ROWS, GRAPH_ROWS, rng)
-    points = scaling(take(X, chosen))
-    first, group = copies(points)
-    points, masses = points[first], np.bincount(group, weights_of(weights, chosen)).astype(np.float64)
+    rows, row_weight = take(X, chosen), weights_of(weights, chosen)
+    if metric == "cosine" and weight_counts:
+        scaling = replace(scaling, inverse_scale=scaling.inverse_scale * rarity(rows, row_weight))
+    points = points_of(rows, scaling, metric)
+    first = group = np.arange(len(chosen))
+    if not sparse.issparse(points):  # copies of sparse rows stay, and are near each other
+        first, group = copies(points)
+    points, masses = points[first], np.bincount(group, row_weight).astype(np.float64)
     graph = Nearest(points, n_neighbors).graph(points)
     coordinates = diffusion_coordinates(graph, masses, wanted or 2 * k, time)
-    return DiffusionMap(scaling, points, masses, coordinates, n_neighbors)
+    return DiffusionMap(scaling, points, masses, coordinates, n_neighbors, metric)
+
+
+def points_of(rows: Any, scaling: Scaling, metric: str) -> Any:
+    """Return rows as they are compared: scaled, or of length 1 where only their angles count."""
+    if metric == "euclidean":
+        return scaling(rows)
+    if sparse.issparse(rows):
+        return unit_rows(sparse.csr_array(rows @ sparse.diags_array(scaling.inverse_scale)))
+    return unit_rows(scaling(rows))
+
+
+def rarity(rows: Any, row_weight: FloatArray) -> FloatArray:
+    """Return the weights of the columns for angles: ln(rows / rows with an entry) for counts, otherwise 1.
+
+    Counts are whole numbers of at least 0; frequent words would hide the others. (Inverse document frequency:
+    Sparck Jones: A statistical interpretation of term specificity. Journal of Documentation 28(1), 1972.)
+
+    >>> rarity(np.array([[1.0, 2.0], [1.0, 0.0]]), np.ones(2)).round(3).tolist()
+    [0.0, 0.693]
+    """
+    values = rows.data if sparse.issparse(rows) else np.asarray(rows)
+    if values.size == 0 or (values < 0).any() or (values != np.round(values)).any():
+        return np.ones(rows.shape[1])
+    total = float(row_weight.sum())
+    seen = np.asarray(row_weight @ (rows != 0), dtype=np.float64).ravel()
+    return np.log(total / np.where(seen > 0, seen, 1.0))
 
 
 def diffusion_coordinates(near: Any, masses: FloatArray, n_components: int, time: float) -> FloatArray:
@@ -183,6 +236,7 @@ def leading(walk: Any, constant: FloatArray, r: int) -> tuple[FloatArray, FloatA
 
     start = np.random.default_rng(0).standard_normal(n)
     operator = LinearOperator((n, n), matvec=step, dtype=np.float64)
-    values, vectors = eigsh(operator, r, which="LA", v0=start, ncv=min(n, max(3 * r, 40)), tol=1e-8)
+    # to the last digit: descents in these coordinates amplify what an early end would leave
+    values, vectors = eigsh(operator, r, which="LA", v0=start, ncv=min(n, max(3 * r, 40)))
     order = np.argsort(-values)
     return values[order], vectors[:, order]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, check_int, check_real, not_finite
+from ravine._validate import FloatArray, check_choice, check_int, check_real, not_finite
 from ravine.data.any_rows import length
 from ravine.data.block_engine import rows_of
 from ravine.data.neighbors import nth_nearest, weighted_median
@@ -116,7 +116,7 @@ def kernel_parameters(kernel: str) -> tuple[str, ...]:
     from sklearn.metrics.pairwise import KERNEL_PARAMS
 
     if kernel == "diffusion":
-        return "n_neighbors", "diffusion_time"
+        return "n_neighbors", "diffusion_time", "metric"
     return tuple(sorted(KERNEL_PARAMS.get(kernel, ())))
 
 
@@ -156,9 +156,16 @@ def check_kernel_parameter(name: str, value: Any) -> Any:
         return check_int(name, value, 2)
     if name == "diffusion_time":
         return check_real(name, value, 0, open_low=False)
+    if name == "metric":
+        return check_metric(value)
     if name == "n_components":
         return check_components(value)
     return None if value is None else check_int(name, value, 2, or_else='"auto" or None (all rows)')
+
+
+def check_metric(value: Any) -> str:
+    """Return how the neighbors of kernel="diffusion" are compared: by distance, or by angle."""
+    return check_choice("metric", value, ("euclidean", "cosine"))
 
 
 def check_components(value: Any) -> int | float | None:

@@ -251,3 +251,16 @@ def route(X, pivot, normals, thresholds, left, right, out):
                 break
             node = right[node] if total > thresholds[node] else left[node]
         out[i] = node if left[node] < 0 else -1
+
+
+@jit
+def hash_words(words, multiplier):
+    """Return eight polynomials in the multiplier whose coefficients are every eighth word, modulo 2^64.
+
+    Any changed word changes one of them, as an odd multiplier is invertible, and so does any other order.
+    """
+    found = np.zeros(8, dtype=np.uint64)
+    for i in range(0, len(words), 8):
+        for k in range(8):
+            found[k] = found[k] * multiplier + words[i + k]
+    return found

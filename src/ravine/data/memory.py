@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import NO_NUMBERS, Block, DenseBlock, SparseBlock
+from ravine.data.blocks import NO_NUMBERS, Block, DenseBlock, SparseBlock, checksum
 from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, places_by
 from ravine.data.sample import Sample, hashes, smallest, stored
 
@@ -24,9 +24,19 @@ MAX_CHUNKS = 16  # chunks of one pass: bounds the partial sums in memory, for an
 
 @dataclass
 class ReadCount:
-    """The number of rows of the data that all passes together have read so far."""
+    """The number of rows of the data that all passes together have read so far.
+
+    `watch` is called after every read: a fit of hours has to say how far it is.
+    """
 
     rows: int = 0
+    watch: Callable[[], None] | None = None
+
+    def add(self, n_rows: int) -> None:
+        """Count rows that were read."""
+        self.rows += n_rows
+        if self.watch is not None:
+            self.watch()
 
 
 class InMemory:
@@ -78,6 +88,9 @@ class MemoryRows:
     weights: FloatArray | None = None
     n_jobs: int = 1
     picked: IntArray | None = None
+    names: IntArray | None = (
+        None  # of rows that are copies: their numbers in the data, which samples depend on
+    )
     reads: ReadCount = field(default_factory=ReadCount)
 
     def __post_init__(self) -> None:
@@ -136,10 +149,11 @@ class MemoryRows:
         """Return the rows of smallest hash, the same as `Sample.add` finds block by block."""
         here = np.arange(self.shape[0]) if self.counted is None else self.counted
         numbers = here if self.picked is None else self.picked[here]
+        numbers = numbers if self.names is None else self.names[numbers]
         keys = hashes(numbers, request.seed)
         few = smallest(keys, numbers, request.n)
         chosen = self.select(here[few])
-        self.reads.rows += len(few)
+        self.reads.add(len(few))
         own = np.ones(len(few)) if chosen.own_weights is None else chosen.own_weights
         if sparse.issparse(self.array):
             values = sparse.csr_array(self.array[chosen.picked])
@@ -174,8 +188,13 @@ class MemoryRows:
         place = 0 if self.counted is None else int(self.counted[0])
         return place if self.picked is None else int(self.picked[place])
 
+    def checksums(self) -> list[int]:
+        """Return a checksum per chunk of the array; one pass."""
+        self.reads.add(self.shape[0])
+        return [checksum(self.array[a:b]) for a, b in self._chunks()]
+
     def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result]:
-        self.reads.rows += self.shape[0]
+        self.reads.add(self.shape[0])
         chunks = self._chunks()
         if self.n_jobs == 1 or len(chunks) == 1:
             return [read(chunk) for chunk in chunks]
@@ -198,7 +217,9 @@ class MemoryRows:
             b = min(a + step, stop)
             where = slice(a, b) if self.picked is None else self.picked[a:b]
             weights = np.ones(b - a) if self.weights is None else self.weights[where]
-            yield make_block(self.array[where], weights)
+            numbers = np.arange(a, b) if self.picked is None else self.picked[a:b]
+            numbers = numbers if self.names is None else self.names[numbers]
+            yield make_block(rows_at(self.array, where), weights, numbers)
 
 
 def chunk_rows(n: int) -> int:
@@ -214,6 +235,13 @@ def cache_rows(n_features: int, is_sparse: bool) -> int:
     """Return how many rows are read at a time: they fit a processor's cache."""
     step = max(64, BLOCK_BYTES // (8 * n_features))
     return min(CHUNK_ROWS, 8 * step) if is_sparse else step  # a sparse block may be written out dense
+
+
+def rows_at(array: Any, where: IntArray | slice) -> Any:
+    """Return some rows of an array; `take` is twice as fast as an index, but copies other arrays whole."""
+    if isinstance(where, slice) or not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+        return array[where]
+    return np.take(array, where, axis=0)
 
 
 def make_block(values: Any, weights: FloatArray, numbers: IntArray = NO_NUMBERS) -> Block:

@@ -16,7 +16,7 @@ from ravine.data.standardization import Standardization
 
 SAMPLE_ROWS = 20  # rows per micro-cluster in the sample in which k-means finds the seeds
 PIECE = 1024  # rows whose distances to all centers are in memory at a time
-TIE = 1e-9  # share of the largest squared distance: centers whose squares differ by less are equally near
+TIE = 1e-9  # share of the largest squared distance, or of the sum of squares: smaller differences are a tie
 ROUNDS = 10  # iterations of k-means on the sample: more do not make the micro-clusters better
 
 
@@ -160,10 +160,7 @@ def nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArr
 
 def _k_means(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
     """Return n centers of some points: k-means++ and a few of Lloyd's rounds."""
-    from sklearn.cluster import kmeans_plusplus
-
-    seed = int(rng.integers(2**31 - 1))
-    centers = np.asarray(kmeans_plusplus(points, n, sample_weight=weights, random_state=seed)[0], dtype=float)
+    centers = points[plus_plus(points, weights, n, rng)]
     for _ in range(ROUNDS):
         group = _first_nearest(centers @ points.T, centers)
         mass = np.bincount(group, weights, n)
@@ -171,6 +168,32 @@ def _k_means(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Gen
         full = mass > 0
         centers[full] = sums[full] / mass[full, None]
     return centers
+
+
+def plus_plus(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+    """Return the places of n points by greedy k-means++: of some random candidates, the best one each time.
+
+    Two points far from all others reduce the sum of squares by the same amount, d1 + d2 - d12, whichever of
+    them is chosen. Rounding would decide such a tie; the candidate drawn first is chosen.
+
+    >>> plus_plus(np.array([[0.0], [0.1], [9.0]]), np.ones(3), 2, np.random.default_rng(0)).tolist()
+    [1, 2]
+    """
+    squares, trials = (points**2).sum(axis=1), 2 + int(np.log(n))
+    chosen = [int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))]
+    nearest = np.full(len(points), np.inf)
+    while True:
+        last = chosen[-1]
+        nearest = np.minimum(nearest, np.maximum(squares + squares[last] - 2.0 * points @ points[last], 0.0))
+        nearest[last] = 0.0
+        if len(chosen) == n:
+            return np.array(chosen)
+        reach = np.cumsum(weights * nearest)
+        drawn = np.searchsorted(reach, rng.random(trials) * reach[-1], side="right")
+        drawn = np.minimum(drawn, len(points) - 1)
+        distances = np.maximum(squares[drawn, None] + squares - 2.0 * points[drawn] @ points.T, 0.0)
+        left = np.minimum(distances, nearest) @ weights
+        chosen.append(int(drawn[np.argmax(left <= left.min() + TIE * reach[-1])]))
 
 
 def _first_nearest(inner: FloatArray, centers: FloatArray) -> IntArray:

@@ -20,18 +20,19 @@ class Nearest:
     """Finds the nearest of some points for any row. The nearest one of a row that is a point is itself.
 
     A point is near a row if the points that are strictly nearer have a total mass below `n` (masses are at
-    least 1). So points at equal distances are all near or none is, and there may be more than n.
+    least 1). So points at equal distances are all near or none is, and there may be more than n. Points and
+    rows are dense or CSR.
 
     The search is exact for up to 50 000 points. Above, it is approximate by pynndescent (the extra
     `neighbors`); without that package it is exact, with a warning that it may take long.
     """
 
     def __init__(
-        self, points: FloatArray, n: int, masses: FloatArray | None = None, metric: str = "euclidean"
+        self, points: Any, n: int, masses: FloatArray | None = None, metric: str = "euclidean"
     ) -> None:
-        self.n, self.n_points = n, len(points)
-        self.masses = np.maximum(1.0, np.ones(len(points)) if masses is None else masses)
-        self.approximate = len(points) > EXACT_ROWS and _has_pynndescent(len(points))
+        self.n, self.n_points = n, int(points.shape[0])
+        self.masses = np.maximum(1.0, np.ones(self.n_points) if masses is None else masses)
+        self.approximate = self.n_points > EXACT_ROWS and _has_pynndescent(self.n_points)
         self._index: Any
         if self.approximate:
             from pynndescent import NNDescent
@@ -43,12 +44,13 @@ class Nearest:
 
             self._index = NearestNeighbors(metric=metric).fit(points)
 
-    def graph(self, rows: FloatArray) -> sparse.csr_array:
+    def graph(self, rows: Any) -> sparse.csr_array:
         """Return 1 where a column is one of the points near a row, else 0; shape (rows, points)."""
-        here, there = self._pairs(rows, np.arange(len(rows)), min(self.n + 1, self.n_points))
-        return sparse.csr_array((np.ones(len(here)), (here, there)), shape=(len(rows), self.n_points))
+        n = int(rows.shape[0])
+        here, there = self._pairs(rows, np.arange(n), min(self.n + 1, self.n_points))
+        return sparse.csr_array((np.ones(len(here)), (here, there)), shape=(n, self.n_points))
 
-    def _pairs(self, rows: FloatArray, which: IntArray, k: int) -> tuple[IntArray, IntArray]:
+    def _pairs(self, rows: Any, which: IntArray, k: int) -> tuple[IntArray, IntArray]:
         """Return pairs of a row (numbered by `which`) and a point near it.
 
         The k nearest points are queried. If the last of them is near, there may be more beyond: these rows
@@ -68,13 +70,32 @@ class Nearest:
         others = self._pairs(rows[unsure], which[unsure], min(2 * k, self.n_points))
         return np.concatenate([pairs[0], others[0]]), np.concatenate([pairs[1], others[1]])
 
-    def _query(self, rows: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    def _query(self, rows: Any, k: int) -> tuple[FloatArray, IntArray]:
         """Return distances and numbers of the k nearest points of every row; -1 for a missing one."""
         if self.approximate:
             near, distance = self._index.query(rows, k=k)
         else:
             distance, near = self._index.kneighbors(rows, k)
         return np.asarray(distance, dtype=np.float64), np.asarray(near, dtype=np.int64)
+
+
+def near_pairs(
+    points: FloatArray | sparse.csr_array, inner: FloatArray, masses: FloatArray, n: int
+) -> tuple[IntArray, IntArray]:
+    """Return all pairs (i, j), i != j, of points such that j is near i, as `Nearest` defines it.
+
+    `inner` has the inner products of all points. Sparse ones are given before they are centered, so that
+    they are never written out: their differences are the same.
+    """
+    from ravine.data import neighbors_kernels
+
+    dense, csr = points, None
+    if sparse.issparse(points):
+        ordered = sparse.csr_array(points).sorted_indices()
+        dense, csr = None, (ordered.data, ordered.indices, ordered.indptr)
+    squares, least = np.ascontiguousarray(np.diag(inner)), np.maximum(1.0, masses)
+    here, there = neighbors_kernels.near_pairs(inner, squares, dense, csr, least, n, SAME, TIE)
+    return here, there
 
 
 def _has_pynndescent(n: int) -> bool:
@@ -87,6 +108,23 @@ def _has_pynndescent(n: int) -> bool:
         stacklevel=2,
     )
     return False
+
+
+def unit_rows(rows: Any) -> Any:
+    """Return rows, dense or CSR, divided by their lengths; rows of zeros stay as they are.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    if not sparse.issparse(rows):
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        scaled = rows / np.where(largest > 0, largest, 1.0)[:, None]  # so that no square leaves the range
+        length = np.linalg.norm(scaled, axis=1)
+        return scaled / np.where(length > 0, length, 1.0)[:, None]
+    largest = np.asarray(abs(rows).max(axis=1).todense(), dtype=np.float64).ravel()
+    scaled = sparse.csr_array(sparse.diags_array(1.0 / np.where(largest > 0, largest, 1.0)) @ rows)
+    length = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
+    return sparse.csr_array(sparse.diags_array(1.0 / np.where(length > 0, length, 1.0)) @ scaled)
 
 
 def copies(points: FloatArray) -> tuple[IntArray, IntArray]:

@@ -19,7 +19,9 @@ from ravine.data.sample import Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 
 PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
-LOCAL_CELLS = 1 << 20  # most values (rows x columns) of a node that is copied and searched in memory
+SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
+SCALE_CELLS = 1 << 20  # most values of these rows
+LOCAL_CELLS = 1 << 22  # most values (rows x columns) of a node that is copied and searched in memory
 FIRST_SAMPLE = 8192  # least rows of the first sample, which is searched from all starts
 SAMPLED_FROM = 8192  # least rows of a node whose samples are searched before all its rows
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample: 128 MiB
@@ -82,10 +84,24 @@ class Node:
     deviation: float = np.nan
     labels: Labels | None = None
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what is computed once
+    tree_memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the whole tree
+    whole: Node | None = None  # the node that this one is a sample of
 
     def ask(self, *requests: Request) -> list[Asked]:
         """Return requests about the rows of this node, for a query to yield."""
         return [Asked(self.rows, request) for request in requests]
+
+    @property
+    def few(self) -> tuple[Any, FloatArray]:
+        """A few rows of an opened node, dense or CSR, and their weights."""
+        values, weights, _ = sampled(self.memo["few"])
+        return values, weights
+
+    @property
+    def range(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest value of every column of an opened node."""
+        low, high = self.memo["range"]
+        return low, high
 
     @property
     def standardization(self) -> Standardization:
@@ -102,6 +118,11 @@ class Node:
     def n_rows(self) -> int:
         """The number of rows of positive weight."""
         return self.rows.n_counted
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the rows are in memory with every engine: those of a sample, or of a small node."""
+        return self.whole is not None or self.n_rows * self.n_features <= LOCAL_CELLS
 
     @property
     def n_features(self) -> int:
@@ -131,10 +152,15 @@ class Node:
         """Return the request for a sample of n rows of this node."""
         return Sample(n, int(np.random.SeedSequence(self.seed(purpose)).generate_state(1, np.uint64)[0]))
 
+    def copied(self, answer: Answer) -> MemoryRows:
+        """Return sampled rows in memory, with the threads of this node."""
+        values, weights, numbers = sampled(answer)
+        rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.n_jobs)
+        return replace(rows, names=numbers)
+
     def of_sample(self, answer: Answer, purpose: str) -> Node:
         """Return the node of a sample: in memory, with the same scales, and `min_weight` in proportion."""
-        values, weights, _ = sampled(answer)
-        rows = MemoryRows(values, None if (weights == 1.0).all() else weights)
+        rows = self.copied(answer)
         return replace(
             self,
             rows=rows,
@@ -144,6 +170,7 @@ class Node:
             measured=None,
             deviation=np.nan,
             memo={},
+            whole=self.whole or self,
         )
 
 
@@ -161,41 +188,55 @@ def sample_rows(node: Node, n: int, purpose: str) -> Query[tuple[FloatArray, Flo
 
 
 def measure(node: Node) -> Query[Node]:
-    """Return a node with its standardization: its own means, the scales of the root."""
-    return (yield from open_node(node, ()))[0]
+    """Return a node with its standardization: its own means, the scales of the root; one pass."""
+    return (yield from _measure(node, []))[0]
 
 
 def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]]:
     """Measure a node and draw samples of these sizes from it, in one pass; return the node and the samples.
 
-    Each sample is part of the larger ones, so that one request draws them all. At the root, where nothing is
-    known about the columns, a few rows are looked at before.
+    Each sample is part of the larger ones, so that one request draws them all. A node that was opened before
+    asks for nothing.
+    """
+    known = node.memo.get("opened")
+    if known is None or known[:2] != (node.stream, sizes):
+        rows_of_scales = max(64, min(SCALE_ROWS, SCALE_CELLS // node.n_features))
+        draw = node.sample_request(max([*sizes, rows_of_scales]), "sample 0")
+        opened, (drawn,) = yield from _measure(node, [draw])
+        node.memo["few"] = part_of(drawn, rows_of_scales)
+        samples = []
+        for k, n in enumerate(sizes):
+            samples.append((yield from measure(opened.of_sample(part_of(drawn, n), f"sample {k}"))))
+        known = node.memo["opened"] = node.stream, sizes, opened.measured, samples
+    _, _, measured, samples = known
+    return replace(node, measured=measured), [replace(few, labels=node.labels) for few in samples]
+
+
+def _measure(node: Node, draws: Sequence[Sample]) -> Query[tuple[Node, Sequence[Answer]]]:
+    """Return the measured node and the samples drawn in the same pass.
+
+    At the root, where nothing is known about the columns, a few rows are looked at before.
     """
     if node.root is None:
         (few,) = yield node.ask(Sample(PEEK_ROWS))
         pivot, scale = first_guess(sampled(few)[0])
     else:
         pivot, scale = node.root.mean, power_of_two(node.root.deviation)
-    draws = [node.sample_request(max(sizes), "sample 0")] if sizes else []
     answer, *drawn = yield node.ask(Moments(pivot, scale), *draws)
     found, again = of_moments(answer, pivot, scale, node.total)
     if again is not None:
         (answer,) = yield node.ask(Moments(*again))
         found, _ = of_moments(answer, *again, node.total, last=True)
-    opened = replace(node, measured=found.scaled(node.root, node.standardize))
-    samples = []
-    for k, n in enumerate(sizes):
-        samples.append((yield from measure(opened.of_sample(part_of(drawn[0], n), f"sample {k}"))))
-    return opened, samples
+    node.memo["range"] = answer[1:]
+    return replace(node, measured=found.scaled(node.root, node.standardize)), drawn
 
 
 def collect(node: Node) -> Query[Node]:
     """Copy the rows of a small node, so that it is searched in memory, whatever the engine."""
-    if node.n_rows * node.n_features > LOCAL_CELLS or node.rows.is_whole:
+    if not node.is_local or node.rows.is_whole:
         return node
     (answer,) = yield node.ask(Sample(node.n_rows))
-    values, weights, _ = sampled(answer)
-    return replace(node, rows=MemoryRows(values, None if (weights == 1.0).all() else weights))
+    return replace(node, rows=node.copied(answer))
 
 
 def sample_sizes(n: int, n_features: int) -> list[int]:

@@ -56,11 +56,7 @@ def open(
     >>> bool((model.labels_ == ravine.MinimumDensity(2).fit(X).labels_).all())
     True
     """
-    limit = MEMORY_LIMIT if memory_limit is None else check_int("memory_limit", memory_limit, LEAST_LIMIT)
-
-    def block_rows(n: int, row_bytes: int) -> int:
-        return max(1, min(chunk_rows(n), limit // BLOCKS_PER_LIMIT // max(row_bytes, 1)))
-
+    block_rows = _block_rows(memory_limit)
     if isinstance(path, np.memmap):
         return _matrix_blocks(Path(path.filename or "memmap"), None, path, columns, block_rows)
     path = Path(path)
@@ -70,6 +66,20 @@ def open(
         if found is not None:
             return found
     return _open_table(path, open_source(path), columns, block_rows)
+
+
+def matrix_blocks(
+    path: Path, names: Sequence[str] | None, rows: Any, memory_limit: int | None = None
+) -> BlockFile:
+    """Return a matrix whose rows can be sliced as rows in blocks, as `open` reads a file."""
+    step = _block_rows(memory_limit)(rows.shape[0], rows.dtype.itemsize * rows.shape[1])
+    return MatrixBlocks(path, names, rows, step)
+
+
+def _block_rows(memory_limit: int | None) -> Callable[[int, int], int]:
+    """Return how many rows a block has, of n rows of some bytes each."""
+    limit = MEMORY_LIMIT if memory_limit is None else check_int("memory_limit", memory_limit, LEAST_LIMIT)
+    return lambda n, row_bytes: max(1, min(chunk_rows(n), limit // BLOCKS_PER_LIMIT // max(row_bytes, 1)))
 
 
 def _open_table(

@@ -15,6 +15,8 @@ from ravine.data.query import Additive, Answer, places_by
 from ravine.data.standardization import Standardization
 
 MAX_BINS = 1 << 17  # most bins of a grid (1 MiB per array), however small the bandwidth; a choice
+FEW_BINS = 1 << 13  # bins that a grid may have however few the rows are; a choice
+BINS_PER_ROW = 64  # most bins per row above FEW_BINS: more cost time and hold nothing
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,13 @@ class Grid:
     n_bins: int
 
     @classmethod
-    def around_mean(cls, reach: float, width: float) -> Self:
-        """Return the grid from -reach to reach with bins of at most `width`, and at most MAX_BINS bins."""
-        n_bins = MAX_BINS if width * MAX_BINS <= 2 * reach else max(8, math.ceil(2 * reach / width))
+    def around_mean(cls, reach: float, width: float, n_rows: int) -> Self:
+        """Return the grid from -reach to reach with bins of at most `width`, for this many rows.
+
+        There are at most 64 bins per row (8192 for few rows), and at most 131 072.
+        """
+        most = min(MAX_BINS, max(FEW_BINS, BINS_PER_ROW * n_rows))
+        n_bins = most if width * most <= 2 * reach else max(8, math.ceil(2 * reach / width))
         return cls(-reach, 2 * reach / n_bins, n_bins)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 
 AnyArray = npt.NDArray[Any]
@@ -70,6 +70,14 @@ class RowSet(Protocol):
     total: float
 
     @property
+    def n_jobs(self) -> int:
+        """The number of threads, also for copies of some of the rows."""
+
+    @property
+    def numbers(self) -> IntArray:
+        """The numbers of these rows in the whole data: 8 bytes per row."""
+
+    @property
     def n_counted(self) -> int:
         """The number of rows of positive weight."""
 
@@ -84,6 +92,10 @@ class RowSet(Protocol):
     @property
     def engine(self) -> Engine:
         """The engine that holds the rows."""
+
+    @property
+    def reads(self) -> Any:
+        """How many rows were read so far, see `ReadCount`."""
 
 
 class Divider(Protocol):

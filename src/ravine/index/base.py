@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -74,6 +75,7 @@ class Schedule(Protocol):
     """
 
     gammas: ClassVar[Sequence[float]] = (10.0,)  # weights of partial labels against the logarithm of an index
+    least_share: float = math.inf  # of the mass on the smaller side: the sequence ends at an optimum with it
 
     @property
     def name(self) -> str:
@@ -88,7 +90,7 @@ class Schedule(Protocol):
 
     def accepts(self, value: IndexValue, profile: Profile) -> bool:
         """Return whether the optimum of one index is good enough to leave out the indices after it."""
-        return False
+        return profile.smaller_side(value.threshold) >= self.least_share * profile.total
 
     def rank(self, index: Any, profile: Profile, value: IndexValue) -> float:
         """Return how good an optimum is, in [0, 1], to choose among starts; higher is better."""

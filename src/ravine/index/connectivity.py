@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine.index.base import IndexValue, Profile, Schedule
-from ravine.index.interval import contract_outliers
 
 BINS_PER_SIGMA = 8  # affinities then err by a factor of exp(1/4) at most, and mostly by far less; a choice
 # Standard deviations: half-widths of the interval, in the paper's steps of 0.5 (Section 7.1). The largest,
@@ -49,6 +48,11 @@ class ConnectivityIndex:
         """An eighth of sigma."""
         return self.sigma / BINS_PER_SIGMA
 
+    @property
+    def parameters(self) -> tuple[str, tuple[float, ...]]:
+        """The parameters for `optimize/pursuit_kernels.py`."""
+        return "connectivity", (self.sigma, self.beta, float(self.normalized))
+
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log theta, with the threshold where the second eigenvector changes its sign."""
         from ravine.index import connectivity_kernels as kernels
@@ -56,12 +60,9 @@ class ConnectivityIndex:
         slope = np.zeros(len(profile.points))
         if len(slope) < 2:
             return IndexValue(0.0, slope, 0.0, valid=False)
-        edge = np.array(self.beta * profile.std)
-        points, by_point, by_edge = contract_outliers(profile.points, edge, self.sigma)
-        value, mode = kernels.connectivity(points, profile.mass, self.sigma, self.normalized, slope)
-        k = min(max(int(np.searchsorted(mode > 0, True)), 1), len(points) - 1)
-        threshold = float(profile.points[k - 1] / 2 + profile.points[k] / 2)
-        return IndexValue(value, slope * by_point, threshold, d_std=self.beta * float(slope @ by_edge))
+        line = profile.points, profile.mass, self.sigma, self.beta * profile.std, self.normalized
+        value, threshold, by_edge = kernels.contracted(*line, slope)
+        return IndexValue(value, slope, threshold, d_std=self.beta * by_edge)
 
     def eigenvalue(self, profile: Profile) -> float:
         """Return lambda_2."""
@@ -96,10 +97,6 @@ class ConnectivitySchedule(Schedule):
         """Return the index at every beta, from the largest."""
         sigma = SIGMA * self.sigma_factor * deviation * total**-0.2
         return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
-
-    def accepts(self, value: IndexValue, profile: Profile) -> bool:
-        """Return whether the smaller side is large enough."""
-        return profile.smaller_side(value.threshold) >= self.least_share * profile.total
 
     def rank(self, index: ConnectivityIndex, profile: Profile, value: IndexValue) -> float:
         """Return 1 - lambda_2, with lambda_2 of the standard Laplacian divided by the mass."""

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from ravine._jit import jit
+from ravine.index.interval import DELTA, SHIFT
 
 WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
 MAX_ITERATIONS = (
@@ -132,3 +133,26 @@ def connectivity(points, mass, s, normalized, slope):
     slope[1:] -= by_gap
     slope /= theta * scale
     return math.log(theta), y
+
+
+@jit
+def contracted(points, mass, s, edge, normalized, slope):
+    """Return log theta after `contract_outliers`, the threshold, and the derivative by the edge.
+
+    The threshold is in the middle of the two points between which the second eigenvector changes its sign.
+    """
+    n = len(points)
+    moved, by_point, by_edge = points.copy(), np.ones(n), np.zeros(n)
+    for i in range(n):
+        excess = (abs(points[i]) - edge) / s
+        if excess > 0.0:
+            sign = 1.0 if points[i] > 0.0 else -1.0
+            shortened = DELTA * ((excess + SHIFT) ** (1.0 - DELTA) - SHIFT ** (1.0 - DELTA))
+            by_point[i] = DELTA * (1.0 - DELTA) * (excess + SHIFT) ** -DELTA
+            by_edge[i] = sign * (1.0 - by_point[i])
+            moved[i] = sign * (edge + s * shortened)
+    value, mode = connectivity(moved, mass, s, normalized, slope)
+    k: int = min(max(int(np.searchsorted(mode > 0.0, True)), 1), n - 1)
+    total = np.sum(slope * by_edge)
+    slope *= by_point
+    return value, points[k - 1] / 2.0 + points[k] / 2.0, total

@@ -92,6 +92,11 @@ class MinimumDensityIndex:
         """An eighth of the bandwidth."""
         return self.bandwidth / BINS_PER_BANDWIDTH
 
+    @property
+    def parameters(self) -> tuple[str, tuple[float, ...]]:
+        """The parameters for `optimize/pursuit_kernels.py`."""
+        return "density", (self.bandwidth, self.alpha, self.eta)
+
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log phi at the best threshold, with its derivatives."""
         return self.evaluate_with(profile, UNLABELED)

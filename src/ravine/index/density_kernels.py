@@ -25,6 +25,7 @@ SUMMABLE = 1e-230  # share of the mass: a smaller sum may lack terms below TINY,
 CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lower after Newton's method
 PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
+MAX_PER_POINT = 64  # thresholds per point, the same: points are then 16 bandwidths apart in the mean
 SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
 FOOT_STEPS = 8  # steps per bandwidth, and at most one more of them, on the way to the foot of a valley
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
@@ -197,7 +198,7 @@ def coarse_curve(line, labels):
     step = h / 2.0
     if low == high:
         grid = np.full(1, low)
-    elif PER_BANDWIDTH * (high - low) > MAX_GRID * h:
+    elif PER_BANDWIDTH * (high - low) > min(MAX_GRID, MAX_PER_POINT * len(line.points)) * h:
         grid = grid_at_points(line.points, low, high)
         if len(labels.points) > 0:
             grid = np.sort(np.append(grid, best))
@@ -271,14 +272,33 @@ def minimum(points, mass, total, h, half, eta, places, sides, strength, slope):
     Labels decide themselves where the threshold belongs: with them, every one is valid.
     """
     line = Line(points, mass, total, h, half, eta)
-    b, (value, _, d2, density, outside) = lowest(line, PlacedLabels(places, sides, strength))
+    value, b, d_half, excess, bend = penalized(line, PlacedLabels(places, sides, strength), slope)
+    if len(places) > 0:
+        return value, b, d_half, True
+    valid, threshold = own_minimum(line, b, excess, bend)
+    return value, threshold, d_half, valid
+
+
+@jit
+def penalized(line, labels, slope):
+    """Minimize log F over the threshold; fill `slope` with its derivative by each point.
+
+    Returns the value, the threshold, the derivative by `half`, how far the threshold is outside of the
+    interval, and the second derivative of F over F there.
+    """
+    b, (value, _, bend, density, outside) = lowest(line, labels)
     fill_slope(line, b, density, slope)
     excess = interval_penalty(line, b)[0]
     d_half = 0.0 if excess == 0.0 else -outside * 2.0 / abs(excess)
-    if len(places) > 0 or excess == 0.0:
-        return value, b, d_half, len(places) > 0 or d2 > 0.0
-    reachable, foot = slide(line, b, math.copysign(h / FOOT_STEPS, excess))
-    return value, foot, d_half, reachable
+    return value, b, d_half, excess, bend
+
+
+@jit
+def own_minimum(line, b, excess, bend):
+    """Return whether a threshold is a minimizer of the density itself, and where that is."""
+    if excess == 0.0:
+        return bend > 0.0, b
+    return slide(line, b, math.copysign(line.h / FOOT_STEPS, excess))
 
 
 @jit

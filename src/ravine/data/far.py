@@ -1,0 +1,225 @@
+"""Rows far from everything: few rows that would set the scales of all others.
+
+One row at a thousand standard deviations, or one 99999 for a missing value, widens the standardization, the
+interval of thresholds and the bandwidth until no valley is seen. Such rows are found by scales that few rows
+cannot move, and set aside if they matter: searches leave them out, and the finished tree assigns them. A far
+group that is heavy enough is a cluster, not a few far rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from ravine._validate import FloatArray
+from ravine.data.blocks import Block
+from ravine.data.node import Node
+from ravine.data.query import Additive, Answer, Query, Request
+from ravine.data.sample import Sample, sampled
+from ravine.data.standardization import SMALLEST
+
+FEWEST_ROWS = 20  # least rows of a node in which rows are called far
+WIDEST = 0.9  # the quantile of the distances from the median that gives the scale of a column
+NORMAL_QUANTILE = 1.645  # that quantile for a standard normal column: scales are standard deviations there
+FAR = 10.0  # scales from the median, in some column, beyond which a row may be far from everything
+BEYOND = 2.0  # a far row is also beyond this multiple of the 90 % quantile of the rows' largest distances
+FAR_ROWS = 2000  # far rows, at most, that are compared with each other
+GROUP_RADIUS = 2.0  # scales times the square root of the columns: rows of one cluster are nearer than this
+GROUP_SHARE = 0.005  # least share of the weight that is a cluster far away, and not a few far rows
+GROUP_WEIGHT = 5.0  # least weight of such a cluster
+SHARE_OF_SCATTER = 0.25  # far rows are set aside if they make this share of the scatter of all columns ...
+SHARE_OF_COLUMN = 0.99  # ... or this share of the variance of one column, whose scale they move tenfold
+LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
+
+
+@dataclass(frozen=True)
+class FarRows:
+    """The rows farther than `limit` scales from the center in some column, except those near a `group`.
+
+    A boundary for engines and `predict`: far rows have a positive distance.
+
+    >>> rule = FarRows(center=np.zeros(2), inverse_scale=np.ones(2), groups=np.array([[50.0, 0.0]]))
+    >>> rule.of_rows(np.array([[1.0, 2.0], [0.0, 30.0], [51.0, 1.0]])).tolist()
+    [False, True, False]
+    """
+
+    center: FloatArray
+    inverse_scale: FloatArray
+    limit: float = FAR
+    groups: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def distances(self, block: Block) -> FloatArray:
+        """Return how far beyond the limit every row is; not positive for rows of the bulk and of groups."""
+        return self._beyond(block.dense())
+
+    def of_rows(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return which raw rows are far."""
+        return self._beyond(rows) > 0
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        """Return raw rows as distances from the center, in scales."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (rows - self.center) * self.inverse_scale
+        return np.asarray(np.clip(scaled, -LARGEST_DISTANCE, LARGEST_DISTANCE))
+
+    @property
+    def radius(self) -> float:
+        """The radius of a group."""
+        return GROUP_RADIUS * math.sqrt(max(1, int((self.inverse_scale > 0).sum())))
+
+    def _beyond(self, rows: FloatArray) -> FloatArray:
+        scaled = self.scaled(rows)
+        beyond = _largest(scaled) - self.limit
+        candidates = np.flatnonzero(beyond > 0)
+        if len(candidates) and len(self.groups):
+            nearest = cdist(scaled[candidates], self.groups).min(axis=1)
+            beyond[candidates[nearest <= 2.0 * self.radius]] = 0.0
+        return np.asarray(beyond)
+
+
+def _largest(scaled: FloatArray) -> FloatArray:
+    """Return the largest distance of every row over the columns."""
+    return np.asarray(np.abs(scaled).max(axis=1))
+
+
+@dataclass(frozen=True)
+class FarSample(Request):
+    """Request for a sample of the far rows only."""
+
+    rule: FarRows
+    sample: Sample
+
+    def start(self, n_features: int) -> Answer:
+        return self.sample.start(n_features)
+
+    def add(self, block: Block, answer: Answer) -> None:
+        far = np.flatnonzero(self.rule.distances(block) > 0)
+        if len(far):
+            self.sample.add(block.take(far), answer)
+
+    def merge(self, left: Answer, right: Answer) -> Answer:
+        return self.sample.merge(left, right)
+
+
+@dataclass(frozen=True)
+class FarWeight(Additive):
+    """Request for the weight of the far rows."""
+
+    rule: FarRows
+
+    def start(self, n_features: int) -> Answer:
+        return (np.zeros(1),)
+
+    def add(self, block: Block, answer: Answer) -> None:
+        answer[0][0] += block.weights[self.rule.distances(block) > 0].sum()
+
+
+@dataclass(frozen=True)
+class Far:
+    """What is far from the bulk of a node: single rows (`rule`, or None), and groups that are clusters.
+
+    `groups` are raw rows in the middle of each group, the heaviest group first. Only what moves the scales is
+    here.
+    """
+
+    rule: FarRows | None
+    groups: FloatArray
+
+
+def find_far(node: Node) -> Query[Far | None]:
+    """Return which rows of an opened node are far from the bulk and move its scales, or None.
+
+    A row is far if, in some column, its distance from the median exceeds ten times the scale of the column
+    (and twice that of the widest tenth of the rows). The scale is the 90 % quantile of the distances from the
+    median, of the values that differ from it, so that less than a tenth of the rows cannot move it and
+    columns that are mostly zero have one. A far row that has others near it is part of a cluster.
+
+    Costs no pass where the range of every column is within the limit, and otherwise one. Sparse rows are not
+    examined.
+    """
+    few, weights = node.few
+    if sparse.issparse(few) or node.n_rows < FEWEST_ROWS:
+        return None
+    center, scale = robust_scales(few, weights)
+    rule = FarRows(center, 1.0 / np.where(scale > 0, scale, np.inf))
+    usual = float(_quantiles(_largest(rule.scaled(few))[:, None], weights[:, None], WIDEST)[0])
+    rule = replace(rule, limit=max(FAR, BEYOND * usual))
+    if _largest(rule.scaled(np.array(node.range))).max() <= rule.limit:
+        return None
+    request = FarSample(rule, node.sample_request(FAR_ROWS, "far rows"))
+    answer, (weight,) = yield node.ask(request, FarWeight(rule))
+    rows, own, _ = sampled(answer)
+    if not len(rows):
+        return None
+    own = own * (weight[0] / own.sum())
+    rule, centers = _with_groups(rule, rows, own, max(GROUP_SHARE * node.total, node.min_weight))
+    isolated, near = rule.of_rows(rows), _largest(rule.scaled(few)) <= rule.limit
+    unit = np.ones(len(scale)) if node.standardize else scale / scale.max()
+    bulk = rule.scaled(few[near]), weights[near] / weights[near].sum()
+
+    def matters(which: npt.NDArray[np.bool_]) -> bool:
+        return _matters(rule.scaled(rows[which]), own[which] / node.total, *bulk, unit)
+
+    found = Far(rule if matters(isolated) else None, rows[centers if matters(~isolated) else []])
+    return None if found.rule is None and not len(found.groups) else found
+
+
+def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the median and the scale of every column; the scale of a constant column is 0.
+
+    >>> rows, weights = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1e9, 1.0]]), np.array([9, 9, 9, 1.0])
+    >>> [some.round(2).tolist() for some in robust_scales(rows, weights)]
+    [[1.0, 0.0], [0.61, 0.61]]
+    """
+    every = np.broadcast_to(weights[:, None], rows.shape)
+    low, high = _quantiles(rows, every, 0.5), -_quantiles(-rows, every, 0.5)
+    center = low / 2 + high / 2  # the middle of the two medians, so that a mirror image has the mirrored one
+    with np.errstate(over="ignore"):
+        distance = np.abs(rows - center)
+    differs = np.where(distance > 0, every, 0.0)
+    scale = _quantiles(distance, differs, WIDEST) / NORMAL_QUANTILE
+    return center, np.where(differs.any(axis=0) & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
+
+
+def _quantiles(values: FloatArray, weights: FloatArray, q: float) -> FloatArray:
+    """Return the weighted quantile of every column: the least value with a share q of the weight up to it."""
+    order = np.argsort(values, axis=0, kind="stable")
+    below = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0)
+    place = np.argmax(below >= q * below[-1] * (1.0 - 1e-12), axis=0)
+    return np.asarray(np.take_along_axis(values, np.take_along_axis(order, place[None], axis=0), axis=0)[0])
+
+
+def _with_groups(
+    rule: FarRows, rows: FloatArray, weights: FloatArray, least: float
+) -> tuple[FarRows, list[int]]:
+    """Return the rule without groups that are heavy enough to be clusters, and the rows in their middle."""
+    scaled = rule.scaled(rows)
+    near = cdist(scaled, scaled) <= rule.radius
+    mass = near @ weights
+    heavy = mass >= max(GROUP_WEIGHT, least)
+    centers: list[int] = []
+    while heavy.any():
+        centers.append(int(np.argmax(np.where(heavy, mass, -1.0))))
+        heavy &= ~near[centers[-1]]
+    return (replace(rule, groups=scaled[centers]) if centers else rule), centers
+
+
+def _matters(
+    far: FloatArray, far_share: FloatArray, near: FloatArray, near_share: FloatArray, unit: FloatArray
+) -> bool:
+    """Return whether far rows move the scales: by their share of the second moments about the center."""
+    if not len(far):
+        return False
+    moved, usual = far_share @ far**2, near_share @ near**2
+    varies = moved + usual > 0
+    share = moved[varies] / (moved + usual)[varies]
+    if (unit == 1.0).all():
+        overall = float(share.mean())
+    else:  # without standardizing, wide columns count more
+        overall = float(unit**2 @ moved / (unit**2 @ (moved + usual)))
+    return overall >= SHARE_OF_SCATTER or float(share.max()) >= SHARE_OF_COLUMN
