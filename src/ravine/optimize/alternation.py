@@ -19,9 +19,13 @@ from ravine.data.standardization import Standardization
 from ravine.optimize.minimax import minimax
 from ravine.optimize.pursuit import REACH
 from ravine.optimize.sides import Plane, Side, SideSums, varying
+from ravine.optimize.sphere import CONVERGED_OBJECTIVE
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
-SWITCHED = 1e-4  # share of the weight: rounds end when rows of less weight change side
+SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
+START_SWITCHED = 0.01  # the same for a start: 2-means, and rounds on a small sample
+STEADY = 3e-4  # relative: rounds end when kappa changes by less (on rows without two clusters it creeps)
+STEADY_WEIGHT = 1000.0  # least weight for that: with less, rounds go on until no row changes side
 THRESHOLD_BINS = 1 << 14  # bins of the projected rows; the best threshold lies between two of them
 LEAST_RIDGE = 1e-12  # least ridge, in units of the columns' variance 1, so that a covariance is invertible
 
@@ -31,10 +35,14 @@ STOPPED = "iteration limit"
 
 @dataclass(frozen=True)
 class Found:
-    """A hyperplane w . z = threshold in the standardized space, the number of rounds, and why they ended."""
+    """A hyperplane w . z = threshold in the standardized space, the number of rounds, and why they ended.
+
+    `plane` is the same in raw columns, for rows with another standardization.
+    """
 
     direction: FloatArray
     threshold: float
+    plane: Plane
     n_iter: int
     status: str
 
@@ -57,7 +65,7 @@ def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
         (answer,) = yield node.ask(SideSums(own, plane, before, squares=False))
         right += Side.of(answer)
         left_weight = own.total - right.weight
-        if min(left_weight, right.weight) <= 0.0 or answer[0][1] <= SWITCHED * own.total:
+        if min(left_weight, right.weight) <= 0.0 or answer[0][1] <= START_SWITCHED * own.total:
             break
         centers = -right.total / left_weight, right.total / right.weight
         apart = centers[1] - centers[0]
@@ -68,7 +76,12 @@ def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
 
 
 class Step(Protocol):
-    """Half of a round: from two sides to the hyperplane that separates them best."""
+    """Half of a round: from two sides to the hyperplane that separates them best.
+
+    `moves` is whether the separation of the last one differs from that of the one before.
+    """
+
+    moves: bool
 
     def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
         """Return direction and threshold, given the moments of the right side; None if there is no such."""
@@ -80,6 +93,7 @@ class MinimaxStep:
     def __init__(self, own: Standardization, whole: Side, regularization: float) -> None:
         self.whole, self.balance, self.slope = whole, 0.5, -1.0
         self.varies, self.regularization = varying(own), regularization
+        self.kappa, self.moves = 0.0, True
 
     def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
         yield from ()
@@ -90,6 +104,9 @@ class MinimaxStep:
         apart = (right.mean - left.mean)[self.varies]
         machine = minimax(spread[0], spread[1], apart, self.balance, self.slope)
         self.balance, self.slope = machine.balance, machine.slope
+        few = self.whole.weight < STEADY_WEIGHT
+        self.moves = few or abs(machine.kappa - self.kappa) > STEADY * self.kappa
+        self.kappa = machine.kappa
         w = np.zeros(len(right.total))
         w[self.varies] = machine.direction
         return w, float(w @ right.mean) - machine.reach
@@ -104,6 +121,7 @@ class BoundStep:
         from scipy.linalg import cho_factor
 
         self.node, self.own, self.whole = node, own, whole
+        self.moves = True  # unknown
         self.regularization, self.min_share = regularization, min_share
         self.varies = varying(own)
         self.covariance = whole.covariance(self.varies).T  # upper triangle in Fortran order, for LAPACK
@@ -121,7 +139,7 @@ class BoundStep:
         w[self.varies] = short
         variance = float(short @ dsymv(1.0, self.covariance, short))
         reach = REACH * math.sqrt(variance)
-        grid = Grid.around_mean(reach, 2 * reach / THRESHOLD_BINS)
+        grid = Grid(-reach, 2 * reach / THRESHOLD_BINS, THRESHOLD_BINS)
         ((mass, moment, _),) = yield self.node.ask(ProfileSum(self.own, w, grid, with_rows=False))
         min_weight = self.min_share * self.own.total
         threshold = best_threshold(grid, mass, moment, variance + self.regularization, min_weight)
@@ -138,6 +156,7 @@ def alternate(
     *,
     squares: bool,
     max_iter: int,
+    switched: float = SWITCHED,
 ) -> Query[Found | None]:
     """Alternate between the hyperplane for two sides and the sides of the hyperplane.
 
@@ -151,11 +170,13 @@ def alternate(
             return None
         w, threshold = taken
         before, plane = plane, Plane.across(own, w, threshold)
+        if not step.moves:
+            return Found(w, threshold, plane, n_iter, CONVERGED_OBJECTIVE)
         (answer,) = yield node.ask(SideSums(own, plane, before, squares))
-        if before is not None and answer[0][1] <= SWITCHED * own.total:
-            return Found(w, threshold, n_iter, SETTLED)
+        if before is not None and answer[0][1] <= switched * own.total:
+            return Found(w, threshold, plane, n_iter, SETTLED)
         right = Side.of(answer) if before is None else right + Side.of(answer)
-    return Found(w, threshold, max_iter, STOPPED)
+    return Found(w, threshold, Plane.across(own, w, threshold), max_iter, STOPPED)
 
 
 def best_threshold(

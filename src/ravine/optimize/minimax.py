@@ -72,13 +72,12 @@ def minimax(
 
 def _at(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float) -> Machine:
     """Solve for the direction at one balance."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
     from scipy.linalg.blas import dsymv
+    from scipy.linalg.lapack import dposv
 
-    try:  # the transposed matrix is in Fortran order, so LAPACK reads its upper triangle without a copy
-        factor = cho_factor(_mixed(left, right, balance).T, overwrite_a=True, check_finite=False)
-        w = np.asarray(cho_solve(factor, apart, check_finite=False))
-    except LinAlgError:
+    # the transposed matrix is in Fortran order, so LAPACK reads its upper triangle without a copy
+    _, w, info = dposv(_mixed(left, right, balance).T, apart, overwrite_a=True)
+    if info != 0:
         w = _solve_singular(_mixed(left, right, balance), apart)
     spread = [math.sqrt(max(float(w @ dsymv(1.0, matrix.T, w)), 0.0)) for matrix in (left, right)]
     both = spread[0] + spread[1]

@@ -7,22 +7,33 @@ to the direction is here, for all indices.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
+from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
-from ravine.data.query import Query
+from ravine.data.query import AnyArray, Query
 from ravine.index.base import IndexValue, Profile, ProjectionIndex
-from ravine.optimize.sphere import Curvature, descend
+from ravine.optimize.sphere import (
+    CONVERGED,
+    CONVERGED_OBJECTIVE,
+    ITERATION_LIMIT,
+    MEMORY,
+    NO_LOWER,
+    Curvature,
+    descend,
+)
 
 REACH = 5.0  # half-width of the grid, in standard deviations along the first principal direction
 ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
+HELD_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ class Evaluated:
 def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]:
     """Project the rows on a direction, into bins of at most this width; one pass."""
     own = node.standardization
-    grid = Grid.around_mean(REACH * node.deviation, width)
+    grid = Grid.around_mean(REACH * node.deviation, width, node.n_rows)
     with_rows = grid.n_bins * node.n_features <= MAX_ROW_SUMS
     ((mass, moment, rows),) = yield node.ask(ProfileSum(own, direction, grid, with_rows))
     full = np.flatnonzero(mass)
@@ -165,14 +176,19 @@ def pursue(
     max_iter: int,
     progress: float = 1e-4,
     curvature: Curvature | None = None,
-    enough: Callable[[IndexValue, Profile], bool] = lambda value, profile: False,
+    least_share: float = math.inf,
 ) -> Query[Pursued]:
     """Minimize a sequence of indices (of one resolution), the first from `start`, each from the last end.
 
     Returns the last valid end (for the density: the last hyperplane that is a minimizer of the projected
-    density), or the very last one if none is valid. The sequence stops at the first end that is `enough`.
+    density), or the very last one if none is valid. The sequence stops at the first end with
+    `least_share` of the mass on the smaller side. Few rows in memory are projected in compiled code,
+    all others by requests.
     """
     curvature = curvature or Curvature()
+    held = held_rows(node)
+    if held is not None and all(hasattr(index, "parameters") for index in indices):
+        return _pursue_held(held, node, start, indices, curvature, (tol, progress, max_iter, least_share))
     kept: Pursued | None = None
     n_iter = 0
     projected = yield from project(node, indices[0].resolution, start)
@@ -190,7 +206,84 @@ def pursue(
         projected = end.point.projected
         if kept is None or end.point.index_value.valid or not kept.point.index_value.valid:
             kept = Pursued(end.point, index, stage, curvature, n_iter, end.status)
-        if enough(end.point.index_value, end.point.profile):
+        if end.point.smaller_side >= least_share * node.standardization.total:
             break
     assert kept is not None
     return kept
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Standardized rows in memory, an array or the parts of a CSR matrix with its center; their weights."""
+
+    dense: FloatArray | None
+    csr: tuple[AnyArray, ...] | None
+    weights: FloatArray
+
+
+def held_rows(node: Node) -> HeldRows | None:
+    """Return the rows of a small node in memory, standardized once for all pursuits; else None."""
+    rows = node.rows
+    if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
+        return None
+    if rows.picked is not None or node.labels is not None:
+        return None
+    if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
+        return None
+    own, name = node.standardization, f"standardized {node.standardization.key.hex()}"
+    if name not in node.memo:
+        weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
+        if sparse.issparse(rows.array):
+            matrix = sparse.csr_array(rows.array)
+            values = matrix.data * own.inverse_scale[matrix.indices]
+            csr = values, matrix.indices, matrix.indptr, own.mean * own.inverse_scale
+            node.memo[name] = HeldRows(None, csr, weights)
+        else:
+            node.memo[name] = HeldRows(rows.map(lambda block: own.apply(block.dense())), None, weights)
+    held: HeldRows = node.memo[name]
+    return held
+
+
+def _pursue_held(
+    held: HeldRows,
+    node: Node,
+    start: FloatArray,
+    indices: Sequence[ProjectionIndex],
+    curvature: Curvature,
+    options: tuple[float, float, int, float],
+) -> Pursued:
+    """Run `pursue` in compiled code."""
+    from ravine.optimize import pursuit_kernels
+
+    tol, progress, max_iter, least_share = options
+    total = node.standardization.total
+    grid = Grid.around_mean(REACH * node.deviation, indices[0].resolution, node.n_rows)
+    kind = indices[0].parameters[0]  # type: ignore[attr-defined]
+    stages = np.array([index.parameters[1] for index in indices])  # type: ignore[attr-defined]
+    pairs, n_pairs = np.zeros((2, MEMORY, len(start))), len(curvature.steps)
+    if n_pairs:
+        pairs[0, :n_pairs], pairs[1, :n_pairs] = curvature.steps, curvature.changes
+    kept, n_pairs = pursuit_kernels.pursue(
+        held.dense,
+        held.csr,
+        held.weights,
+        total,
+        (grid.low, grid.width, grid.n_bins),
+        start,
+        len(stages),
+        stages if kind == "density" else None,
+        stages if kind == "connectivity" else None,
+        tol,
+        progress,
+        max_iter,
+        least_share * total,
+        pairs,
+        n_pairs,
+    )
+    v, gradient, (full, points, mass, std), value, threshold, valid, stage, n_iter, status = kept
+    profile = Profile(points, mass, total, std)
+    projected = Projected(v, grid, full, profile, None)
+    point = Evaluated(projected, IndexValue(value, np.empty(0), threshold, valid=valid), gradient)
+    curvature.steps[:], curvature.changes[:] = pairs[0, :n_pairs], pairs[1, :n_pairs]
+    why = (CONVERGED, CONVERGED_OBJECTIVE, NO_LOWER, ITERATION_LIMIT)[status]
+    return Pursued(point, indices[stage], stage, curvature, n_iter, why)

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.query import Additive, Answer, Request
 from ravine.data.standardization import Standardization
 
-BoolArray = npt.NDArray[np.bool_]
 SIGNS = (1.0, -1.0)  # signs of rows that move to the right side, and of rows that leave it
 BUFFER_ROWS = 256  # rows that are collected before their second moments are added in one matrix product
 
@@ -77,34 +75,30 @@ class SideSums(Request):
     @staticmethod
     def add_many(block: Block, requests: Sequence[SideSums], answers: Sequence[Answer]) -> None:
         """Add one block: the rows that move to the right, minus those that leave it."""
-        right = _right_of(block, [plane for request in requests for plane in (request.plane, request.before)])
+        planes = [plane for request in requests for plane in (request.plane, request.before)]
+        distances = _distances(block, planes)
         for request, answer in zip(requests, answers, strict=True):
-            weight, total = answer[:2]
-            change = (
-                block.weights.copy() if request.plane is None else block.weights * right[id(request.plane)]
-            )
-            if request.before is not None:
-                change -= block.weights * right[id(request.before)]
-            for side, sign in enumerate(SIGNS):
-                switched = np.flatnonzero(sign * change > 0)
-                if len(switched) == 0:
-                    continue
-                few = block if len(switched) == len(block) else block.take(switched)
-                standardized = few.dense() - request.standardization.mean
-                standardized *= request.standardization.inverse_scale
-                w = sign * change[switched]
-                weight += sign * w.sum(), w.sum()
-                total += sign * (w @ standardized)
-                if request.squares:
-                    varies = varying(request.standardization)
-                    part = standardized if len(varies) == standardized.shape[1] else standardized[:, varies]
-                    part *= np.sqrt(w)[:, None]
-                    _buffer(answer, side, part)
+            rows, change = _changes(block, request, distances)
+            if len(rows) == 0:
+                continue
+            own, few = request.standardization, block if len(rows) == len(block) else block.take(rows)
+            standardized = few.dense() - own.mean
+            standardized *= own.inverse_scale
+            answer[0][...] += change.sum(), np.abs(change).sum()
+            answer[1][...] += change @ standardized
+            if request.squares:
+                varies = varying(own)
+                part = standardized if len(varies) == standardized.shape[1] else standardized[:, varies]
+                part *= np.sqrt(np.abs(change))[:, None]
+                for side, sign in enumerate(SIGNS):
+                    moving = sign * change > 0
+                    if moving.any():
+                        _buffer(answer, side, part if moving.all() else part[moving])
 
 
-def _right_of(block: Block, planes: Sequence[Plane | None]) -> dict[int, BoolArray]:
-    """Return which rows of a block are right of each plane; planes with the same pivot share a projection."""
-    found: dict[int, BoolArray] = {}
+def _distances(block: Block, planes: Sequence[Plane | None]) -> dict[int, FloatArray]:
+    """Return the signed distances to each plane; planes with the same pivot share a projection."""
+    found: dict[int, FloatArray] = {}
     about: dict[bytes, dict[int, Plane]] = {}
     for plane in planes:
         if plane is not None:
@@ -113,8 +107,26 @@ def _right_of(block: Block, planes: Sequence[Plane | None]) -> dict[int, BoolArr
         (first, *_) = members.values()
         points = block.project(first.pivot, np.array([plane.normal for plane in members.values()]))
         for t, (key, plane) in zip(points, members.items(), strict=True):
-            found[key] = t - plane.threshold > 0
+            found[key] = t - plane.threshold
     return found
+
+
+def _changes(
+    block: Block, request: SideSums, distances: dict[int, FloatArray]
+) -> tuple[IntArray, FloatArray]:
+    """Return the rows that a request sums, and their weights, negative for rows that leave the right side."""
+    from ravine.optimize import sides_kernels as kernels
+
+    if request.plane is None:
+        rows = np.flatnonzero(block.weights > 0)
+        return rows, block.weights[rows]
+    rows, change = np.empty(len(block), dtype=np.int64), np.empty(len(block))
+    now = distances[id(request.plane)]
+    if request.before is None:
+        n = kernels.right_rows(now, block.weights, rows, change)
+    else:
+        n = kernels.switched_rows(now, distances[id(request.before)], block.weights, rows, change)
+    return rows[:n], change[:n]
 
 
 def _buffer(answer: Answer, side: int, rows: FloatArray) -> None:
@@ -154,10 +166,9 @@ class LineMoments(Additive):
         return (np.zeros((2, 3)),)
 
     def add(self, block: Block, answer: Answer) -> None:
-        (sums,), distances = answer, self.plane.distances(block)
-        for side, member in enumerate((distances <= 0, distances > 0)):
-            t, w = distances[member], block.weights[member]
-            sums[side] += w.sum(), w @ t, w @ t**2
+        from ravine.optimize import sides_kernels as kernels
+
+        kernels.line_moments(self.plane.distances(block), block.weights, answer[0])
 
 
 @dataclass(frozen=True)

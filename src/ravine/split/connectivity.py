@@ -208,7 +208,7 @@ class SeveralMethod(Verbs):
 
         def cut(end: several.Directions) -> float:
             centers = given.clusters.centers @ end.directions.T
-            points = graph.project(given.directions(end.directions))
+            points = graph.project(node.standardization, given.directions(end.directions))
             return graph.cut(end.right[nearest(points, centers)[0]])
 
         return sorted(ends, key=cut)

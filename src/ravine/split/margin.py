@@ -9,15 +9,30 @@ import numpy as np
 
 from ravine.data.node import Node
 from ravine.data.principal import principal
-from ravine.data.query import Query
+from ravine.data.query import Query, gather
 from ravine.optimize.cutting_plane import Found, Planes, cutting_planes, two_means
 from ravine.split.projection import USEFUL
 from ravine.split.search import Outcome, Verbs
-from ravine.split.starts import between_directions
+from ravine.split.starts import between_directions, small_sample
 from ravine.split.support import support_planes
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
 AUTO_BALANCE = 0.03  # default bound on the mean of f; rows on the margin have |f| = 1 (benchmarks/RESULTS.md)
+FINALISTS = 2  # of the starts that are compared on a small sample, so many go on
+
+
+@dataclass(frozen=True)
+class Start:
+    """The plane at whose signs a run starts, the constraints that it starts with, and C."""
+
+    plane: Planes
+    constraints: Planes
+    C: float
+
+    @classmethod
+    def after(cls, end: Found) -> Start:
+        """Return the start with the active constraints of an end: planes, so that they apply to any rows."""
+        return cls(end.state.plane, end.state.constraints[end.active], end.C)
 
 
 @dataclass(frozen=True)
@@ -39,22 +54,35 @@ class MarginMethod(Verbs):
     samples = True
     takes_labels = True
 
-    def starts(self, node: Node) -> Query[tuple[Node, list[Planes]]]:
-        """Return 2-means, principal directions, directions between them, and the planes of the labels."""
+    def starts(self, node: Node) -> Query[tuple[Node, list[Start]]]:
+        """Return 2-means, principal directions, directions between them, and the planes of the labels.
+
+        If rows are many, only the best ends of runs on a small sample are returned.
+        """
         found = yield from principal(node, max(1, self.n_init - 1))
         node = replace(node, deviation=float(found.deviations[0]))
         useful = found.directions[found.deviations > USEFUL * node.deviation]
         more = between_directions(useful, self.n_init - 1 - len(useful), node.rng("starts"))
         directions = [*useful, *more] if self.n_init > 1 else []
-        clusters = yield from two_means(node, found.directions[0])
+        few = yield from small_sample(node)
+        clusters = yield from two_means(few, found.directions[0])
         labeled = [Planes.one(w, b) for w, b in support_planes(node)]
-        return node, [clusters, *(Planes.one(v, 0.0) for v in directions), *labeled]
-
-    def solve(self, node: Node, start: Planes) -> Query[Found]:
-        """Run the cutting planes from one start."""
-        unit = node.standardization.unit
+        planes = [clusters, *(Planes.one(v, 0.0) for v in directions), *labeled]
+        unit, zero = node.standardization.unit, Planes.zero(node.n_features)
         C = AUTO_C / node.deviation**2 if self.C is None else self.C * unit * unit
-        return (yield from self._run(node, start, Planes.zero(node.n_features), C))
+        starts = [Start(plane, zero, C) for plane in planes]
+        if few is not node and len(starts) > FINALISTS:
+            ends = yield from gather([self.solve(few, start) for start in starts])
+            best = yield from self.choose(few, ends)
+            starts = [Start.after(end) for end in (best or ends)[:FINALISTS]]
+        return node, starts
+
+    def solve(self, node: Node, start: Start) -> Query[Found]:
+        """Run the cutting planes from one start."""
+        bounds = {"C": start.C, "balance": self._balance, "epsilon": self.epsilon}
+        return (
+            yield from cutting_planes(node, start.plane, start.constraints, max_iter=self.max_iter, **bounds)
+        )
 
     def choose(self, node: Node, ends: Sequence[Found]) -> Query[list[Found]]:
         """Return the ends, those with the fewest labeled pairs together first, then by objective."""
@@ -64,7 +92,7 @@ class MarginMethod(Verbs):
 
     def resume(self, node: Node, end: Found, last: bool) -> Query[Found]:
         """Continue with the active constraints: they are stored as planes, so they apply to any rows."""
-        return (yield from self._run(node, end.state.plane, end.state.constraints[end.active], end.C))
+        return (yield from self.solve(node, Start.after(end)))
 
     def finish(self, node: Node, end: Found) -> Query[Outcome | None]:
         """Return the plane with its margin."""
@@ -81,17 +109,13 @@ class MarginMethod(Verbs):
             n_iter=end.n_steps,
             facts={
                 "margin": unit / length,
-                "support": float(end.state.weight[-1]),
+                "support": float(end.state.weight[end.state.own]),
                 "slack": end.state.slack,
                 "violation": end.violation,
                 "C": end.C / unit / unit,
                 "rounds": float(len(end.history)),
             },
         )
-
-    def _run(self, node: Node, start: Planes, constraints: Planes, C: float) -> Query[Found]:
-        bounds = {"C": C, "balance": self._balance, "epsilon": self.epsilon}
-        return (yield from cutting_planes(node, start, constraints, max_iter=self.max_iter, **bounds))
 
     def _rank(self, end: Found, node: Node) -> tuple[float, float]:
         plane = end.state.plane

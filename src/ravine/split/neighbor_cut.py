@@ -6,17 +6,17 @@ gap by chance. Such a gap separates rows that are neighbors in the space of all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.neighbors import Nearest, distinct
+from ravine.data.neighbors import distinct, near_pairs
 from ravine.data.node import Node
-from ravine.data.query import Query
+from ravine.data.query import Answer, Query
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
 from ravine.split.boundary import Boundary
@@ -25,24 +25,41 @@ GRAPH_ROWS = 2000  # most rows of the graph
 GRAPH_CELLS = 1 << 23  # most values (rows x columns) of these rows: 64 MiB
 FEWEST_ROWS = 100  # least rows of the graph, however wide they are
 NEIGHBORS = 10  # neighbors per row
+SHARED_ROWS = (
+    200  # least rows of a node in the graph of the root; with fewer, the node has a graph of its own
+)
 
 
 @dataclass(frozen=True)
 class NeighborGraph:
-    """Some rows, their standardization, and the weights of the edges between neighbors.
+    """Some rows, and the edges between neighbors: the places of both ends (2, edges) and their weights.
 
     Two rows are neighbors if one is among the ten nearest rows of the other. A row of weight k means k
-    copies, which are neighbors of each other.
+    copies, which are neighbors of each other: `copies` is the weight of the edges between them.
     """
 
     rows: MemoryRows
-    standardization: Standardization
-    edges: sparse.csr_array
+    ends: IntArray
+    weights: FloatArray
+    copies: FloatArray
 
-    def project(self, directions: FloatArray) -> FloatArray:
+    def of_rows(self, numbers: IntArray) -> NeighborGraph | None:
+        """Return the part of the graph with some rows of the data, or None if it has too few of them."""
+        names = self.rows.names
+        assert names is not None
+        here = np.flatnonzero(np.isin(names, numbers))
+        if len(here) < SHARED_ROWS:
+            return None
+        rows = replace(self.rows, array=self.rows.array[here], names=names[here])
+        place = np.full(self.rows.shape[0], -1)
+        place[here] = np.arange(len(here))
+        ends = place[self.ends]
+        inside = (ends >= 0).all(axis=0)
+        return NeighborGraph(rows, ends[:, inside], self.weights[inside], self.copies[here])
+
+    def project(self, own: Standardization, directions: FloatArray) -> FloatArray:
         """Project the standardized rows on some directions; shape (rows, directions)."""
-        normals = self.standardization.normals(directions)
-        return self.rows.map(lambda block: block.project(self.standardization.mean, normals).T)
+        return self.rows.map(lambda block: block.project(own.mean, own.normals(directions)).T)
 
     def cut_by(self, boundary: Boundary) -> float:
         """Return the normalized cut of the sides of a boundary."""
@@ -56,52 +73,57 @@ class NeighborGraph:
         with W the weight of the edges between two sets: 0 if no neighbors are separated, about 1 for sides
         that are unrelated to the graph, and 2 for a side without edges.
         """
-        side = right.astype(np.float64)
-        degree = self.edges.sum(axis=1)
-        volumes = float(degree @ side), float(degree @ (1.0 - side))
+        one, other = right[self.ends]
+        between = float(self.weights[one != other].sum())
+        volumes = [
+            between + 2.0 * float(self.weights[inside].sum()) + float(self.copies[side].sum())
+            for inside, side in ((one & other, right), (~one & ~other, ~right))
+        ]
         if min(volumes) <= 0.0:
             return 2.0
-        between = float((self.edges @ side) @ (1.0 - side))
         return between / volumes[0] + between / volumes[1]
 
 
 def neighbor_graph(node: Node) -> Query[NeighborGraph]:
-    """Return the graph of at most 2000 rows of a node, the same ones for every caller; it is made once."""
+    """Return the graph of at most 2000 rows of a node, the same for every caller and for samples of the node.
+
+    It is part of that of the root if enough rows of the node are in it, and else a new one. A sample depends
+    on hashes of the numbers of rows only: the root's rows that belong to the node are in the node's sample.
+    """
+    node = node.whole or node
     if "neighbor graph" not in node.memo:
-        node.memo["neighbor graph"] = yield from _graph(node)
+        most = min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features))
+        (answer,) = yield node.ask(Sample(most))
+        of_root: NeighborGraph | None = node.tree_memo.get("neighbor graph")
+        shared = None if of_root is None else of_root.of_rows(answer[1])
+        node.memo["neighbor graph"] = shared or _graph(node, answer)
+        if node.root is None:
+            node.tree_memo["neighbor graph"] = node.memo["neighbor graph"]
     graph: NeighborGraph = node.memo["neighbor graph"]
     return graph
 
 
-def _graph(node: Node) -> Query[NeighborGraph]:
-    most = min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features))
-    (answer,) = yield node.ask(Sample(most))
-    values, weights, _ = sampled(answer)
+def _graph(node: Node, answer: Answer) -> NeighborGraph:
+    values, weights, numbers = sampled(answer)
     own = node.standardization
     if sparse.issparse(values):
-        points = distances_between(sparse.csr_array(values), own)
-        nearest = Nearest(points, NEIGHBORS + 1, weights, metric="precomputed")
+        points = sparse.csr_array(values.multiply(own.inverse_scale[None, :]))
+        inner = inner_products(points, own.mean * own.inverse_scale)
     else:
         points, weights, chosen = distinct(own.apply(values), weights)
-        values = values[chosen]
-        nearest = Nearest(points, NEIGHBORS + 1, weights)  # + 1: a row is its own nearest
-    m = len(points)
-    near = nearest.graph(points).tocoo()
-    here, there = (index[near.row != near.col] for index in (near.row, near.col))
-    one_way = sparse.csr_array((weights[here] * weights[there], (here, there)), shape=(m, m))
-    copies = sparse.diags_array(weights * np.maximum(weights - 1.0, 0.0))
-    edges = sparse.csr_array(one_way.maximum(one_way.T) + copies)
-    return NeighborGraph(MemoryRows(values), own, edges)
+        values, numbers = values[chosen], numbers[chosen]
+        inner = points @ points.T
+    here, there = near_pairs(points, inner, weights, NEIGHBORS + 1)  # + 1: a row is its own nearest
+    m = len(weights)
+    edges = np.unique(np.minimum(here, there) * m + np.maximum(here, there))
+    ends = np.array([edges // m, edges % m])
+    copies = weights * np.maximum(weights - 1.0, 0.0)
+    return NeighborGraph(MemoryRows(values, names=numbers), ends, weights[ends].prod(axis=0), copies)
 
 
-def distances_between(rows: sparse.csr_array, standardization: Standardization) -> FloatArray:
-    """Return the distances between all standardized sparse rows, from their inner products (never dense)."""
-    scaled = sparse.csr_array(rows.multiply(standardization.inverse_scale[None, :]))
-    center = standardization.mean * standardization.inverse_scale
-    products = np.asarray((scaled @ scaled.T).toarray())
-    along = np.asarray(scaled @ center)
+def inner_products(rows: sparse.csr_array, center: FloatArray) -> FloatArray:
+    """Return the inner products of all sparse rows minus the center, which are never written out."""
+    products = np.asarray((rows @ rows.T).toarray())
+    along = np.asarray(rows @ center)
     products += float(center @ center) - along[:, None] - along[None, :]
-    squares = np.diag(products)
-    found = np.sqrt(np.maximum(squares[:, None] + squares[None, :] - 2.0 * products, 0.0))
-    np.fill_diagonal(found, 0.0)
-    return np.asarray(found)
+    return products

@@ -131,7 +131,7 @@ class ProjectionMethod(Verbs):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 progress=PROGRESS,
-                enough=self.schedule.accepts,
+                least_share=self.schedule.least_share,
             )
         )
 
@@ -152,7 +152,7 @@ class ProjectionMethod(Verbs):
         graph = (yield from neighbor_graph(node)) if self.neighbor_cut else None
 
         def key(end: Pursued) -> tuple[float, float]:
-            last = -self.rank(end) if graph is None else _cut(graph, end)
+            last = -self.rank(end) if graph is None else _cut(graph, node, end)
             if node.labels is not None:
                 return weight_of_mistakes(node.labels, self.right, end.point), last
             return float(not self.schedule.accepts(end.point.index_value, end.point.profile)), last
@@ -212,7 +212,7 @@ def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     return replace(node, labels=replace(node.labels, classes=sides))
 
 
-def _cut(graph: NeighborGraph, end: Pursued) -> float:
+def _cut(graph: NeighborGraph, node: Node, end: Pursued) -> float:
     """Return the normalized cut of the two sides of an end."""
-    points = graph.project(end.point.direction[None, :])[:, 0]
+    points = graph.project(node.standardization, end.point.direction[None, :])[:, 0]
     return graph.cut(points > end.point.index_value.threshold)

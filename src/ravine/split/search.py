@@ -31,6 +31,8 @@ from ravine.split.split import Split
 # best end on a sample may not be the best on more rows.
 FINALIST_ROWS = 1 << 16
 FINE = 8  # bins per bandwidth of the density that gives the reported depth
+GAP_BINS = 512  # bins between the mean and a group far from the bulk
+GAP = "gap before a far group"
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]
     h = outcome.bandwidth or bandwidth(node.deviation, own.total)
     profile, threshold = outcome.profile, outcome.threshold
     if outcome.centers is not None:
-        grid = Grid.around_mean(REACH * node.deviation, h / FINE)
+        grid = Grid.around_mean(REACH * node.deviation, h / FINE, node.n_rows)
         unit = own.unit
         ((mass, moment, sides),) = yield node.ask(DistanceSum(outcome.centers, grid, unit))
         full = np.flatnonzero(mass)
@@ -217,6 +219,29 @@ def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]
         n_iter=outcome.n_iter,
         facts={**outcome.facts, "bandwidth": own.unit * h},
     )
+
+
+def gap_split(node: Node, method: Method, group: FloatArray) -> Query[Split | None]:
+    """Return the split at the widest gap between the mean and a group far from the bulk; one pass.
+
+    Such a group widens the bandwidth until searches see no valley, and the gap may be beyond their interval.
+    """
+    own = node.standardization
+    center = own.apply(group)
+    distance = float(np.linalg.norm(center))
+    if distance == 0.0:
+        return None
+    wide = replace(node, deviation=distance / 4)  # the grid, five deviations to each side, covers the group
+    projected = yield from project(wide, distance / GAP_BINS, center / distance)
+    profile = projected.profile
+    between = np.flatnonzero((profile.points[:-1] >= 0) & (profile.points[1:] <= distance))
+    if not len(between):
+        return None
+    widest = between[np.argmax(np.diff(profile.points)[between])]
+    threshold = float(profile.points[widest] / 2 + profile.points[widest + 1] / 2)
+    h = bandwidth(profile.std, profile.total)
+    outcome = Outcome(center / distance, threshold, 0.0, GAP, 0, profile=profile, bandwidth=h)
+    return (yield from measure(node, method, outcome))
 
 
 def _lighter_side(node: Node, plane: Plane) -> Query[Any]:

@@ -19,12 +19,22 @@ from ravine.data.standardization import Moments, Standardization
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import bandwidth
 from ravine.index.separation import SeparationSchedule
-from ravine.optimize.alternation import BoundStep, Found, MinimaxStep, Step, alternate, two_means
+from ravine.optimize.alternation import (
+    START_SWITCHED,
+    SWITCHED,
+    BoundStep,
+    Found,
+    MinimaxStep,
+    Step,
+    alternate,
+    two_means,
+)
 from ravine.optimize.minimax import MAX_FEATURES
 from ravine.optimize.pursuit import Pursued
 from ravine.optimize.sides import LineMoments, Plane, Side, SideSums, kappa, variance
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs
+from ravine.split.starts import small_sample
 from ravine.split.support import support_planes
 
 SOLVERS = ("mpm", "gep", "eig", "pursuit")
@@ -48,12 +58,19 @@ class SeparationMethod(Verbs):
     n_init: int = 4
     init: RowSet | None = None
     max_iter: int = 50
+    samples: bool = True
 
     takes_labels = True
 
     @property
     def name(self) -> str:
         return f"maximin separation, {self.solver}"
+
+    def prepare(self, node: Node) -> Query[SeparationMethod]:
+        """Search all rows at once where samples do not help: for `eig`, and if the sides are given."""
+        yield from ()
+        given = self.init is not None and node.root is None
+        return replace(self, samples=False) if given or self.solver == "eig" else self
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Plane | FloatArray | None]]]:
         """Return the planes of 2-means and of the labels, None for given sides, or eigenvectors for `eig`."""
@@ -72,11 +89,17 @@ class SeparationMethod(Verbs):
         node = replace(node, deviation=float(found.deviations[0]))
         if self.init is not None and node.root is None:
             return node, [None]
-        clusters = yield from two_means(node, found.directions)
+        few = yield from small_sample(node)
+        clusters = yield from two_means(few, found.directions)
+        if few is not node:
+            end = yield from self.solve(few, clusters, START_SWITCHED)
+            clusters = clusters if end is None else end.plane
         labeled = [Plane.across(node.standardization, w, -b) for w, b in support_planes(node)]
         return node, [clusters, *labeled]
 
-    def solve(self, node: Node, start: Plane | FloatArray | None) -> Query[Found | None]:
+    def solve(
+        self, node: Node, start: Plane | FloatArray | None, switched: float = SWITCHED
+    ) -> Query[Found | None]:
         """Alternate from a plane, or from the given sides; one pass per round for mpm, two for gep.
 
         For `eig` the start is the solution (Theorem 3): the indicator of the sides is the top eigenvector q
@@ -87,7 +110,8 @@ class SeparationMethod(Verbs):
         """
         own, squares = unit_variances(node), self.solver == "mpm"
         if isinstance(start, np.ndarray):
-            return Found(start, 0.0, 1, "the relaxed problem has a closed solution")
+            plane = Plane.across(own, start, 0.0)
+            return Found(start, 0.0, plane, 1, "the relaxed problem has a closed solution")
         if start is None:
             assert self.init is not None
             given = replace(node, rows=self.init)
@@ -103,7 +127,15 @@ class SeparationMethod(Verbs):
         )
         return (
             yield from alternate(
-                node, own, step, whole, start, Side.of(first), squares=squares, max_iter=self.max_iter
+                node,
+                own,
+                step,
+                whole,
+                start,
+                Side.of(first),
+                squares=squares,
+                max_iter=self.max_iter,
+                switched=switched,
             )
         )
 
@@ -124,6 +156,11 @@ class SeparationMethod(Verbs):
         allowed = [(end, sides) for end, (sides,) in zip(there, answers, strict=True)]
         allowed = [(end, sides) for end, sides in allowed if sides[:, 0].min() >= enough]
         return [end for end, _ in sorted(allowed, key=rank)]
+
+    def resume(self, node: Node, end: Found, last: bool) -> Query[Found | None]:
+        """Continue from the sides of the hyperplane that was found on fewer rows."""
+        found = yield from self.solve(node, end.plane)
+        return None if found is None else replace(found, n_iter=end.n_iter + found.n_iter)
 
     def finish(self, node: Node, end: Found) -> Query[Outcome | None]:
         """Return the plane with the separation probability of its exact sides."""

@@ -10,6 +10,8 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.split.boundary import Boundary
 
+MADE_BY = "discrete column"  # name of the fact of a split: the number of the discrete column that makes it
+
 
 @dataclass(frozen=True)
 class Evidence:

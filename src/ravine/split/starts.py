@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.neighbors import TIE, distinct, nth_nearest, weighted_median
-from ravine.data.node import Node, sample_rows
+from ravine.data.node import Node, sample, sample_rows
 from ravine.data.query import Query
 
 START_ROWS = 1000  # most rows of the neighbor graph
 NEIGHBORS = 15  # neighbors per row in the graph
 WIDTH_NEIGHBOR = 10  # the median distance to this neighbor is the width of the similarity
+FEW_ROWS = 1024  # least rows of the sample on which several starts are compared
+FEW_ROWS_PER_COLUMN = 20  # least rows per column of that sample
 RIDGE = 1e-3  # ridge of the spectral regression, as a share of the total variance
+
+
+def small_sample(node: Node) -> Query[Node]:
+    """Return a sample on which several starts are compared, or the node itself if it has few more rows."""
+    n = max(FEW_ROWS, FEW_ROWS_PER_COLUMN * node.n_features)
+    if node.n_rows < 2 * n:
+        return node
+    few = yield from sample(node, n, "few rows")
+    return replace(few, deviation=node.deviation)
 
 
 def between_directions(directions: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
