@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, IntArray, check_weights, not_finite
+from ravine.data.any_rows import is_dask
 from ravine.data.block_engine import BlockRows, rows_of
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
@@ -30,7 +31,7 @@ Visit = tuple[
 
 MAPPED = (
     "this tree splits the feature space of a kernel, where the columns are components of a map: "
-    "call predict of the model itself; explain, report, simplify and resplit need a model without a kernel"
+    "give the model itself to predict, explain and report; simplify and resplit need a model without a kernel"
 )
 
 
@@ -265,7 +266,11 @@ class TreeArrays:
 
 
 def as_rows(X: Any, sample_weight: Any = None) -> MemoryRows:
-    """Return an array, a CSR matrix, a data frame or a nested list as rows in memory."""
+    """Return an array, a CSR matrix, a data frame, a nested list, a file or a dask collection as rows."""
+    if is_dask(X):
+        from ravine.data.dask_engine import DaskSource
+
+        X = DaskSource(X)
     array = check_rows(X, min_rows=1)
     rows: MemoryRows = rows_of(array, check_weights(sample_weight, array.shape[0]))
     return rows

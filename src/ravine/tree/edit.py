@@ -1,4 +1,4 @@
-"""Other trees from a tree: cut, prune, merge, relabel, resplit, simplify. The tree itself is never changed.
+"""Other trees from a tree: cut, prune, merge, relabel, resplit, move, simplify. The tree never changes.
 
 The public functions are methods of `ClusterTree`.
 """
@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
+from ravine.data.block_engine import rows_among
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, measure
+from ravine.data.node import Node, measure, sample
 from ravine.data.query import run
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
@@ -24,8 +25,11 @@ from ravine.split.split import Split
 from ravine.tree.arrays import Tree, TreeArrays
 from ravine.tree.features import ranked
 from ravine.tree.score import depth_at_boundary
+from ravine.tree.summary import means_of
 
 BoolArray = npt.NDArray[np.bool_]
+
+SIMPLIFY_ROWS = 1 << 17  # rows up to which all decide whether a split can be simplified; else a sample
 
 
 def _keep_splits(tree: Tree, kept: BoolArray) -> Tree:
@@ -122,10 +126,12 @@ def relabel(tree: Tree, labels: Mapping[int, int]) -> Tree:
     return replace(tree, label=np.where(tree.label >= 0, new[tree.label], -1))
 
 
-def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = None) -> Tree:
+def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = None, y: Any = None) -> Tree:
     """Return the tree with everything below a node grown again by a clusterer of ravine from the rows of X.
 
-    The node may be a leaf. The estimator is cloned and fitted to the rows of X that reach the node.
+    The node may be a leaf. The estimator is cloned and fitted to the rows of X that reach the node; those of
+    a file or a dask collection stay there, and 8 bytes per row are held. `y` has the partial labels of all
+    rows of X, as in `fit`, to steer the splits.
     """
     from sklearn.base import clone
 
@@ -139,7 +145,8 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
             f"{len(members)} rows of X reach node {node}; at least 2 are needed to split it"
         )
     weights = None if rows.weights is None else rows.weights[members]
-    fitted = clone(estimator).fit(rows.array[members], sample_weight=weights)
+    labels = None if y is None else _labels_of(y, rows.shape[0])[members]
+    fitted = clone(estimator).fit(rows_among(rows, members), labels, sample_weight=weights)
     if not hasattr(fitted, "tree_"):
         raise InvalidInputError(f"resplit needs a clusterer of ravine, got {type(estimator).__name__}")
     if fitted.tree_.mapped:
@@ -147,6 +154,60 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
             "resplit needs an estimator without a kernel, to split on the columns of the tree"
         )
     return _graft(base, at, fitted.tree_)
+
+
+def _labels_of(y: Any, n_rows: int) -> npt.NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        raise InvalidInputError(f"y needs one label for each of the {n_rows} rows, got shape {labels.shape}")
+    return labels
+
+
+def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = None) -> Tree:
+    """Return the tree with the threshold of a split moved by a signed distance, to the right if positive.
+
+    The splits below stay as they are. Weights of nodes and the quality of the split are those of the rows of
+    X, and both sides need some of them. Costs two passes over the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ravine import PrincipalDirection
+    >>> X = np.array([[0.0], [1.0], [2.0], [7.0], [8.0]])
+    >>> tree = PrincipalDirection(2, standardize=False).fit(X).tree_
+    >>> tree.predict(X).tolist(), tree.move(0, -2.0, X).predict(X).tolist()
+    ([0, 0, 0, 1, 1], [0, 0, 1, 1, 1])
+    """
+    _check_node(tree, node)
+    split = tree.splits[node]
+    if split is None or not isinstance(split.boundary, Hyperplane):
+        raise InvalidInputError(f"node {node} has no threshold to move: it needs a split by a hyperplane")
+    distance = check_real("distance", distance, -np.inf, np.inf)
+    rows = tree.rows(X, sample_weight)
+    below = np.array([node in tree.path(i) for i in range(tree.n_nodes)])
+    part = rows.select(np.flatnonzero(below[tree.leaf_of(rows)]))
+    weight, places = part.map(lambda block: block.weights), split.boundary.signed_distance(part) - distance
+    if not (weight[places > 0].any() and weight[places <= 0].any()):
+        raise InvalidInputError(f"with its threshold moved by {distance:g}, node {node} has an empty side")
+    moved = replace(
+        split,
+        boundary=replace(split.boundary, threshold=split.boundary.threshold + distance),
+        quality=depth_at_boundary(places, weight),
+        status="the threshold was moved by hand",
+        value=np.nan,
+        evidence=None,
+    )
+    found = replace(tree, splits=(*tree.splits[:node], moved, *tree.splits[node + 1 :]))
+    return replace(found, weight=_weights(found, rows))
+
+
+def _weights(tree: TreeArrays, rows: MemoryRows) -> FloatArray:
+    """Return the weight of the rows in every node."""
+    row_weight = rows.map(lambda block: block.weights)
+    weight = np.bincount(tree.leaf_of(rows), row_weight, tree.n_nodes).astype(np.float64)
+    for node in range(tree.n_nodes - 1, 0, -1):
+        weight[tree.parent[node]] += weight[node]
+    return weight
 
 
 def _same_node(tree: TreeArrays, base: TreeArrays, node: int) -> int:
@@ -208,11 +269,19 @@ def simplify(
     above) stay on their side; its `status` gives that share. The weights of the features are refitted by
     least squares to the two sides, and the threshold is the one that keeps the most rows on their side.
     Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs three
-    passes over the rows that reach a split.
+    passes over the rows that reach a split. Of more than SIMPLIFY_ROWS rows, a sample of so many decides.
     """
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
     rows = tree.rows(X, sample_weight)
+    if rows.shape[0] <= SIMPLIFY_ROWS:
+        return _simplify(tree, rows, max_features, agreement)
+    few = run(sample(run(measure(Node(rows))), SIMPLIFY_ROWS, "simplify")).rows
+    simpler = _simplify(tree, few, max_features, agreement)
+    return replace(simpler, weight=means_of(simpler, rows).weight)
+
+
+def _simplify(tree: Tree, rows: Any, max_features: int, agreement: float) -> Tree:
     standardization = run(measure(Node(rows))).standardization
     row_weight = rows.map(lambda block: block.weights)
     splits, weight = list(tree.splits), np.zeros(tree.n_nodes)

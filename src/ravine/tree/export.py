@@ -12,7 +12,7 @@ import numpy as np
 from ravine._validate import FloatArray, check_choice
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
-from ravine.split.split import Split
+from ravine.split.split import MADE_BY, Split
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import names_of, strongest
 
@@ -68,8 +68,10 @@ def _split_text(tree: TreeArrays, node: int, split: Split) -> str:
 
 def _leaf_text(tree: TreeArrays, node: int) -> str:
     size, refused = _size(tree, node), tree.refused[node]
-    if refused is None or refused.evidence is None:
+    if refused is None:
         return size
+    if refused.evidence is None:
+        return f"{size}, not split: one discrete column makes its gap" if MADE_BY in refused.facts else size
     p_value = refused.evidence.p_value
     return f"{size}, not split: its depth of {refused.quality:.2f} may be chance (p = {p_value:.1g})"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,42 +11,60 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ravine._validate import IntArray
-from ravine.data.node import Labels, Node, collect
+from ravine._validate import FloatArray, IntArray
+from ravine.data.far import Far, FarRows, find_far
+from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node, sample_sizes
 from ravine.data.query import Query, RowSet, run, run_all
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InterruptedWarning
+from ravine.split.boundary import Boundary
 from ravine.split.neighbor_cut import neighbor_graph
-from ravine.split.search import Method, search
+from ravine.split.search import Method, gap_split, search
 from ravine.split.split import Split
+from ravine.tree.checkpoint import Checkpoint, Found
+from ravine.tree.discrete import cause, noted, tested
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, significance_tests
 from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
+UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
+WATCH_SECONDS = 1.0  # least time between two calls of the callback that are not about a split
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The argument of the callback after each split."""
+    """The argument of the callback: after each split, and between splits if passes are long.
+
+    `split` is the split that was made and `weight` the weight of its rows; between splits they are None and
+    the weight of all rows. `n_passes` is `rows_read` over the number of rows. `seconds_left` is an estimate
+    from the time so far, NaN if there is none.
+    """
 
     n_leaves: int
     n_clusters: int
     weight: float
-    split: Split
+    split: Split | None
     n_passes: float
     seconds: float
+    rows_read: int = 0
+    seconds_left: float = math.nan
 
 
 @dataclass(frozen=True)
 class Grown:
-    """A tree, the label of every row, the standardization of all rows, and whether growth was interrupted."""
+    """A tree, the label of every row, the standardization of all rows, and whether growth was interrupted.
+
+    `far` are the rows far from everything among all rows, and `rule` tells them from the others; or None.
+    """
 
     tree: ClusterTree
     labels: IntArray
     standardization: Standardization
     interrupted: bool
+    far: RowSet | None
+    rule: FarRows | None
 
 
 @dataclass(frozen=True)
@@ -91,18 +110,29 @@ PRIORITIES: dict[str, Priority] = {
 
 @dataclass(eq=False)
 class Cell:
-    """The rows of one node of the growing tree, and the result of their search."""
+    """The rows of one node of the growing tree, and the result of their search.
+
+    `far` are rows that were set aside, here or above: they are divided with the others, and not searched.
+    """
 
     rows: RowSet
     path: tuple[int, ...]  # sides from the root: 1 for that with the first row of positive weight, else 2
     depth: int
     labels: Labels | None
+    far: tuple[RowSet, ...] = ()
+    groups: FloatArray | None = None  # rows in the middle of groups far from the bulk
+    opened: Node | None = None  # measured, but not yet searched
     searched: bool = False
     reached: bool = False  # whether the best-first order needs the search; others are speculative
     split: Split | None = None
     worth: bool = False  # whether the split is significant (without a level: whether there is one)
     rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
     children: tuple[Cell, Cell] | None = None
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows, with those that were set aside."""
+        return self.rows.total + sum(rows.total for rows in self.far)
 
 
 @dataclass
@@ -143,7 +173,7 @@ class _Nodes:
             parent=np.array(self.parent, dtype=np.int64),
             left=np.array(self.left, dtype=np.int64),
             right=np.array(self.right, dtype=np.int64),
-            weight=np.array([cell.rows.total for cell in self.cells]),
+            weight=np.array([cell.total for cell in self.cells]),
             splits=tuple(self.splits),
             refused=tuple(refused),
             order=np.array(self.order, dtype=np.int64),
@@ -165,9 +195,12 @@ class _Growth:
     priority: Priority
     tests: Sequence[SignificanceTest]
     labels: Labels | None
+    table: bool
+    checkpoint: Checkpoint | None
 
     def __post_init__(self) -> None:
         self.nodes = _Nodes([Cell(self.root.rows, (), 0, self.labels)])
+        self.rule: FarRows | None = None
         self.waiting: list[tuple[bool, float, float, float, int]] = []
         self.standardization: Standardization | None = None
 
@@ -200,9 +233,44 @@ class _Growth:
         """Search cells; if passes are expensive, also those that are likely to be needed next."""
         if self.root.rows.engine.local:
             for cell in cells:
+                self.set_aside([cell])
                 run(self.find(cell))
         else:
-            run_all([self.find(cell) for cell in [*cells, *self.likely()]])
+            cells = [*cells, *self.likely()]
+            self.set_aside(cells)
+            run_all([self.find(cell) for cell in cells])
+
+    def set_aside(self, cells: Sequence[Cell]) -> None:
+        """Set the rows of cells aside that are far from everything: one pass more if there are any."""
+        if not self.table:
+            return
+        rules = []
+        for cell, far in zip(cells, run_all([self.examine(cell) for cell in cells]), strict=True):
+            if far is not None:
+                cell.groups = far.groups
+                rules.append((cell, far.rule))
+        found = [(cell, rule) for cell, rule in rules if rule is not None]
+        if not found:
+            return
+        parts = self.root.rows.engine.divide([(cell.rows, rule) for cell, rule in found])
+        for (cell, rule), (near, far) in zip(found, parts, strict=True):
+            cell.rows, cell.far, cell.opened = near, (*cell.far, far), None
+            if cell.labels is not None:
+                cell.labels = cell.labels.pick(~rule.of_rows(cell.labels.rows))
+            if not cell.path:
+                self.rule, self.root = rule, replace(self.root, rows=near)
+
+    def examine(self, cell: Cell) -> Query[Far | None]:
+        """Open the node of a cell, and return what is far from the bulk of its rows."""
+        node = yield from collect(self.node_of(cell.rows, *cell.path))
+        sizes = sample_sizes(node.n_rows, node.n_features) if self.method.samples else []
+        cell.opened, _ = yield from open_node(node, sizes)
+        return (yield from find_far(cell.opened))
+
+    def node_of(self, rows: RowSet, *path: int) -> Node:
+        """Return the node of some rows."""
+        stream = (*self.root.stream, 0, *path)
+        return replace(self.root, rows=rows, root=self.standardization, stream=stream, memo={})
 
     def likely(self) -> list[Cell]:
         """Return children of the splits in the queue, of as many as the limit of leaves still allows."""
@@ -212,22 +280,59 @@ class _Growth:
         children = [child for cell in parents for child in cell.children or ()]
         return [child for child in children if not child.searched and self.may_split(child)]
 
-    def find(self, cell: Cell) -> Query[None]:
-        """Search a cell for its best split, and compute the rank of the split in the queue."""
-        cell.split, cell.worth, node = yield from self.best_split(cell.rows, cell.labels, *cell.path)
-        cell.searched = True
-        if cell.split is None or not cell.worth:
+    def resume(self) -> None:
+        """Divide the cells that an earlier fit divided, some passes per level."""
+        if not self.checkpoint:
             return
+        cells = self.nodes.cells[:1]
+        self.set_aside(cells)
+        self.standardization = run(_standardization(replace(self.root, memo={})))
+        self.checkpoint.check_rows()
+        if self.priority is _neighbors:  # leaves share the graph of the root, whose search is not repeated
+            run(neighbor_graph(replace(self.root, measured=self.standardization, memo={})))
+        while cells := [cell for cell in cells if self.checkpoint.is_divided(cell.path)]:
+            self.set_aside([cell for cell in cells if cell.path])
+            for cell in cells:
+                run(self.find(cell))
+            self.divide(cells)
+            cells = [child for cell in cells for child in cell.children or ()]
+
+    def find(self, cell: Cell) -> Query[None]:
+        """Search a cell for its best split, unless an earlier fit did."""
+        if not cell.searched:
+            found = yield from self.remember(cell.path, self.search_cell(cell))
+            cell.split, cell.worth, cell.rank = found
+            cell.searched = True
+
+    def remember(self, path: tuple[int, ...], search: Query[Found]) -> Query[Found]:
+        """Return the result of an earlier fit, if there is one, or else search and note the result."""
+        if self.checkpoint is not None and path in self.checkpoint.found:
+            return self.checkpoint.found[path]
+        found = yield from search
+        if self.checkpoint is not None:
+            self.checkpoint.note(path, found)
+        return found
+
+    def search_cell(self, cell: Cell) -> Query[Found]:
+        """Search a cell for its best split, and compute the rank of the split in the queue."""
+        opened, cell.opened = cell.opened, None
+        node = opened or (yield from collect(self.node_of(cell.rows, *cell.path)))
+        split, worth, node = yield from self.best_split(node, cell.labels, *cell.path)
+        if split is None and cell.groups is not None and len(cell.groups):
+            split = yield from gap_split(node, self.method, cell.groups[0])
+            worth = split is not None
+        if split is None or not worth:
+            return Found(split, worth)
         priority = 0.0
         if cell.path:  # the root needs no priority: nothing else is in the queue
-            priority = yield from self.priority(cell.split, node)
-        divides = _divides_labels(cell.labels, cell.split)
-        cell.rank = not divides, -priority, -cell.rows.total, cell.split.value
+            priority = yield from self.priority(split, node)
+        divides = _divides_labels(cell.labels, split)
+        return Found(split, worth, (not divides, -priority, -cell.rows.total, split.value))
 
     def best_split(
-        self, rows: RowSet, labels: Labels | None, *path: int
+        self, node: Node, labels: Labels | None, *path: int
     ) -> Query[tuple[Split | None, bool, Node]]:
-        """Search some rows; return the best split, if any, whether it is worth making, and the node.
+        """Search a node; return the best split, if any, whether it is worth making, and the measured node.
 
         If a search with labels finds nothing significant, one without labels follows. With a level, if that
         finds nothing either, the fallbacks of the method follow, which search far from the mean.
@@ -236,15 +341,14 @@ class _Growth:
         that the probability of any false split among the leaves is at most the level (Kimes, Liu, Hayes,
         Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
-        root, share = self.standardization, rows.total / self.root.total
-        node = yield from collect(replace(self.root, rows=rows, root=root, memo={}))
+        share = node.total / self.root.total
         with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
         tests: list[SignificanceTest | None] = [*self.tests] or [None]
         attempts = [(labels, tests[0])] if with_labels else []
         attempts += [(None, test) for test in tests]
         first: Split | None = None
         for k, (some, test) in enumerate(attempts):
-            if test is not None and test.own_tails and rows.total < ROWS_PER_COLUMN * rows.shape[1]:
+            if test is not None and test.own_tails and node.total < ROWS_PER_COLUMN * node.n_features:
                 continue
             stream = (*self.root.stream, k, *path)
             method = self.method if test is None else test.method
@@ -253,9 +357,12 @@ class _Growth:
             node = replace(node, measured=searched.measured)
             if split is None:
                 continue
-            if test is not None:
+            if test is None and self.table:
+                made_by = yield from cause(searched, split)
+                split = split if made_by is None else noted(split, made_by)
+            elif test is not None:
                 test = replace(test, level=test.level * share)
-                split = yield from test.run(replace(searched, labels=None), split)
+                split = yield from tested(replace(searched, labels=None), split, test)
             if test is None or split.is_significant(test.level):
                 return split, True, node
             first = first or split
@@ -267,23 +374,40 @@ class _Growth:
         if not cells:
             return
         boundaries = [cell.split.boundary for cell in cells if cell.split is not None]
-        parts = self.root.rows.engine.divide(
-            [(cell.rows, boundary) for cell, boundary in zip(cells, boundaries, strict=True)]
-        )
-        for cell, boundary, sides in zip(cells, boundaries, parts, strict=True):
-            if min(side.n_counted for side in sides) == 0:  # the threshold is the outermost row, but rounded
+        sets = [(cell.rows, *cell.far) for cell in cells]
+        asked = [(rows, b) for some, b in zip(sets, boundaries, strict=True) for rows in some]
+        parts = iter(self.root.rows.engine.divide(asked))
+        for cell, boundary, some in zip(cells, boundaries, sets, strict=True):
+            (left, right), *far = [next(parts) for _ in some]
+            if min(left.n_counted, right.n_counted) == 0:  # the threshold is the outermost row, but rounded
                 cell.worth = False
                 continue
-            labels = (None, None)
-            if cell.labels is not None:
-                right = boundary.signed_distance_of(cell.labels.rows) > 0
-                labels = cell.labels.pick(~right), cell.labels.pick(right)  # type: ignore[assignment]
-            first = min(side.first for side in sides)
-            left, right_cell = (
-                Cell(side, (*cell.path, 1 if side.first == first else 2), cell.depth + 1, some)
-                for side, some in zip(sides, labels, strict=True)
+            cell.children = self.children_of(cell, boundary, (left, right), far)
+
+    def children_of(
+        self,
+        cell: Cell,
+        boundary: Boundary,
+        sides: tuple[RowSet, RowSet],
+        far: Sequence[tuple[RowSet, RowSet]],
+    ) -> tuple[Cell, Cell]:
+        """Return the cells of both sides, with their labels and the far rows that lie there."""
+        first = min(side.first for side in sides)
+        picked: list[Labels | None] = [None, None]
+        if cell.labels is not None:
+            right = boundary.signed_distance_of(cell.labels.rows) > 0
+            picked = [cell.labels.pick(~right), cell.labels.pick(right)]
+        left, other = (
+            Cell(
+                side,
+                (*cell.path, 1 if side.first == first else 2),
+                cell.depth + 1,
+                picked[k],
+                tuple(both[k] for both in far if both[k].shape[0]),
             )
-            cell.children = left, right_cell
+            for k, side in enumerate(sides)
+        )
+        return left, other
 
     def split_next(self) -> tuple[Cell, Sequence[int]]:
         """Make the split of highest priority; return its cell, and the nodes of its children.
@@ -298,9 +422,15 @@ class _Growth:
     def comes_apart(self, nodes: list[int]) -> bool:
         """Return whether the rows of some leaves together have a split worth making."""
         cells = [self.nodes.cells[node] for node in nodes]
-        path = [step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0)]
+        path = tuple(step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0))
         rows = self.root.rows.engine.union([cell.rows for cell in cells])
-        return run(self.best_split(rows, None, *path))[1]
+        return run(self.remember(path, self.search_rows(rows, path))).worth
+
+    def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[Found]:
+        """Search some rows that are not those of one cell."""
+        node = yield from collect(self.node_of(rows, *path))
+        split, worth, _ = yield from self.best_split(node, None, *path)
+        return Found(split, worth)
 
 
 def _divides_labels(labels: Labels | None, split: Split) -> bool:
@@ -312,6 +442,60 @@ def _divides_labels(labels: Labels | None, split: Split) -> bool:
     return before > 0.0 and after <= before / 2.0
 
 
+def _standardization(root: Node) -> Query[Standardization]:
+    """Return means and scales of all rows, as the search of the root finds them."""
+    node = yield from collect(root)
+    return (yield from measure(node)).standardization
+
+
+@dataclass
+class _Watcher:
+    """Tells the callback how far growth is: after every split, and between splits of large data."""
+
+    growth: _Growth
+    callback: Callable[[Progress], None]
+    began: float
+
+    def __post_init__(self) -> None:
+        self.last = time.perf_counter()
+
+    def tell(self, split: Split | None, weight: float) -> None:
+        """Call the callback."""
+        growth, reads = self.growth, self.growth.root.rows.reads
+        self.last = time.perf_counter()
+        seconds, n_leaves = self.last - self.began, growth.nodes.n_splits + 1
+        self.callback(
+            Progress(
+                n_leaves=n_leaves,
+                n_clusters=growth.limits.max_leaves,
+                weight=weight,
+                split=split,
+                n_passes=reads.rows / growth.root.rows.shape[0],
+                seconds=seconds,
+                rows_read=reads.rows,
+                seconds_left=seconds_left(seconds, n_leaves, growth.limits.max_leaves),
+            )
+        )
+
+    def after_read(self) -> None:
+        """Call the callback if it was not called for a while."""
+        if time.perf_counter() - self.last >= WATCH_SECONDS:
+            self.tell(None, self.growth.root.total)
+
+
+def seconds_left(seconds: float, n_leaves: int, n_clusters: int) -> float:
+    """Return an estimate of the time until there are enough clusters; NaN before the first split.
+
+    From n to 2 n leaves of a balanced tree, all rows are searched once.
+
+    >>> seconds_left(10.0, 4, 16), seconds_left(10.0, 1, 16)
+    (10.0, nan)
+    """
+    if n_leaves < 2 or n_clusters == UNLIMITED:
+        return math.nan
+    return seconds * (math.log(n_clusters) / math.log(n_leaves) - 1.0)
+
+
 def grow(
     root: Node,
     method: Method,
@@ -320,45 +504,67 @@ def grow(
     priority: Priority,
     level: float | None,
     watch: Callable[[Progress], None],
-    passes: Callable[[], float],
     labels: Labels | None = None,
+    table: bool = True,
+    checkpoint: Checkpoint | None = None,
 ) -> Grown:
     """Grow a tree up to the limit of leaves, or as long as there are significant splits.
 
     Only leaves that may still be split are searched: the root and both children of every split except the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if it is significant, and leaves
     that are parts of one cluster get one label. Partial labels guide the splits of leaves with labels of two
-    or more classes. After a keyboard interrupt, the tree found so far is returned.
+    or more classes. `table` is whether the columns are the user's, not components of a kernel map: then rows
+    far from everything are set aside at every node, see `data/far.py`, and gaps of single discrete columns
+    are not counted with a level, and noted without. After a keyboard interrupt, the tree found so far is
+    returned. The results of searches are noted in the checkpoint, and those that it has are not searched
+    again.
     """
-    began = time.perf_counter()
-    tests = [] if level is None else significance_tests(method, level, FALLBACK_SHARE)
-    growth = _Growth(root, method, limits, priority, tests, labels)
-    nodes, interrupted = growth.nodes, False
+    began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
+    tests = [] if level is None else significance_tests(method, level, FALLBACK_SHARE, table)
+    growth = _Growth(root, method, limits, priority, tests, labels, table, checkpoint)
+    watcher = _Watcher(growth, watch, began)
+    if root.n_rows * root.n_features > LOCAL_CELLS:
+        root.rows.reads.watch = watcher.after_read
     try:
+        interrupted = _grow(growth, watcher)
+        tree = growth.nodes.tree()
+        assert growth.standardization is not None
+        if level is not None and tree.n_leaves > 2:
+            rows = [cell.rows for cell in growth.nodes.cells]
+            tree = reunite(tree, rows, growth.standardization, growth.comes_apart)
+    finally:
+        root.rows.reads.watch = None
+        if checkpoint is not None:
+            checkpoint.write()
+    cells = growth.nodes.cells
+    parts = [
+        (rows, int(tree.label[leaf])) for leaf in tree.leaves for rows in (cells[leaf].rows, *cells[leaf].far)
+    ]
+    labels_of = root.rows.engine.assign([rows for rows, _ in parts], [label for _, label in parts])
+    far = cells[0].far[0] if growth.rule is not None else None
+    return Grown(tree, labels_of, growth.standardization, interrupted, far, growth.rule)
+
+
+def _grow(growth: _Growth, watcher: _Watcher) -> bool:
+    """Split leaves in their order; return whether this was interrupted."""
+    nodes, limits = growth.nodes, growth.limits
+    try:
+        growth.resume()
         growth.look([0])
         while growth.waiting and growth.unfinished and limits.max_depth > 0:
             cell, children = growth.split_next()
             if cell.split is None or not children:
                 continue
-            n_leaves, seconds = nodes.n_splits + 1, time.perf_counter() - began
-            watch(Progress(n_leaves, limits.max_leaves, cell.rows.total, cell.split, passes(), seconds))
+            watcher.tell(cell.split, cell.rows.total)
             if growth.unfinished:
                 growth.look([child for child in children if growth.may_split(nodes.cells[child])])
     except KeyboardInterrupt:
         if growth.standardization is None:
             raise
-        interrupted = True
         warnings.warn(
             f"interrupted: the tree found so far is kept, with {nodes.n_splits + 1} clusters",
             InterruptedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    assert growth.standardization is not None
-    tree = nodes.tree()
-    if level is not None and tree.n_leaves > 2:
-        tree = reunite(tree, [cell.rows for cell in nodes.cells], growth.standardization, growth.comes_apart)
-    leaves = [nodes.cells[leaf] for leaf in tree.leaves]
-    labels_of = root.rows.engine.assign(
-        [cell.rows for cell in leaves], [int(tree.label[leaf]) for leaf in tree.leaves]
-    )
-    return Grown(tree, labels_of, growth.standardization, interrupted)
+        return True
+    return False

@@ -1,7 +1,9 @@
-"""The significance test of a split: is its valley deeper than those of unimodal reference rows?
+"""The significance test of a split: is its valley deeper than those of reference rows without clusters?
 
-The reference is the uniform distribution on an ellipsoid with the covariance of the rows: among unimodal
-shapes the one in which a search finds the deepest valleys by chance (a Gaussian and heavier tails show less).
+There are two kinds of reference rows, and a split has to be deeper than the deeper kind. One is the uniform
+distribution on an ellipsoid with the covariance of the rows: among unimodal elliptical shapes the one in
+which a search finds the deepest valleys by chance (a Gaussian and heavier tails show less). The other has the
+margins of the columns, made unimodal or discrete as they are (`tree/margins.py`): a table without clusters.
 Depths are compared as L = log(mode / valley), which is close to normal over draws; connectivity compares
 -log(lambda_2), the same with 1 - lambda_2 instead of the depth.
 """
@@ -9,7 +11,7 @@ Depths are compared as L = log(mode / valley), which is close to normal over dra
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,13 +20,14 @@ from scipy import sparse
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node
+from ravine.data.node import Node, sample_rows
 from ravine.data.principal import FULL_COVARIANCE, Covariance
 from ravine.data.query import Query
 from ravine.data.sample import sampled
 from ravine.data.standardization import Standardization
 from ravine.split.search import Method, search
 from ravine.split.split import Evidence, Split
+from ravine.tree.margins import Margins, margins, shrink
 
 MAX_DRAWS = 8  # most references; each costs one search of as many rows as the node has
 MIN_DRAWS = 3  # least references before the test may end early
@@ -53,61 +56,108 @@ class SignificanceTest:
     With `own_tails` the reference has the distances of the rows from their mean instead of those of the
     uniform distribution, because a search far from the mean would find groups in heavy tails. `min_weight` is
     then halved for the reference: a tail of the rows may be just heavy enough to be a side, and in a few
-    draws of the reference it may be just too light.
+    draws of the reference it may be just too light. Without `table` the columns are components of a kernel
+    map: their margins are not compared, because the components of separated groups have few values.
     """
 
     method: Method
     level: float
     own_tails: bool = False
+    table: bool = True
 
     def run(self, node: Node, split: Split) -> Query[Split]:
         """Return the split with the result of the test.
 
-        Costs eight searches of references of at most 8192 rows, or three if the result is clear by then.
+        Costs eight searches of references of at most 8192 rows, or fewer if the result is clear by then.
         """
         observed = log_depth(self.method.test_quality(split, node.total))
-        if observed == DEEPEST:
+        kinds = yield from self.references(node)
+        if observed == DEEPEST and not any(kind.has_gaps for kind in kinds):
             return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
+        depths: list[list[float]] = [[] for _ in kinds]
+        for draw in range(MAX_DRAWS):
+            kind = draw % len(kinds)
+            reference = kinds[kind].node(node, draw, 0.5 if self.own_tails else 1.0)
+            found = yield from search(reference, kinds[kind].method)
+            depths[kind].append(self._of_reference(found[1], reference.total))
+            if draw + 1 < max(MIN_DRAWS, 2 * len(kinds)):
+                continue
+            evidence = t_test(observed, depths, kinds[kind].n)
+            if evidence.p_value > STOP_ABOVE or evidence.p_value < STOP_BELOW * self.level:
+                break
+        return replace(split, evidence=evidence)
+
+    def references(self, node: Node) -> Query[list[Reference]]:
+        """Return the kinds of reference rows: an ellipsoid, and for few columns their own margins."""
         n = int(min(max(round(node.total), 2), REFERENCE_ROWS))
         shape = yield from ellipsoid(node, with_axes=self.own_tails)
         radii = (yield from shape.radii(node)) if self.own_tails else None
-        min_weight = node.min_weight * n / node.total * (0.5 if self.own_tails else 1.0)
         method = self.method if shape.in_columns else _without_given_starts(self.method)
-        depths: list[float] = []
-        while True:
-            drawn = shape.draw(n, radii, node.rng(f"reference {len(depths)}"))
-            reference = Node(
-                MemoryRows(drawn),
-                (*node.stream, len(depths)),
-                min_weight,
-                root=Standardization.identity(drawn.shape[1], float(n)),
-            )
-            found = yield from search(reference, method)
-            depths.append(self._of_reference(found[1], float(n)))
-            if len(depths) < MIN_DRAWS:
-                continue
-            evidence = t_test(observed, np.array(depths), n)
-            clear = evidence.p_value > STOP_ABOVE or evidence.p_value < STOP_BELOW * self.level
-            if clear or len(depths) == MAX_DRAWS:
-                return replace(split, evidence=evidence)
+        kinds = [Reference(lambda n, rng: shape.draw(n, radii, rng), n, method)]
+        if shape.in_columns and self.table:
+            table = yield from margins_of(node)
+            kinds.append(Reference(table.draw, n, method, float(shape.deviations.max()), table.has_gaps))
+        return kinds
 
     def _of_reference(self, split: Split | None, total: float) -> float:
         """Return the L of a reference; 0 where it has no split."""
         return 0.0 if split is None else log_depth(self.method.test_quality(split, total))
 
 
-def t_test(observed: float, depths: FloatArray, n: int) -> Evidence:
-    """Compare the observed L with those of the references, by a t test for one new value.
+def t_test(observed: float, depths: Sequence[Sequence[float]], n: int) -> Evidence:
+    """Compare the observed L with those of the kinds of references, by a t test for one new value.
 
-    The deviation is at least 0.6 times that of a log density estimate from n points, 0.885 n^(-2/5):
-    otherwise references that are alike by chance would make any split significant.
+    It is compared with the kind of the deepest valleys, with the deviation of all kinds about their own
+    means. The deviation is at least 0.6 times that of a log density estimate from n points,
+    0.885 n^(-2/5): otherwise references that are alike by chance would make any split significant.
     """
     from scipy.stats import t
 
-    mean, k = float(depths.mean()), len(depths)
-    deviation = max(float(depths.std(ddof=1)), FLOOR * n**-0.4)
+    means = [float(np.mean(some)) for some in depths]
+    mean, k = max(zip(means, map(len, depths), strict=True))
+    free = sum(map(len, depths)) - len(depths)
+    squares = sum(float(((np.array(some) - m) ** 2).sum()) for some, m in zip(depths, means, strict=True))
+    deviation = max(math.sqrt(squares / free), FLOOR * n**-0.4)
     statistic = (observed - mean) / (deviation * math.sqrt(1 + 1 / k))
-    return Evidence(float(t.sf(statistic, k - 1)), observed, mean, deviation, k)
+    return Evidence(float(t.sf(statistic, free)), observed, mean, deviation, free + len(depths))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One kind of reference rows without clusters: how n of them are drawn, and how they are searched.
+
+    With `has_gaps` they have gaps between the values of discrete columns, which have to be seen at the
+    bandwidth of the rows, deviation * total^(-1/5), `deviation` along the first principal direction: the
+    weight of the reference is the one that gives it this bandwidth.
+    """
+
+    draw: Callable[[int, np.random.Generator], FloatArray]
+    n: int
+    method: Method
+    deviation: float = np.nan
+    has_gaps: bool = False
+
+    def node(self, node: Node, number: int, share: float) -> Node:
+        """Return a draw as a node, whose sides need this share of the minimum weight of those of the rows."""
+        drawn = self.draw(self.n, node.rng(f"reference {number}"))
+        weights = None
+        if self.has_gaps:
+            ratio = math.sqrt(np.linalg.eigvalsh(drawn.T @ drawn / self.n)[-1]) / self.deviation
+            weights = np.full(self.n, node.total / self.n * ratio**5)
+        rows = MemoryRows(drawn, weights)
+        return Node(
+            rows,
+            (*node.stream, number),
+            node.min_weight * rows.total / node.total * share,
+            root=Standardization.identity(drawn.shape[1], rows.total),
+        )
+
+
+def margins_of(node: Node) -> Query[Margins]:
+    """Return the margins of the standardized columns, from a sample; one pass."""
+    values, weights = yield from sample_rows(node, REFERENCE_ROWS, "margins")
+    own = node.standardization
+    return margins(own.apply(values), weights, np.flatnonzero(own.varies))
 
 
 def _without_given_starts(method: Any) -> Method:
@@ -202,17 +252,11 @@ def _of_sample(
     return values / n, axes / np.maximum(lengths, np.finfo(float).tiny), n
 
 
-def shrink(values: FloatArray, n: float) -> FloatArray:
-    """Shrink the eigenvalues of the covariance of n rows toward their mean."""
-    p = len(values)
-    values = np.maximum(values, 0.0)
-    squares, square = float((values**2).sum()), float(values.sum() ** 2)
-    spread = (n + 1 - 2 / p) * (squares - square / p)
-    share = 1.0 if spread <= 0 else min(1.0, ((1 - 2 / p) * squares + square) / spread)
-    return np.asarray((1 - share) * values + share * values.mean())
-
-
-def significance_tests(method: Method, level: float, fallback_share: float) -> Sequence[SignificanceTest]:
+def significance_tests(
+    method: Method, level: float, fallback_share: float, table: bool = True
+) -> Sequence[SignificanceTest]:
     """Return the test of a method, and those of its fallbacks at a share of the level."""
-    further = [SignificanceTest(m, fallback_share * level, own_tails=True) for m in method.fallbacks()]
-    return [SignificanceTest(method, level), *further]
+    further = [
+        SignificanceTest(m, fallback_share * level, own_tails=True, table=table) for m in method.fallbacks()
+    ]
+    return [SignificanceTest(method, level, table=table), *further]

@@ -12,8 +12,8 @@ from ravine.tree.arrays import TreeArrays
 class ClusterTree(TreeArrays):
     """Nodes with their children, their weight, and the split of each inner node.
 
-    A tree is never changed: `cut`, `prune`, `merge`, `relabel`, `resplit` and `simplify` return another one.
-    `print(tree)` shows it as text.
+    A tree is never changed: `cut`, `prune`, `merge`, `relabel`, `resplit`, `move` and `simplify` return
+    another one. `print(tree)` shows it as text.
 
     Attributes
     ----------
@@ -56,6 +56,7 @@ class ClusterTree(TreeArrays):
     merge = edit.merge
     relabel = edit.relabel
     resplit = edit.resplit
+    move = edit.move
     simplify = edit.simplify
 
     exemplars = summary.exemplars
@@ -78,7 +79,8 @@ class ClusterTree(TreeArrays):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<ClusterTree: {self.n_clusters} clusters of {self.weight[0]:g} rows>"
+        clusters = f"{self.n_clusters} cluster{'' if self.n_clusters == 1 else 's'}"
+        return f"<ClusterTree: {clusters} of {self.weight[0]:g} rows>"
 
     __str__ = export.text
     _repr_html_ = export.html
