@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ravine.data.check import check
     from ravine.data.open_file import open as open
+    from ravine.estimators.auto_cluster import AutoCluster
     from ravine.estimators.classifier import MinimumDensityClassifier
     from ravine.estimators.maximin_separation import MaximinSeparation
     from ravine.estimators.maximum_margin import MaximumMargin
@@ -15,7 +17,14 @@ if TYPE_CHECKING:
     from ravine.estimators.principal_direction import PrincipalDirection
     from ravine.estimators.selection import Candidate, Selection, compare, select
     from ravine.estimators.spectral_connectivity import SpectralConnectivity
-    from ravine.exceptions import InterruptedWarning, InvalidInputError, InvalidModelError, RavineError
+    from ravine.exceptions import (
+        InterruptedWarning,
+        InvalidInputError,
+        InvalidModelError,
+        OneClusterWarning,
+        RavineError,
+    )
+    from ravine.explorer.start import Explorer, explore
     from ravine.tree.grow import Progress
     from ravine.tree.tree import ClusterTree
     from ravine.view.explain import explain
@@ -25,8 +34,10 @@ __version__ = "0.1.0"
 
 # The module of each public name, which is imported at the first use, so that `import ravine` is quick.
 _HOMES = {
+    "AutoCluster": "ravine.estimators.auto_cluster",
     "Candidate": "ravine.estimators.selection",
     "ClusterTree": "ravine.tree.tree",
+    "Explorer": "ravine.explorer.start",
     "InterruptedWarning": "ravine.exceptions",
     "InvalidInputError": "ravine.exceptions",
     "InvalidModelError": "ravine.exceptions",
@@ -34,13 +45,16 @@ _HOMES = {
     "MaximumMargin": "ravine.estimators.maximum_margin",
     "MinimumDensity": "ravine.estimators.minimum_density",
     "MinimumDensityClassifier": "ravine.estimators.classifier",
+    "OneClusterWarning": "ravine.exceptions",
     "PrincipalDirection": "ravine.estimators.principal_direction",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine.exceptions",
     "SpectralConnectivity": "ravine.estimators.spectral_connectivity",
     "Selection": "ravine.estimators.selection",
+    "check": "ravine.data.check",
     "compare": "ravine.estimators.selection",
     "explain": "ravine.view.explain",
+    "explore": "ravine.explorer.start",
     "load": "ravine.estimators.model_file",
     "open": "ravine.data.open_file",
     "report": "ravine.view.report",
@@ -50,8 +64,10 @@ _HOMES = {
 
 # without `open`: `from ravine import *` leaves the built-in function in place
 __all__ = [
+    "AutoCluster",
     "Candidate",
     "ClusterTree",
+    "Explorer",
     "InterruptedWarning",
     "InvalidInputError",
     "InvalidModelError",
@@ -59,13 +75,16 @@ __all__ = [
     "MaximumMargin",
     "MinimumDensity",
     "MinimumDensityClassifier",
+    "OneClusterWarning",
     "PrincipalDirection",
     "Progress",
     "RavineError",
     "Selection",
     "SpectralConnectivity",
+    "check",
     "compare",
     "explain",
+    "explore",
     "load",
     "report",
     "save",

@@ -1,4 +1,4 @@
-"""Measures of a partition from the papers, with and without known classes; all support weights."""
+"""Measures of a partition, with and without known classes, and judges of clusterings; all support weights."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from sklearn.metrics import v_measure_score
 from sklearn.utils import check_array
 
 from ravine._rows import check_rows
-from ravine._validate import FloatArray, IntArray, check_real, check_weights
+from ravine._validate import FloatArray, IntArray, check_bool, check_int, check_real, check_weights
+from ravine.data.block_engine import rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.query import run
+from ravine.data.row_graph import NEIGHBORS, row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
@@ -34,10 +36,9 @@ def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -
         )
     classes, row = np.unique(true, return_inverse=True)
     clusters, column = np.unique(pred, return_inverse=True)
-    table = np.zeros((len(classes), len(clusters)))
     weights = check_weights(sample_weight, len(true))
-    np.add.at(table, (row, column), 1.0 if weights is None else weights)
-    return table
+    cells = np.bincount(row * len(clusters) + column, weights, len(classes) * len(clusters))
+    return cells.astype(np.float64).reshape(len(classes), len(clusters))
 
 
 def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray]:
@@ -263,11 +264,125 @@ def generalized_separation_probability(
     return found if pairwise else float(found.min())
 
 
+def modularity(
+    X: Any,
+    labels: Any,
+    *,
+    n_neighbors: int = NEIGHBORS,
+    max_rows: int | None = None,
+    standardize: bool = True,
+    sample_weight: Any = None,
+) -> float:
+    r"""Return the modularity of a labeling in the graph of nearest neighbors, in [-1, 1].
+
+    Two rows are neighbors if one is among the `n_neighbors` nearest rows of the other. With W the number of
+    edges between two sets of rows, each counted from both ends,
+
+    .. math:: Q = \sum_k \left[ \frac{W(C_k, C_k)}{W(X, X)} - \left(\frac{W(C_k, X)}{W(X, X)}\right)^2 \right]
+
+    is the share of edges inside clusters, minus what labels unrelated to the graph would have: 0 for these
+    and for a single cluster. It needs no classes, and applies to clusterings of any origin; -1 is a label
+    like any other. (Newman, Girvan: Finding and evaluating community structure in networks. Physical Review E
+    69, 2004.)
+
+    Dense rows are standardized unless `standardize` is False; sparse rows are compared by their angle. Copies
+    of a row, and the k rows that a weight of k means, are neighbors of each other. Of more than `max_rows`
+    rows (5000, fewer if they are wide), a random sample is judged, the same one for all labels. The cost is
+    that of the neighbors of these rows, O(n^2 d) at most.
+
+    >>> X = [[0.0], [0.1], [0.3], [9.0], [9.1], [9.3]]
+    >>> modularity(X, [0, 0, 0, 1, 1, 1], n_neighbors=2), modularity(X, [0] * 6, n_neighbors=2)
+    (0.5, 0.0)
+    """
+    return modularity_of(_edges(X, labels, n_neighbors, max_rows, standardize, sample_weight))
+
+
+def normalized_cut(
+    X: Any,
+    labels: Any,
+    *,
+    n_neighbors: int = NEIGHBORS,
+    max_rows: int | None = None,
+    standardize: bool = True,
+    sample_weight: Any = None,
+) -> float:
+    r"""Return the normalized cut of a labeling in the graph of nearest neighbors, in [0, K] for K clusters.
+
+    .. math:: \sum_k \frac{W(C_k, X \setminus C_k)}{W(C_k, X)},
+
+    the share of its edges that leave a cluster, summed over the clusters: 0 if no neighbors are separated,
+    about K - 1 for labels that are unrelated to the graph. A cluster without edges counts 1. Everything else
+    is as for `modularity`. (Shi, Malik: Normalized cuts and image segmentation. IEEE PAMI 22(8), 2000.)
+
+    >>> X = [[0.0], [0.1], [0.3], [9.0], [9.1], [9.3]]
+    >>> [normalized_cut(X, labels, n_neighbors=2) for labels in ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1])]
+    [0.0, 0.75]
+    """
+    return normalized_cut_of(_edges(X, labels, n_neighbors, max_rows, standardize, sample_weight))
+
+
+def _edges(
+    X: Any, labels: Any, n_neighbors: Any, max_rows: Any, standardize: Any, sample_weight: Any
+) -> FloatArray:
+    """Return the weight of the edges between any two clusters in the graph of nearest neighbors."""
+    n_neighbors = check_int("n_neighbors", n_neighbors, 1)
+    max_rows = None if max_rows is None else check_int("max_rows", max_rows, 2, or_else="None")
+    X = check_rows(X, min_rows=1)
+    rows = rows_of(X, check_weights(sample_weight, X.shape[0]))
+    clusters = np.unique(_checked_labels(labels, X.shape[0]), return_inverse=True)[1]
+    with one_blas_thread():
+        graph = row_graph(
+            rows,
+            n_neighbors=n_neighbors,
+            max_rows=max_rows,
+            standardize=check_bool("standardize", standardize),
+        )
+    return graph.between(clusters[graph.numbers])
+
+
+def modularity_of(edges: FloatArray) -> float:
+    """Return the modularity, from the weights of the edges between the clusters; 0 without edges."""
+    volumes, whole = edges.sum(axis=1), float(edges.sum())
+    return float((np.diag(edges) / whole - (volumes / whole) ** 2).sum()) if whole > 0 else 0.0
+
+
+def normalized_cut_of(edges: FloatArray) -> float:
+    """Return the normalized cut, from the weights of the edges between the clusters that have rows."""
+    volumes = edges.sum(axis=1)
+    return float(np.where(volumes > 0, 1.0 - np.diag(edges) / np.where(volumes > 0, volumes, 1.0), 1.0).sum())
+
+
+def agreement(labelings: Any, *, sample_weight: Any = None) -> FloatArray:
+    r"""Return the mean V-measure of each of several labelings of the same rows against all others.
+
+    .. math:: a_i = \frac{1}{m - 1} \sum_{j \ne i} V(y_i, y_j)
+
+    Methods that look for different things err in different ways; what most of them find is likely to be in
+    the data. A single labeling has agreement 1.
+
+    >>> agreement([[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]]).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    given = [np.unique(np.asarray(labels), return_inverse=True)[1] for labels in labelings]
+    if not given:
+        raise InvalidInputError("agreement needs at least one labeling, got none")
+    found = np.ones((len(given), len(given)))
+    for a, b in itertools.combinations(range(len(given)), 2):
+        found[a, b] = found[b, a] = _v_measure(contingency(given[a], given[b], sample_weight))
+    return np.asarray((found.sum(axis=1) - 1.0) / (len(given) - 1)) if len(given) > 1 else np.ones(1)
+
+
+def _checked_labels(labels: Any, n_rows: int) -> Any:
+    """Return labels as an array with one entry per row."""
+    given = np.asarray(labels)
+    if given.shape != (n_rows,):
+        raise InvalidInputError(f"labels need one entry for each of {n_rows} rows, got {given.shape}")
+    return given
+
+
 def _members(labels: Any, rows: MemoryRows) -> list[IntArray]:
     """Return the rows of each cluster with a weight above 0; at least two clusters are required."""
-    given = np.asarray(labels)
-    if given.shape != (rows.shape[0],):
-        raise InvalidInputError(f"labels need one entry for each of {rows.shape[0]} rows, got {given.shape}")
+    given = _checked_labels(labels, rows.shape[0])
     members = [np.flatnonzero(given == value) for value in np.unique(given)]
     members = [some for some in members if rows.select(some).total > 0]
     if len(members) < 2:

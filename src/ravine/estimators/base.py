@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,27 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
 from ravine._rows import check_rows
-from ravine._validate import FloatArray, check_bool, check_jobs, check_weights, make_rng
-from ravine.data.any_rows import length
+from ravine._validate import (
+    MAX_NAMED,
+    FloatArray,
+    IntArray,
+    check_jobs,
+    check_standardize,
+    check_weights,
+    make_rng,
+)
+from ravine.data.any_rows import is_dask, length, scales_columns
 from ravine.data.block_engine import rows_of
+from ravine.data.blocks import NO_NUMBERS
+from ravine.data.far import FarRows, find_far
 from ravine.data.feature_map import FeatureMap, mapped_blocks
 from ravine.data.kernel import check_kernel
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node
+from ravine.data.node import Node, open_node
+from ravine.data.query import run
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.docstring import inherit
-from ravine.estimators.lazy import is_dask
-from ravine.exceptions import InvalidInputError
+from ravine.exceptions import InvalidInputError, OutlierWarning
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -35,8 +45,10 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    standardize : bool, default True
-        Scale every column to unit variance. The data are not copied.
+    standardize : bool or "auto", default "auto"
+        Scale every column to unit variance. The data are not copied. "auto" does so unless the rows are a
+        sparse matrix: its columns, such as the words of a text, share a unit, and scaling would give the
+        rarest of them the largest values.
     kernel : str or callable, optional
         Search for hyperplanes in the feature space of a kernel: "rbf", "polynomial", "cosine", "laplacian" or
         another kernel of scikit-learn, "diffusion", "precomputed", or a function kernel(A, B). See
@@ -53,6 +65,10 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     ----------
     feature_map_ : FeatureMap or None
         With a kernel, the map from rows to the feature space. It stores its landmarks; `nbytes` is its size.
+    outliers_ : ndarray of int
+        Numbers of the rows far from everything, which the searches left out: rows at more than ten scales of
+        a column, with no group of rows near them, if they would move the scales of all others. They are
+        assigned like other rows.
     n_iter_ : int
         Iterations of the searches that were chosen, over all splits.
     n_passes_ : float
@@ -61,7 +77,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         The columns seen in `fit`.
     """
 
-    standardize: bool = True
+    standardize: bool | Literal["auto"] = "auto"
     kernel: str | Callable[..., Any] | None = None
     kernel_params: Mapping[str, Any] | None = None
     random_state: int | np.random.Generator | np.random.RandomState | None = None
@@ -72,11 +88,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         parent = next(base for base in cls.__mro__[1:] if issubclass(base, RowsEstimator))
         if cls.__doc__ and parent.__doc__:  # python -OO strips docstrings
             cls.__doc__ = inherit(cls.__doc__, parent.__doc__)
-
-    @property
-    def _standardize(self) -> bool:
-        """Whether the search scales columns: with a kernel, rows are scaled before they are mapped."""
-        return check_bool("standardize", self.standardize) and self.kernel is None
 
     @property
     def _follow_neighbors(self) -> bool:
@@ -99,9 +110,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             state.update(before)
             raise
 
-    def _root(self, rows: MemoryRows, min_weight: float) -> Node:
-        """Return the node of all rows, with the seed of this fit."""
-        return Node(rows, (int(self._rng().integers(2**63)),), min_weight, self._standardize)
+    def _root(self, X: Any, rows: MemoryRows, min_weight: float) -> Node:
+        """Return the node of all rows, with the seed of this fit.
+
+        With a kernel the search does not scale columns: rows were scaled before they were mapped.
+        """
+        standardize = self.kernel is None and scales_columns(self.standardize, X)
+        return Node(rows, (int(self._rng().integers(2**63)),), min_weight, standardize)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator for samples and random starts, with a fixed seed by default."""
@@ -112,7 +127,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
         Used when a model file is loaded. Each estimator adds its own parameters.
         """
-        check_bool("standardize", self.standardize)
+        check_standardize(self.standardize)
         if self.kernel is not None:
             check_kernel(self.kernel, self.kernel_params)
         elif self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
@@ -152,7 +167,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         from ravine.data.kernel_map import fit_kernel_map
 
         self.feature_map_: FeatureMap | None = None
-        standardize = check_bool("standardize", self.standardize)
+        standardize = scales_columns(self.standardize, X)
         given = check_kernel(self.kernel, self.kernel_params)
         if self.kernel is None:
             return
@@ -160,12 +175,54 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         with one_blas_thread():
             if isinstance(self.kernel, str) and self.kernel == "diffusion":
                 self.feature_map_ = fit_diffusion_map(
-                    X, weights, given, standardize=standardize, n_clusters=n_groups, rng=rng
+                    X,
+                    weights,
+                    given,
+                    standardize=standardize,
+                    weight_counts=check_standardize(self.standardize) is not False,
+                    n_clusters=n_groups,
+                    rng=rng,
                 )
             else:
                 self.feature_map_ = fit_kernel_map(
                     X, weights, self.kernel, given, standardize=standardize, rng=rng
                 )
+
+    def _set_aside(
+        self, X: Any, weights: FloatArray | None, kept: npt.NDArray[np.bool_] | None = None
+    ) -> Any:
+        """Find the rows far from everything, and return the weights with 0 for them, except where `kept`."""
+        self._note_outliers(None, NO_NUMBERS)
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return weights
+        with one_blas_thread():
+            node = Node(rows_of(X, weights), (0,), standardize=scales_columns(self.standardize, X))
+            found = run(find_far(run(open_node(node, []))[0]))
+        rule = None if found is None else found.rule
+        if rule is None:
+            return weights
+        far = self._far(X, rule)
+        if kept is not None:
+            far &= ~kept
+        self._note_outliers(rule, np.flatnonzero(far))
+        return np.where(far, 0.0, 1.0 if weights is None else weights)
+
+    def _note_outliers(self, rule: FarRows | None, numbers: IntArray) -> None:
+        """Store which rows are far from everything, with a warning if there are any."""
+        self.outlier_rule_, self.outliers_ = rule, numbers
+        if len(numbers):
+            some = ", ".join(map(str, numbers[:MAX_NAMED])) + (", ..." if len(numbers) > MAX_NAMED else "")
+            which = f"row {some} is" if len(numbers) == 1 else f"{len(numbers)} rows ({some}) are"
+            warnings.warn(
+                f"{which} far from all others, and left out of the searches; see outliers_, and check for "
+                "missing values that are coded as a number",
+                OutlierWarning,
+                stacklevel=5,
+            )
+
+    def _far(self, X: Any, rule: FarRows) -> npt.NDArray[np.bool_]:
+        """Return which rows are far from everything; one pass."""
+        return np.asarray(rows_of(X, None).map(lambda block: rule.distances(block) > 0))
 
     def _blocks(self, X: Any, weights: FloatArray | None) -> MemoryRows:
         """Return checked rows as blocks, mapped if there is a kernel."""

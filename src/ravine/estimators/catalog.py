@@ -14,6 +14,8 @@ CLUSTERERS: dict[str, type[TreeClusterer]] = {
     make.__name__: make
     for make in (MaximinSeparation, MaximumMargin, MinimumDensity, PrincipalDirection, SpectralConnectivity)
 }
+# the clusterers that `compare` and `AutoCluster` also run on the diffusion map of the neighbor graph
+DIFFUSION = ("MinimumDensity", "SpectralConnectivity")
 ESTIMATORS: dict[str, type[TreeClusterer | MinimumDensityClassifier]] = {
     **CLUSTERERS,
     "MinimumDensityClassifier": MinimumDensityClassifier,

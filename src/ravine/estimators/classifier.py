@@ -161,9 +161,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.classes_ = check_classes(given, labeled, counted)
         ranks = np.full(len(given), UNLABELED)
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
+        weights = self._set_aside(X, weights, kept=labeled)
         self._fit_map(X, weights, len(self.classes_))
         rows = self._blocks(X, weights)
-        fitting = _Fitting(self, rows, ranks)
+        fitting = _Fitting(self, X, rows, ranks)
         with one_blas_thread():
             self.boundaries_ = list(fitting.boundaries())
         assert fitting.root is not None
@@ -305,11 +306,11 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 class _Fitting:
     """State of one fit: all rows, the ranks of their classes (-1 if unknown) and their standardization."""
 
-    def __init__(self, model: MinimumDensityClassifier, rows: MemoryRows, ranks: IntArray) -> None:
+    def __init__(self, model: MinimumDensityClassifier, X: Any, rows: MemoryRows, ranks: IntArray) -> None:
         self.model, self.rows, self.ranks = model, rows, ranks
         self.labeled = np.flatnonzero(ranks != UNLABELED)
         self.labels = labels_of(rows, self.labeled, ranks[self.labeled])
-        self.node = model._root(rows, 0.0)
+        self.node = model._root(X, rows, 0.0)
         self.root: Standardization | None = None
 
     def boundaries(self) -> Iterator[ClassBoundary]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,22 +17,41 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
+from ravine.data.any_rows import scales_columns
+from ravine.data.block_engine import rows_of
+from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Labels
+from ravine.data.node import Labels, Node
+from ravine.data.row_graph import row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.described import describe
+from ravine.estimators.judging import cut_value
 from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import partial_labels
-from ravine.exceptions import InvalidInputError
+from ravine.estimators.searched import searched_parameters
+from ravine.exceptions import DiscreteColumnWarning, InvalidInputError, OneClusterWarning
 from ravine.io.archive import Stored, require
 from ravine.split.search import Method
-from ravine.tree.grow import PRIORITIES, Limits, Progress, grow
+from ravine.split.split import MADE_BY
+from ravine.tree.checkpoint import Checkpoint, check_path
+from ravine.tree.features import names_of
+from ravine.tree.grow import PRIORITIES, UNLIMITED, Limits, Progress, grow
 from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.score import depth_of_splits
+from ravine.tree.summary import why_one_cluster
 from ravine.tree.tree import ClusterTree
+from ravine.view.notebook import show, sketch
 
-UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
-AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto", in square roots of the number of rows
+AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
+BEST_LEAVES = 20  # leaves of the tree that "best" cuts
+OUTLIERS = ("assign", "label")
+OUTLIER = -1  # the label of rows far from everything with outliers="label", as in HDBSCAN
+
+NOT_COMPARABLE = (
+    "score cannot be compared across numbers of clusters: it is highest for the fewest; "
+    'use n_clusters="auto", or ravine.select'
+)
 
 SplitOrder = Literal["depth", "size", "value", "neighbors"]
 
@@ -42,14 +62,19 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     Parameters
     ----------
-    n_clusters : int or "auto", default 2
+    n_clusters : int, "auto" or "best", default "auto"
         Number of clusters. Fewer are found, with a warning, if no leaf has another split with enough rows on
         both sides. "auto" stops when no leaf has a split that is significantly better than the splits which
-        the same search finds in unimodal rows of the same covariance; this costs at most eight more searches
-        per leaf, of at most 8192 rows each.
+        the same search finds in rows without clusters: unimodal rows of the same covariance, and rows with
+        the margins of the columns. This costs at most eight more searches of at most 8192 rows per leaf.
+        The gap between two values of one discrete column is not counted: such a leaf is searched again
+        without the column, and if need be without all discrete columns. "best" grows 20 leaves and takes the
+        cut of the tree that is best in the graph of nearest neighbors (see `cut_values_`): an estimate, which
+        is at least 2 and not a test.
     min_cluster_size : int, optional
         Minimum weight (number of rows, without weights) on each side of a split. The default is 1; for "auto"
-        it is 1.5 times the square root of the number of rows, as smaller groups are taken for outliers.
+        and "best" it is 1.5 times the square root of the number of rows, as smaller groups are taken for
+        outliers.
     max_leaves, max_depth : int, optional
         Limits of the tree, also for "auto".
     level : float, default 0.01
@@ -60,10 +85,18 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         of its split ("depth"), the largest ("size"), the one whose split has the lowest `value` ("value"), or
         the one with the largest product of its size and 1 minus the normalized cut of its split in a graph of
         ten nearest neighbors among at most 2000 rows ("neighbors").
+    outliers : {"assign", "label"}, default "assign"
+        What `labels_` and `predict` say of rows far from everything (`outliers_`): the cluster on whose side
+        they lie, or -1 as in HDBSCAN. Searches leave these rows out in both cases.
     verbose : int, default 0
         1 prints one line per split.
     callback : callable, optional
-        Called after each split with a `ravine.Progress`, for example to show a progress bar.
+        Called with a `ravine.Progress` after each split, and for large data about once per second between
+        splits, for example to show a progress bar.
+    checkpoint : path, optional
+        A file for the results of finished searches. The same call goes on from there if the fit was ended
+        before; a file of another fit is refused. It is kept at the end, until you delete it. See
+        docs/scale.md.
 
     Attributes
     ----------
@@ -73,16 +106,21 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         The splits, with the evidence for each.
     n_clusters_ : int
         Number of clusters found.
+    cut_values_ : dict
+        For "best": the value of every number of clusters, Q r^2, with Q the modularity of the clusters in the
+        graph of ten nearest neighbors and r its share of the highest modularity of clusters of these sizes.
     """
 
-    n_clusters: int | Literal["auto"] = field(default=2, kw_only=False)
+    n_clusters: int | Literal["auto", "best"] = field(default="auto", kw_only=False)
     min_cluster_size: int | None = None
     max_leaves: int | None = None
     max_depth: int | None = None
     level: float = 0.01
     split_order: SplitOrder = "depth"
+    outliers: Literal["assign", "label"] = "assign"
     verbose: int = 0
     callback: Callable[[Progress], None] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
 
     @abstractmethod
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
@@ -106,11 +144,54 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         with self._unchanged_on_error():
             return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
+    def _fit(self, X: Any, y: Any, sample_weight: Any, maps: dict[str, Any] | None = None) -> Self:
+        """Fit, with the feature map and the mapped rows of an earlier fit with the same kernel.
+
+        `maps` holds them by their parameters. Rows in memory are shared; others are mapped again.
+        """
         X, weights = self._checked(X, sample_weight, reset=True)
-        self._fit_map(X, weights, self.n_clusters)
-        rows = self._blocks(X, weights)
+        check_choice("outliers", self.outliers, OUTLIERS)
+        if self.kernel is not None:  # without one, growth itself finds them, at every node
+            weights = self._set_aside(X, weights)
+        key, maps = repr((self.kernel, self.kernel_params)), {} if maps is None else maps
+        if key in maps:
+            self.feature_map_, rows = maps[key]
+        else:
+            self._fit_map(X, weights, self.n_clusters)
+        if key not in maps or not isinstance(rows, MemoryRows):
+            rows = self._blocks(X, weights)
+        maps[key] = self.feature_map_, rows
+        self._fit_rows(X, rows, y)
+        if self.n_clusters == "best":
+            self._judge_cuts(X, weights, rows)
+            self._cut_to(max(self.cut_values_, key=self.cut_values_.__getitem__, default=1), rows)
+        if self.outliers == "label" and len(self.outliers_):
+            self.labels_: IntArray = _with_outliers(self.labels_, self.outliers_)
+        return self
+
+    def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> None:
+        """Compute the value of every cut of the tree, on a sample of the rows."""
+        in_columns = not callable(self.kernel) and self.kernel != "precomputed"
+        with one_blas_thread():
+            standardize = scales_columns(self.standardize, X)
+            graph = row_graph(rows_of(X, weights) if in_columns else rows, standardize=standardize)
+        few = self._blocks(graph.values, None) if in_columns else MemoryRows(graph.values)
+        self._grown: ClusterTree = self.tree_
+        self.cut_values_ = {
+            k: cut_value(graph.between(self.tree_.cut(k).route(few)))
+            for k in range(2, self.tree_.n_leaves + 1)
+        }
+
+    def _cut_to(self, n_leaves: int, rows: MemoryRows) -> None:
+        """Cut the grown tree; the smallest of the best numbers of leaves comes first in `cut_values_`."""
+        self.tree_: ClusterTree = self._grown.cut(n_leaves)
+        self.labels_ = self.tree_.route(rows)
+        self._sketch_ = sketch(self.tree_, rows)
+
+    def _fit_rows(self, X: Any, rows: MemoryRows, y: Any) -> Self:
+        """Grow the tree on checked rows, mapped if there is a kernel."""
+        priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
+        before = rows.reads.rows
         method = self._method(rows.shape[1], rows)
         labels = self._partial_labels(y, rows, method)
         auto = self.n_clusters == "auto"
@@ -120,19 +201,23 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
                 "copies of a row; scale the weights to a mean of 1",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+        root = self._root(X, rows, limits.min_weight)
         with one_blas_thread():
             grown = grow(
-                self._root(rows, limits.min_weight),
+                root,
                 method,
                 limits,
                 priority=priority,
                 level=check_real("level", self.level, 0, 0.5) if auto else None,
                 watch=self._watch,
-                passes=lambda: rows.reads.rows / rows.shape[0],
                 labels=labels,
+                table=self.feature_map_ is None,
+                checkpoint=self._checkpoint(root, labels),
             )
+        if self.kernel is None:
+            self._note_outliers(grown.rule, NO_NUMBERS if grown.far is None else grown.far.numbers)
         names = getattr(self, "feature_names_in_", None)
         if self.feature_map_ is not None:
             names = [f"component {i + 1}" for i in range(self.feature_map_.n_components)]
@@ -144,7 +229,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         )
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
-        self.n_passes_ = rows.reads.rows / rows.shape[0]
+        self.n_passes_ = (rows.reads.rows - before) / rows.shape[0]
+        self._sketch_ = sketch(self.tree_, rows)
         constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
         self._warn(constant, grown.interrupted)
         return self
@@ -155,9 +241,16 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     @lazily
     def predict(self, X: Any) -> IntArray:
-        """Return the cluster of every row; one pass."""
+        """Return the cluster of every row; one pass.
+
+        With `outliers="label"`, -1 for rows that are far from everything by the rule of the training rows.
+        """
         check_is_fitted(self)
-        return self.tree_.route(self._rows(X))
+        X, _ = self._checked(X, None, reset=False)
+        labels = self.tree_.route(self._blocks(X, None))
+        if self.outliers == "label" and self.outlier_rule_ is not None:
+            labels[self._far(X, self.outlier_rule_)] = OUTLIER
+        return labels
 
     @lazily
     def decision_function(self, X: Any) -> FloatArray:
@@ -197,7 +290,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def transform(self, X: Any) -> FloatArray:
         """Return the signed distance of every row to every split, in the order of the splits."""
         check_is_fitted(self)
-        return self.tree_.distances(self._rows(X))
+        rows = self._rows(X)
+        if self.tree_.n_leaves == 1:
+            self.tree_.route(rows)  # there is no distance to compute, but NaN is refused all the same
+        return self.tree_.distances(rows)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean bounded relative depth of the splits in the density of these rows, in [0, 1].
@@ -205,10 +301,18 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         For every split this is 1 - I / M, with I the projected density of the rows that reach it at the
         threshold and M at the lower adjacent mode; the mean is weighted by these rows. It needs no labels. On
         held-out rows, a split that only fits noise scores low.
+
+        Scores of different numbers of clusters cannot be compared: the first splits are the deepest, so that
+        the mean is highest for the fewest clusters. A grid search over `n_clusters` therefore gives a
+        warning; `n_clusters="auto"` finds the number, and `ravine.select` compares other parameters.
         """
         check_is_fitted(self)
-        rows = self._rows(X, sample_weight)
-        return depth_of_splits(self.tree_, rows)
+        if "n_clusters" in searched_parameters():
+            warnings.warn(NOT_COMPARABLE, UserWarning, stacklevel=2)
+        X, weights = self._checked(X, sample_weight, reset=False)
+        if self.outlier_rule_ is not None:
+            weights = np.where(self._far(X, self.outlier_rule_), 0.0, 1.0 if weights is None else weights)
+        return depth_of_splits(self.tree_, self._blocks(X, weights))
 
     def _to_parts(self) -> Parts:
         """Return what a model file stores: the tree, but not the labels of the training rows."""
@@ -226,8 +330,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self._method(n_columns)
         self._limits(UNLIMITED, UNLIMITED)
         check_choice("split_order", self.split_order, tuple(PRIORITIES))
+        check_choice("outliers", self.outliers, OUTLIERS)
         check_real("level", self.level, 0, 0.5)
         check_int("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
         if self.callback is not None and not callable(self.callback):
             raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
 
@@ -240,15 +347,21 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             f"{type(self).__name__} with these parameters ignores the partial labels in y; "
             "MinimumDensity supports them",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return None
 
+    def _checkpoint(self, root: Node, labels: Labels | None) -> Checkpoint | None:
+        """Return the checkpoint of this fit, if one is wanted."""
+        if self.checkpoint is None:
+            return None
+        return Checkpoint(self.checkpoint, describe(self, root.stream), root.rows, labels)
+
     def _watch(self, progress: Progress) -> None:
-        if self.verbose:
+        if self.verbose and progress.split is not None:
             print(
                 f"[{type(self).__name__}] {progress.n_leaves}"
-                f"{'' if self.n_clusters == 'auto' else f'/{progress.n_clusters}'} clusters: "
+                f"{'' if isinstance(self.n_clusters, str) else f'/{progress.n_clusters}'} clusters: "
                 f"split {progress.weight:g} rows at depth {progress.split.quality:.3f} "
                 f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
             )
@@ -258,8 +371,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _limits(self, n_rows: int, total: float) -> Limits:
         """Check the limits of the tree and return them, for rows of this total weight."""
         wanted, min_weight = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total)
-        if self.n_clusters != "auto":
-            wanted, min_weight = check_int("n_clusters", self.n_clusters, 1, or_else='"auto"'), 1.0
+        if self.n_clusters == "best":
+            wanted = BEST_LEAVES
+        elif self.n_clusters != "auto":
+            other = '"auto" or "best"'
+            wanted, min_weight = check_int("n_clusters", self.n_clusters, 1, or_else=other), 1.0
             if wanted > n_rows:
                 raise InvalidInputError(
                     f"n_clusters={wanted} is more than n_samples={n_rows}; use fewer clusters or more rows"
@@ -272,8 +388,15 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return Limits(wanted, depth, min_weight)
 
     def _warn(self, constant: Any, interrupted: bool) -> None:
-        warn_constant(constant, stacklevel=5)
-        if isinstance(self.n_clusters, str) or interrupted:
+        warn_constant(constant, stacklevel=6)
+        warn_discrete(self.tree_, stacklevel=6)
+        if interrupted:
+            return
+        if isinstance(self.n_clusters, str):
+            whole = self.max_leaves is None and self.max_depth is None
+            if self.n_clusters == "auto" and self.n_clusters_ == 1 and whole:
+                reason = why_one_cluster(self.tree_, self.level)
+                warnings.warn(OneClusterWarning(reason, self._next_step()), stacklevel=5)
             return
         finer = " or ".join(
             name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
@@ -283,13 +406,19 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
                 f"enough rows on both sides; a smaller {finer} may give one",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
+
+    def _next_step(self) -> str:
+        """Return what to try where one cluster was found."""
+        others = [name for name in ("MinimumDensity", "SpectralConnectivity") if name != type(self).__name__]
+        kernel = ' or kernel="diffusion"' if self.kernel is None else ""
+        return f"try a number of clusters, {others[0]}{kernel}, and look at the data with ravine.check"
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""
         shown: str = super()._repr_html_inner()
-        return shown + self.tree_._repr_html_() if hasattr(self, "tree_") else shown
+        return shown + show(self.tree_, getattr(self, "_sketch_", ())) if hasattr(self, "tree_") else shown
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
@@ -302,3 +431,28 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         # scikit-learn's check of sparse input reads these tags of every estimator with predict_proba
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+def warn_discrete(tree: ClusterTree, stacklevel: int) -> None:
+    """Warn about splits that one discrete column makes, and name the columns."""
+    made = [split for split in tree.splits if split is not None and MADE_BY in split.facts]
+    if not made:
+        return
+    names = names_of(tree, None)
+    columns = dict.fromkeys(names[int(split.facts[MADE_BY])] for split in made)
+    shown = ", ".join([*list(columns)[:5], *(["..."] if len(columns) > 5 else [])])
+    warnings.warn(
+        f"{len(made)} of {tree.n_leaves - 1} splits run between the values of one discrete column ({shown}): "
+        'leave such columns out or divide them by a larger number, or use n_clusters="auto", which does not '
+        "count their gaps",
+        DiscreteColumnWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _with_outliers(labels: Any, outliers: IntArray) -> IntArray:
+    """Return labels, also lazy ones, with -1 for the rows of some numbers."""
+    far = np.zeros(labels.shape[0], dtype=bool)
+    far[outliers] = True
+    found: IntArray = np.where(far, OUTLIER, labels)
+    return found

@@ -9,10 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a dask array or data frame; dask is not imported for it."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
+from ravine.data.any_rows import is_dask
 
 
 def lazily(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

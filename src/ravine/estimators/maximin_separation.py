@@ -50,17 +50,18 @@ class MaximinSeparation(TreeClusterer):
         compared by their MSP; 1 is the paper's solver. All starts share the passes over the data.
     init : array of shape (n_rows,), optional
         Labels with two values, from which the first split starts instead.
-    standardize : bool, default True
-        Scale every column to unit variance for the start and for "pursuit". The data are not copied.
+    standardize : bool or "auto", default "auto"
+        Scale every column to unit variance for the start and for "pursuit". The data are not copied. "auto"
+        does so unless the rows are a sparse matrix.
     max_iter : int, default 50
         Maximum number of iterations; for "pursuit", of evaluations.
 
     Notes
     -----
-    Cost per split: "mpm" and "gep" need one pass with O(n d^2) for the moments, then O(n d) per iteration and
-    O(d^2) for every row that changed sides; a system of d equations is solved a few times per iteration
-    ("gep": once in total). Both store (d, d) matrices; above 4096 features use "eig" or "pursuit", which do
-    not.
+    Cost per split: "mpm" and "gep" search samples of many rows first. Then they need one pass with O(n d^2)
+    for the moments, then O(n d) per iteration and O(d^2) for every row that changed sides; a system of d
+    equations is solved a few times per iteration ("gep": once in total). Both store (d, d) matrices; above
+    4096 features use "eig" or "pursuit", which do not.
 
     References
     ----------

@@ -23,9 +23,9 @@ class MaximumMargin(TreeClusterer):
         \quad \text{with} \quad -l \le \frac1n \sum_i f(x_i) \le l
 
     (Equation 3.7 with the balance constraint 3.15). It is solved by cutting planes: 2^n constraints share one
-    slack variable, the most violated one is added until none is violated by more than epsilon, and each
-    reduced problem is solved by the concave-convex procedure. This finds a local optimum; the best of several
-    starts is chosen. The `value` of a split is the objective divided by C.
+    slack variable, the most violated one is added until none is violated by more than epsilon, and the
+    concave-convex procedure makes each reduced problem a quadratic program. This finds a local optimum; the
+    best of several starts is chosen. The `value` of a split is the objective divided by C.
 
     Parameters
     ----------
@@ -36,23 +36,25 @@ class MaximumMargin(TreeClusterer):
     balance : float or "auto", default "auto"
         l, the bound on the mean of f over the rows, in [0, 1); the margin is at f = 1 and -1. "auto" is 0.03.
     epsilon : float, default 0.01
-        Allowed violation of a constraint, in units of the mean slack, which lies in [0, 1].
+        Allowed violation of a constraint, in units of the mean slack, which lies in [0, 1]: the objective is
+        within C epsilon of the least one for the two sides.
     n_init : int, default 4
         Number of starts: 2-means, the leading principal directions, then combinations of two of them. All
         starts share the passes over the data.
-    standardize : bool, default True
-        Scale every column to unit variance. The data are not copied. For text and images, whose columns share
-        a unit, False is often better.
+    standardize : bool or "auto", default "auto"
+        Scale every column to unit variance. The data are not copied. "auto" does so unless the rows are a
+        sparse matrix. For images and dense counts, whose columns share a unit, False is often better.
     max_iter : int, default 50
-        Maximum number of iterations per start; 5 to 20 are usual, more if C is large or the margin empty. If
-        the limit is reached, `status` says so and `violation` is that of the most violated constraint.
+        Maximum number of iterations per start; 3 to 15 are usual, more if C is large or the margin empty. If
+        the limit is reached, `status` says so and `violation` is above epsilon.
 
     Notes
     -----
-    Cost: one pass over the rows per step of the procedure up to 8192 rows, about a dozen passes per split
-    above that; O(n s k) time per pass, for s stored entries per row and k constraints. The `facts` of a split
-    are `margin` (1 / |w|), `support` (the share of rows inside the margin), `slack` (the mean of
-    max(0, 1 - abs f)), `violation` (of the most violated constraint), `C` and `rounds`.
+    Cost: one pass over the rows per iteration, in O(n s) time for s stored entries per row: old constraints
+    are updated by the rows that change sides. Many rows are searched after samples of them, in about two
+    iterations. The `facts` of a split are `margin` (1 over the norm of w), `support` (the share of rows
+    inside the margin), `slack` (the mean of max(0, 1 - abs f)), `violation` (by how much a constraint may
+    exceed the slack of the reduced problem), `C` and `rounds` (iterations that lowered the objective).
 
     References
     ----------

@@ -9,15 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from ravine._validate import FloatArray
+from ravine.data.far import FarRows
+from ravine.estimators.auto_cluster import AutoCluster
 from ravine.estimators.catalog import ESTIMATORS
 from ravine.estimators.stored_map import map_from
-from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
+from ravine.estimators.stored_model import open_model, rule_from, take_columns
+from ravine.exceptions import InvalidInputError, RavineError
 from ravine.io.archive import Stored, read_archive, require, shown, write_archive
 from ravine.io.atomic import write_atomically
-from ravine.tree.json_text import FORMAT, VERSION, check_version, refusing, version_of
+from ravine.tree.json_text import FORMAT, VERSION, version_of
 
-ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
-NOT_A_MODEL = "is not a whole ravine model"
+NOT_NEGATIVE = (  # figures of a candidate that are at least 0
+    *("separation_probability", "normalized_cut", "cut_ratio", "agreement"),
+    *("rank_sum", "smallest_share", "seconds"),
+)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -29,6 +35,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
+    auto = model.stored_choice() if isinstance(model, AutoCluster) else None
+    model = model.best_estimator_ if isinstance(model, AutoCluster) else model
     if not hasattr(model, "_to_parts"):
         raise InvalidInputError(f"ravine.save takes estimators of ravine, got {type(model).__name__}")
     facts, arrays = model._to_parts()
@@ -45,8 +53,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "columns": None if columns is None else list(map(str, columns)),
         "map": _jsonable(map_facts),
         **facts,
+        **({} if auto is None else {"auto": _jsonable(auto)}),
     }
     filled = {} if fill is None else {"fill": np.asarray(fill, dtype=np.float64)}
+    filled |= _rule_arrays(model.outlier_rule_)
     try:
         content = write_archive(meta, {**arrays, **map_arrays, **filled})
         stored = read_archive(content)
@@ -74,43 +84,61 @@ def load(path: str | os.PathLike[str]) -> Any:
     Everything is checked: a file that is not a whole model raises an `InvalidModelError`. Reading takes about
     twice the size of the file in memory, whatever the file declares.
     """
-    name = os.fspath(path)
-    content = _content(name)
-    with refusing(f"{name} {NOT_A_MODEL}"):
-        stored = read_archive(content)
-        version = version_of(stored)
-    check_version(name, version)
-    with refusing(f"{name} {NOT_A_MODEL}"):
+    with open_model(path) as stored:
         return _rebuild(stored)
-
-
-def _content(name: str) -> bytes:
-    """Return the content of a file if it begins like a model, so that no other large file is read."""
-    with open(name, "rb") as file:
-        first = file.read(len(ZIP)) if os.path.isfile(name) else b""
-        if first != ZIP:
-            raise InvalidModelError(f"{name} {NOT_A_MODEL}: give a file that ravine.save wrote")
-        return first + file.read()
 
 
 def _rebuild(stored: Stored) -> Any:
     """Return the estimator of a file, after checking everything in it."""
     make = ESTIMATORS[stored.text("class", sorted(ESTIMATORS))]
     model = make(**_parameters_from(stored, make().get_params(deep=False)))
-    n_features = model.n_features_in_ = stored.integer("n_features", low=1)
-    model.n_iter_ = stored.integer("n_iter", low=0)
-    model.n_passes_ = stored.number("n_passes", low=0)
-    columns = stored.texts_or_none("columns", n_features)
-    if columns is not None:
-        model.feature_names_in_ = np.array(columns, dtype=object)
-    if "fill" in stored.arrays:
-        model.fill_ = stored.floats("fill", n_features)
+    found = take_columns(stored)
+    n_features = model.n_features_in_ = found.n_features
+    model.n_iter_, model.n_passes_ = found.n_iter, found.n_passes
+    if found.columns is not None:
+        model.feature_names_in_ = np.array(found.columns, dtype=object)
+    if found.fill is not None:
+        model.fill_ = found.fill
+    model.outlier_rule_ = rule_from(stored, n_features)
     model.feature_map_ = map_from(stored, n_features, model.kernel)
     n_columns = n_features if model.feature_map_ is None else model.feature_map_.n_components
     model._check_parameters(n_columns)
     model._from_parts(stored, n_columns)
+    chosen = _chosen(model, stored.inner("auto")) if "auto" in stored.facts else model
+    stored.finish()
+    return chosen
+
+
+def _chosen(winner: Any, stored: Stored) -> AutoCluster:
+    """Return the `AutoCluster` whose winner is in the file."""
+    model = AutoCluster(**_parameters_from(stored, AutoCluster().get_params(deep=False)))
+    model._check_parameters(winner.n_features_in_)
+    model._from_winner(winner, [_figures_from(one) for one in stored.objects("candidates")])
     stored.finish()
     return model
+
+
+def _rule_arrays(rule: FarRows | None) -> dict[str, FloatArray]:
+    """Return the arrays that a file stores of the rule for rows far from everything."""
+    if rule is None:
+        return {}
+    return {
+        "outlier_center": rule.center,
+        "outlier_inverse_scale": rule.inverse_scale,
+        "outlier_limit": np.array([rule.limit]),
+        "outlier_groups": rule.groups.reshape(-1, len(rule.center)),
+    }
+
+
+def _figures_from(stored: Stored) -> dict[str, Any]:
+    """Return the figures of the judges for one candidate."""
+    (name,) = stored.texts("name", 1)
+    found: dict[str, Any] = {"name": name, "allowed": stored.boolean("allowed")}
+    found["n_clusters"] = stored.integer("n_clusters", low=1)
+    for figure in ("modularity", *NOT_NEGATIVE):
+        found[figure] = stored.number(figure, low=0.0 if figure in NOT_NEGATIVE else -1.0)
+    stored.finish()
+    return found
 
 
 def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,48 +1,69 @@
-"""Choose among clusterings without labels, by their separation probability."""
+"""Choose among clusterings without labels: separation probability, modularity and agreement."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_int, check_real, check_weights
-from ravine.estimators.catalog import CLUSTERERS
+from ravine.data.block_engine import rows_of
+from ravine.estimators.catalog import CLUSTERERS, DIFFUSION
+from ravine.estimators.judging import MIN_SHARE, Judges, Judgment, best_first, rank_sums
 from ravine.exceptions import InvalidInputError
-from ravine.metrics import separation_probability
+from ravine.metrics import agreement
 
-MIN_SHARE = 0.05  # minimum share of the rows in the smaller of two clusters, to rule out outliers
-SCORE_REGULARIZATION = (
-    0.1  # regularization of the MSP by which all candidates are compared, whatever their own
-)
+
+@dataclass(frozen=True)
+class Fitted:
+    """One fitted clusterer, its labels, and the seconds that it took."""
+
+    name: str
+    estimator: Any
+    labels: Any
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One fitted clusterer and its score.
+    """One fitted clusterer and what the judges say of it.
 
-    `separation_probability` is the minimum over all pairs of clusters, `smallest_share` the share of the rows
-    in the smallest cluster, and `allowed` whether that is large enough.
+    `separation_probability` is the minimum over all pairs of clusters; `modularity` and `normalized_cut` are
+    those in the graph of ten nearest neighbors, and `cut_ratio` is the share of neighbors in different
+    clusters, relative to that of unrelated labels of the same sizes; `agreement` is the mean V-measure
+    against the labels of the other candidates. `rank_sum` is the sum of the ranks of the first, the second
+    and the last of them. `smallest_share` is the share of the rows in the smallest cluster, and `allowed`
+    whether that is large enough.
     """
 
     name: str
     estimator: Any
     separation_probability: float
+    modularity: float
+    normalized_cut: float
+    cut_ratio: float
+    agreement: float
+    rank_sum: float
     smallest_share: float
     n_clusters: int
     allowed: bool
     seconds: float
 
+    def figures(self) -> dict[str, Any]:
+        """Return everything except the estimator."""
+        return {key: value for key, value in self.__dict__.items() if key != "estimator"}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Selection:
-    """Candidates in the order of their rank: those with large enough clusters first, by MSP."""
+    """Candidates in order, the best one first; it prints as a table."""
 
     candidates: tuple[Candidate, ...]
 
@@ -51,14 +72,26 @@ class Selection:
         """The fitted estimator with the highest rank."""
         return self.candidates[0].estimator
 
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.candidates)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __getitem__(self, place: int) -> Candidate:
+        return self.candidates[place]
+
     def __str__(self) -> str:
         width = max(len(candidate.name) for candidate in self.candidates)
-        lines = [f"{'':{width}}    MSP  clusters  smallest  seconds"]
+        lines = [f"{'':{width}}    MSP  modularity    cut  agreement  ranks  clusters  smallest  seconds"]
         for c in self.candidates:
             note = "" if c.allowed else "  (too small to count)" if c.n_clusters > 1 else "  (no split)"
-            figures = f"{c.separation_probability:.3f}  {c.n_clusters:8d}  {c.smallest_share:8.3f}"
-            lines.append(f"{c.name:{width}}  {figures}  {c.seconds:7.2f}{note}")
+            judged = f"{c.separation_probability:.3f}  {c.modularity:10.3f}  {c.normalized_cut:5.3f}"
+            ranked = f"{c.agreement:9.3f}  {c.rank_sum:5.1f}  {c.n_clusters:8d}  {c.smallest_share:8.3f}"
+            lines.append(f"{c.name:{width}}  {judged}  {ranked}  {c.seconds:7.2f}{note}")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def select(
@@ -69,14 +102,19 @@ def select(
     sample_weight: Any = None,
     min_share: float = MIN_SHARE,
 ) -> Selection:
-    """Fit several clusterers and rank them by their separation probability (MSP), without labels.
+    """Fit several clusterers and rank them without labels.
 
     A grid search that needs no labels: over the parameters of a method, over starts, or over methods. Any
     estimator with `fit` and `labels_` can be a candidate, also those of scikit-learn.
 
-    MSP alone is highest for a single outlier against the rest. So only clusterings whose smallest cluster has
-    at least `min_share` of the rows are ranked by it (for K > 2 clusters, 2 / K of that); the others come
-    last, ranked by the size of that cluster.
+    Three judges rank the candidates: the separation probability (MSP), the modularity in the graph of nearest
+    neighbors, and the agreement with the other candidates (see `ravine.metrics`). The highest sum of the
+    ranks wins, unless another candidate is as modular and separates four times fewer neighbors. More than
+    5000 rows are judged on a sample.
+
+    MSP is highest for a single outlier against the rest. So only clusterings whose smallest cluster has
+    at least `min_share` of the rows are ranked (for K > 2 clusters, 2 / K of that); the others come
+    last, by the size of that cluster.
 
     Parameters
     ----------
@@ -87,7 +125,7 @@ def select(
     grid : mapping from parameter to values, optional
         Every combination of values is set on every candidate.
     sample_weight : array of shape (n_rows,), optional
-        Used by `fit` and by the MSP.
+        Used by `fit` and by the judges.
     min_share : float, default 0.05
         Minimum share of the rows in the smaller of two clusters.
 
@@ -101,27 +139,54 @@ def select(
     >>> from ravine import MaximinSeparation, select
     >>> from sklearn.datasets import load_breast_cancer
     >>> X = load_breast_cancer().data
-    >>> found = select(X, MaximinSeparation(), {"regularization": [0.001, 0.1, 10.0]})
+    >>> found = select(X, MaximinSeparation(2), {"regularization": [0.001, 0.1, 10.0]})
     >>> found.best.regularization
     10.0
     """
     share = check_real("min_share", min_share, 0, 0.5, open_low=False)
     weights = check_weights(sample_weight, X.shape[0] if hasattr(X, "shape") else len(X))
-    fitted = [fit_candidate(name, model, X, weights, share) for name, model in _each(candidates, grid or {})]
+    fitted = [fit_candidate(name, model, X, weights) for name, model in _each(candidates, grid or {})]
     if not fitted:
         raise InvalidInputError("select needs at least one candidate, got none")
-    if not any(candidate.allowed for candidate in fitted):
+    judges = Judges(rows_of(check_rows(X, min_rows=1), weights), weights)
+    return judged(judges, fitted, share)
+
+
+def judged(judges: Judges, fitted: Sequence[Fitted], min_share: float) -> Selection:
+    """Return fitted candidates with the figures of the judges, the best one first."""
+    found: list[Judgment] = [judges(one.labels) for one in fitted]
+    agree = agreement([one.labels for one in fitted], sample_weight=judges.weights)
+    sums = rank_sums(found, agree)
+    if not any(one.allowed(min_share) for one in found):
         warnings.warn(
-            f"no candidate has {share:g} of the rows in its smallest cluster: the largest one wins",
+            f"no candidate has {min_share:g} of the rows in its smallest cluster: the largest one wins",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Selection(tuple(sorted(fitted, key=rank, reverse=True)))
+    return Selection(
+        tuple(
+            Candidate(
+                fitted[i].name,
+                fitted[i].estimator,
+                found[i].separation_probability,
+                found[i].modularity,
+                found[i].normalized_cut,
+                found[i].cut_ratio,
+                float(agree[i]),
+                float(sums[i]),
+                found[i].smallest_share,
+                found[i].n_clusters,
+                found[i].allowed(min_share),
+                fitted[i].seconds,
+            )
+            for i in best_first(found, sums, min_share)
+        )
+    )
 
 
 def compare(
     X: Any,
-    n_clusters: int = 2,
+    n_clusters: int | Literal["auto"] = "auto",
     *,
     methods: Iterable[Any] | None = None,
     sample_weight: Any = None,
@@ -129,15 +194,19 @@ def compare(
 ) -> Selection:
     """Run all clusterers of ravine with their defaults and rank them without labels, as `select` does.
 
-    `methods` are other estimators to run instead; their `n_clusters` is set.
+    Every clusterer finds the number of clusters by itself, or gets the given one. Two of them also run on the
+    diffusion map of the neighbor graph (kernel="diffusion"). `methods` are other estimators to run instead;
+    their `n_clusters` is set as well.
 
     >>> from ravine import compare
     >>> from sklearn.datasets import load_wine
-    >>> 0.5 < compare(load_wine().data).candidates[0].separation_probability < 1.0
+    >>> 0.5 < compare(load_wine().data, 3).candidates[0].separation_probability < 1.0
     True
     """
-    k = check_int("n_clusters", n_clusters, 2)
+    k = n_clusters if n_clusters == "auto" else check_int("n_clusters", n_clusters, 2, or_else='"auto"')
     models = list(methods) if methods is not None else [make() for make in CLUSTERERS.values()]
+    if methods is None:
+        models += [CLUSTERERS[name](kernel="diffusion") for name in DIFFUSION]
     return select(X, models, {"n_clusters": [k]}, sample_weight=sample_weight, min_share=min_share)
 
 
@@ -155,25 +224,10 @@ def _each(candidates: Any, grid: Mapping[str, Sequence[Any]]) -> list[tuple[str,
     return found
 
 
-def rank(candidate: Candidate) -> tuple[bool, float]:
-    """Return the sort key of a candidate: its MSP if its clusters are large enough, otherwise their size."""
-    by = candidate.separation_probability if candidate.allowed else candidate.smallest_share
-    return candidate.allowed, by if candidate.n_clusters > 1 else 0.0
-
-
-def fit_candidate(name: str, model: Any, X: Any, weights: FloatArray | None, min_share: float) -> Candidate:
-    """Fit one candidate and compute its score."""
+def fit_candidate(name: str, model: Any, X: Any, weights: FloatArray | None) -> Fitted:
+    """Fit one candidate, and return it with its labels."""
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the result shows if there are fewer clusters than requested
         model.fit(X) if weights is None else model.fit(X, sample_weight=weights)
-    seconds = time.perf_counter() - began
-    labels = np.asarray(model.labels_)
-    _, cluster = np.unique(labels, return_inverse=True)
-    mass = np.bincount(cluster, weights=weights)
-    mass = mass[mass > 0]
-    k, share = len(mass), float(mass.min() / mass.sum())
-    if k < 2:
-        return Candidate(name, model, 0.0, share, k, False, seconds)
-    found = separation_probability(X, labels, regularization=SCORE_REGULARIZATION, sample_weight=weights)
-    return Candidate(name, model, found, share, k, share >= min_share * 2 / k, seconds)
+    return Fitted(name, model, np.asarray(model.labels_), time.perf_counter() - began)

@@ -84,7 +84,8 @@ class SpectralConnectivity(TreeClusterer):
     Cost: one direction costs O(n d) per evaluation, as for `MinimumDensity`; lambda_2 itself O(G) for G bins,
     as a path graph has the same eigenvalue. Several directions cost O(m^3) per evaluation for m
     micro-clusters, and three passes over the rows. The neighbor graph that compares results and leaves is
-    computed twice per leaf, for at most 2000 rows.
+    computed once, for at most 2000 rows, and shared: a leaf uses its part of the root's graph, or one of its
+    own, computed once, if fewer than 200 of its rows are in that.
 
     References
     ----------
@@ -133,8 +134,8 @@ class SpectralConnectivity(TreeClusterer):
         similarity = check_choice("similarity", self.similarity, ("auto", *SIMILARITIES))
         betas = BETAS if self.beta == "auto" else (check_real("beta", self.beta, 0, or_else='"auto"'),)
         n_clusters: int | str = self.n_clusters
-        if n_clusters != "auto":
-            n_clusters = check_int("n_clusters", n_clusters, 1, or_else='"auto"')
+        if n_clusters not in ("auto", "best"):
+            n_clusters = check_int("n_clusters", n_clusters, 1, or_else='"auto" or "best"')
         share = 0.25 if isinstance(n_clusters, str) else 0.5 / n_clusters
         factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
         univariate = ProjectionMethod(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ravine._validate import FloatArray
 from ravine.data.diffusion import DiffusionMap
@@ -68,6 +69,22 @@ def _diffusion_from(stored: Stored, facts: Stored, kind: str, n_features: int) -
     n = len(coefficients)
     masses = stored.floats("map_masses", n, low=0, high=np.finfo(np.float64).max / n)
     require((masses > 0).all(), "map_masses", "above 0", "0")
-    landmarks = stored.floats("map_landmarks", n, n_features)
+    metric = facts.text("metric", ["euclidean", "cosine"])
+    is_sparse = metric == "cosine" and "map_landmarks_data" in stored.arrays
+    landmarks = (
+        _sparse_from(stored, n, n_features) if is_sparse else stored.floats("map_landmarks", n, n_features)
+    )
     scaling = _scaling_from(stored, n_features)
-    return DiffusionMap(scaling, landmarks, masses, coefficients, facts.integer("n_neighbors", low=2))
+    return DiffusionMap(scaling, landmarks, masses, coefficients, facts.integer("n_neighbors", low=2), metric)
+
+
+def _sparse_from(stored: Stored, n: int, n_features: int) -> sparse.csr_array:
+    """Take sparse landmarks out of a file; their index arrays are checked before they are used."""
+    data = stored.floats("map_landmarks_data", None)
+    columns = stored.integers("map_landmarks_indices", len(data), low=0, high=n_features - 1)
+    starts = stored.integers("map_landmarks_indptr", n + 1, low=0, high=len(data))
+    ordered = starts[0] == 0 and starts[-1] == len(data) and (np.diff(starts) >= 0).all()
+    require(ordered, "map_landmarks_indptr", "not decreasing, from 0 to the number of values", starts[:3])
+    found = sparse.csr_array((data, columns, starts), shape=(n, n_features))
+    found.sort_indices()
+    return found
