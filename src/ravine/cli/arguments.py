@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import csv
+import difflib
 import re
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -15,6 +16,7 @@ from ravine.cli.errors import UsageError
 # These lists repeat names that live in other modules, because importing those takes seconds and
 # `ravine --help` should answer at once. A test compares them.
 METHODS = {
+    "auto": "AutoCluster",
     "minimum-density": "MinimumDensity",
     "spectral-connectivity": "SpectralConnectivity",
     "maximum-margin": "MaximumMargin",
@@ -40,7 +42,9 @@ examples:
   ravine fit data.csv --out labels.csv --report report.html
   ravine fit data.parquet --clusters 8 --id customer --model model.ravine
   ravine predict model.ravine new.csv > labels.csv
+  ravine show model.ravine
   ravine compare data.csv --label kind
+  ravine explore data.csv                          look at the clusters and edit them, in a browser
 
 exit codes:
   0  success      1  the data cannot be used      2  the command cannot be carried out as given
@@ -53,6 +57,7 @@ FIT_EPILOG = """\
 examples:
   ravine fit data.csv                              find the number of clusters as well
   ravine fit data.csv --clusters 5 --out labels.csv
+  ravine fit data.csv --append clustered.csv --proba
   ravine fit data.csv --id name --exclude date,city --report report.html
   ravine fit data.csv --impute median --one-hot all
   ravine fit data.csv --method principal-direction --set threshold=density
@@ -61,7 +66,8 @@ examples:
   zcat data.csv.gz | ravine fit - --json
 
 files:
-  CSV, TSV, JSON lines (also gzipped), Parquet, Arrow or Feather, NPY, NPZ; '-' is standard input.
+  CSV, TSV, JSON (also compressed by gzip, bzip2 or xz), Parquet, Arrow or Feather, NPY, NPZ; '-' is
+  standard input.
   The format is detected from the first bytes, then from the name. In an NPZ file, the rows are the
   matrix named X or the only matrix; its vectors can serve as --label or --id. Columns of a matrix
   are named x0, x1, ... Tables above 128 MB go through a temporary file (in $TMPDIR), so that memory
@@ -69,6 +75,15 @@ files:
 
 Text columns are left out with a note. Missing values ('', NA, NaN, null, none, ?) are an error
 unless --impute fills them in. No file is overwritten without --force.
+"""
+
+EXPLORE_EPILOG = """\
+examples:
+  ravine explore data.csv                          cluster the file, then open the page
+  ravine explore model.ravine data.csv             begin with a model
+
+The page is for this machine only: its address has a secret. Every action is saved, and the same
+command continues the work. Ctrl-C ends it.
 """
 
 COMPLETION_EPILOG = """\
@@ -85,7 +100,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that lets `main` decide how to show an error: as text, or as JSON."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, self.format_usage())
+        raise UsageError(message)
 
 
 def _value(expected: str, pattern: str, convert: Callable[[str], Any], **words: Any) -> Callable[[str], Any]:
@@ -102,16 +117,33 @@ def _value(expected: str, pattern: str, convert: Callable[[str], Any], **words: 
     return read
 
 
-_clusters = _value("a whole number of at least 1, or auto", r"0*[1-9]\d*", int, auto="auto")
-_seed = _value("a whole number of at least 0", r"\d+", int)
+def _to_bytes(text: str) -> int:
+    """Read a number of bytes; K, M, G and T are powers of 1024."""
+    size = int(text.rstrip("KMGT")) << 10 * (1 + "KMGT".find(text[-1]))
+    if size < 1 << 20:
+        raise ValueError
+    return size
+
+
+_clusters = _value("a whole number of at least 1, auto or best", r"0*[1-9]\d*", int, auto="auto", best="best")
+_number = _value("a whole number of at least 1", r"0*[1-9]\d*", int)
+_count = _value("a whole number of at least 0", r"\d+", int)
+_port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: _at_most(int(text), 65535))
 _jobs = _value("a whole number that is not 0", r"-?0*[1-9]\d*", int)
 _gamma = _value("a number above 0, or auto", ".+", float, auto="auto")
 _landmarks = _value("a whole number, auto or all", r"\d+", int, auto="auto", all=None)
 _share = "a whole number, a share such as 0.9, or all"
 _components = _value(_share, ".+", lambda text: int(text) if text.isdigit() else float(text), all=None)
+_bytes = _value("a number of bytes such as 500M or 2G, at least 1M", r"0*[1-9]\d*[KMGT]?", _to_bytes)
 _delimiter = _value("one character, or tab", r'[^"\r\n]', str, **{"tab": "\t", "\\t": "\t"})
 _encoding = _value("the name of an encoding such as latin-1", ".+", lambda text: codecs.lookup(text).name)
 _setting = _value("NAME=VALUE", r"[^\W\d]\w*=.*", lambda text: tuple(text.split("=", 1)))
+
+
+def _at_most(number: int, most: int) -> int:
+    if number > most:
+        raise ValueError
+    return number
 
 
 def _names(text: str) -> list[str]:
@@ -121,8 +153,12 @@ def _names(text: str) -> list[str]:
 
 def _add_files(options: Options, *, model: bool = False) -> None:
     if model:
-        options.add_argument("model", metavar="MODEL", help="a file written by 'ravine fit --model'")
+        _add_model(options)
     options.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
+
+
+def _add_model(options: Options) -> None:
+    options.add_argument("model", metavar="MODEL", help="a file written by 'ravine fit --model'")
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
@@ -132,6 +168,8 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add("--impute", choices=["median"], help="fill in missing values with the median of their column")
     add("--format", choices=FORMATS, help="the format of the file (default: detected)")
     add("--delimiter", type=_delimiter, metavar="CHAR", help="separates the fields of text (or: tab)")
+    add("--decimal", choices=[".", ","], help="the decimal sign of numbers in text (default: detected)")
+    add("--skip", type=_count, default=0, metavar="N", help="lines to skip at the top of text (0)")
     add("--encoding", type=_encoding, metavar="NAME", help="of text, such as latin-1 (default: UTF-8)")
 
 
@@ -145,24 +183,36 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("running").add_argument
-    add("--seed", type=_seed, default=0, metavar="N", help="seed of samples and random starts (0)")
+    add("--seed", type=_count, default=0, metavar="N", help="seed of samples and random starts (0)")
     add("--jobs", type=_jobs, metavar="N", help="threads (default: all cores); they do not change the result")
 
 
 def _add_clusters(options: Options) -> None:
-    text = "how many; auto stops where no valley is deeper than chance explains (auto)"
-    options.add_argument("--clusters", type=_clusters, default="auto", metavar="N|auto", help=text)
+    text = "how many; auto stops where no valley is deeper than chance explains, best is an estimate (auto)"
+    options.add_argument("--clusters", type=_clusters, default="auto", metavar="N|auto|best", help=text)
 
 
 def _add_overwriting(options: Options) -> None:
     options.add_argument("--force", action="store_true", help="overwrite existing files")
-    options.add_argument("--quiet", action="store_true", help="print nothing except errors")
+    options.add_argument("--quiet", action="store_true", help="print no notes and no progress")
+
+
+def _add_labels(options: Options, out: str) -> None:
+    options.add_argument("--out", metavar="FILE", help=out)
+    text = "the same with all columns of the input: .csv, .tsv, .parquet, or - for CSV"
+    options.add_argument("--append", metavar="FILE", help=text)
+    options.add_argument("--proba", action="store_true", help="write the membership in every cluster as well")
 
 
 def _add_method(fit: argparse.ArgumentParser) -> None:
     group = fit.add_argument_group("method")
     add = group.add_argument
-    add("--method", choices=list(METHODS), default="minimum-density", help="(minimum-density)")
+    add(
+        "--method",
+        choices=list(METHODS),
+        default="minimum-density",
+        help="(minimum-density); auto tries several",
+    )
     _add_clusters(group)
     text = "another parameter of the method, such as bandwidth_factor=0.5; can be repeated"
     add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=text)
@@ -176,15 +226,24 @@ def _add_method(fit: argparse.ArgumentParser) -> None:
     add("--landmarks", type=_landmarks, default=absent, metavar="N|auto|all", help=text)
 
 
+def _add_scale(fit: argparse.ArgumentParser) -> None:
+    add = fit.add_argument_group("large data").add_argument
+    text = "bytes for blocks of rows, such as 500M or 2G; larger data are read from disk in every pass (1G)"
+    add("--memory-limit", type=_bytes, metavar="SIZE", help=text)
+    text = "keep finished searches here: the same command goes on from there, and deletes it at the end"
+    add("--checkpoint", metavar="FILE", help=text)
+
+
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_files(fit)
     _add_method(fit)
     _add_columns(fit)
     _add_reading(fit)
     _add_running(fit)
+    _add_scale(fit)
     group = fit.add_argument_group("writing")
     add = group.add_argument
-    add("--out", metavar="FILE", help="the cluster of every row: .csv, .tsv, .parquet, or - for CSV")
+    _add_labels(group, "the cluster of every row: .csv, .tsv, .parquet, or - for CSV")
     add("--model", metavar="FILE", help="the model, for 'ravine predict' and 'ravine report'")
     add("--report", metavar="FILE", help="a page that explains the clusters (HTML)")
     add("--sql", metavar="FILE", help="a SELECT that computes the cluster of every row of a table")
@@ -199,7 +258,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 def _add_predict(predict: argparse.ArgumentParser) -> None:
     _add_files(predict, model=True)
     text = ".csv, .tsv or .parquet (default: -, CSV to standard output)"
-    predict.add_argument("--out", metavar="FILE", default="-", help=text)
+    _add_labels(predict, text)
     _add_reading(predict)
     _add_overwriting(predict)
 
@@ -219,7 +278,39 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
     _add_reading(compare)
     _add_columns(compare)
     _add_running(compare)
-    compare.add_argument("--quiet", action="store_true", help="print only the ranking and errors")
+    compare.add_argument("--quiet", action="store_true", help="print no notes and no progress")
+
+
+def _add_show(show: argparse.ArgumentParser) -> None:
+    _add_model(show)
+    show.add_argument("--json", action="store_true", help="print the model, or the error, as JSON")
+
+
+def _add_cut(cut: argparse.ArgumentParser) -> None:
+    _add_model(cut)
+    text = "the number of clusters, fewer than those of the model"
+    cut.add_argument("-k", "--clusters", type=_number, required=True, metavar="N", help=text)
+    cut.add_argument("-o", "--out", metavar="FILE", required=True, help="the new model")
+    cut.add_argument("--force", action="store_true", help="overwrite an existing file")
+
+
+def _add_explore(explore: argparse.ArgumentParser) -> None:
+    text = "the rows; or a model written by 'ravine fit --model', and the rows"
+    explore.add_argument("files", nargs="+", metavar="FILE", help=text)
+    group = explore.add_argument_group("method")
+    group.add_argument("--method", choices=list(METHODS), default="minimum-density", help="(minimum-density)")
+    _add_clusters(group)
+    _add_columns(explore)
+    _add_reading(explore)
+    _add_running(explore)
+    group = explore.add_argument_group("page")
+    text = "the folder in which work is saved, and continued (default: FILE.explore)"
+    group.add_argument("--session", metavar="FOLDER", help=text)
+    group.add_argument(
+        "--port", type=_port, default=0, metavar="N", help="the port (default: any that is free)"
+    )
+    group.add_argument("--no-browser", action="store_true", help="only print the address")
+    group.add_argument("--quiet", action="store_true", help="print only the address and errors")
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:
@@ -237,7 +328,10 @@ COMMANDS: dict[str, tuple[str, str | None, Callable[[argparse.ArgumentParser], N
     "fit": ("cluster the rows of a file and describe the clusters", FIT_EPILOG, _add_fit),
     "predict": ("assign the rows of another file to the clusters of a model", None, _add_predict),
     "report": ("write a page about a model and the rows of a file", None, _add_report),
+    "show": ("print the tree, the columns and the parameters of a model", None, _add_show),
+    "cut": ("write a model with fewer clusters", None, _add_cut),
     "compare": ("run all methods on a file and rank them without labels", None, _add_compare),
+    "explore": ("edit the clusters of a file in a browser, on this machine", EXPLORE_EPILOG, _add_explore),
     "demo": ("cluster the handwritten digits that ship with scikit-learn", None, _add_demo),
     "completion": ("print a script for completion in a shell", COMPLETION_EPILOG, _add_completion),
 }
@@ -257,3 +351,14 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         add_options(command)
     return parser
+
+
+def did_you_mean(message: str, command: str) -> str:
+    """Return a guess for an option that does not exist, from the message about it, or nothing."""
+    unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+    if not unknown or command not in COMMANDS:
+        return ""
+    options = _Parser(add_help=False)
+    COMMANDS[command][2](options)
+    close = difflib.get_close_matches(unknown[1], list(options._option_string_actions), 1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,138 +1,39 @@
-"""The commands. Each checks its options, reads the data, does its work and writes the results."""
+"""The commands that fit: fit, compare and demo. Each checks its options before it reads the data."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-import shutil
+import shlex
 import sys
 import tempfile
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import ravine
-from ravine._validate import IntArray
+from ravine._validate import FloatArray
 from ravine.cli.arguments import METHODS
 from ravine.cli.console import Console
-from ravine.cli.errors import INTERRUPTED, Ended, UsageError
+from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
-from ravine.exceptions import InvalidInputError
-from ravine.io.atomic import write_atomically
-from ravine.io.files import open_source
-from ravine.io.label_file import write_labels
-from ravine.io.source import Source, TableError
-from ravine.io.table import Choice, Table, read_for_model, read_table
+from ravine.cli.reading import check_notes, opened, read, source_name
+from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
+from ravine.data.any_rows import scales_columns
+from ravine.data.open_file import matrix_blocks
+from ravine.io.on_disk import FileMatrix
+from ravine.io.source import Source
+from ravine.io.table import MEMORY_BYTES, Table
 
-MAX_FIELD = 1 << 24  # characters per field of text; a quote that is never closed would take the whole file
-STANDARD_INPUT = "standard input"
-FIT_OUTPUTS = ("out", "model", "report", "sql")
-ADVICE = {  # which options help, by the cause of a `TableError` or a note
-    "encoding": ("name its encoding, for example --encoding latin-1",),
-    "delimiter": ("try another --delimiter",),
-    "missing": ("fill them in with --impute median", "leave the columns out with --exclude"),
-    "infinite": ("correct them", "leave the columns out with --exclude"),
-    "not a number": ("correct it", "leave the column out with --exclude {column}"),
-    "text": ("encode it with --one-hot {column}", "leave it out"),
-    "text left out": ("--one-hot includes them",),
-    "too many values": ("leave it out with --exclude {column}",),
-}
-
-
-def _with_advice(arguments: Namespace, text: str, cause: str | None, column: str = "") -> str:
-    """Add to an error or a note which options of this command help."""
-    advice = [
-        line for line in ADVICE.get(cause or "", ()) if "--exclude" not in line or "exclude" in arguments
-    ]
-    return f"{text}; {', or '.join(advice).format(column=column)}" if advice else text
-
-
-@contextmanager
-def _data_path(arguments: Namespace) -> Iterator[Path]:
-    """Yield the path of the data; standard input is copied to a file, because it is read several times."""
-    if arguments.data != "-":
-        path = Path(arguments.data)
-        if path.is_dir():
-            raise InvalidInputError(f"{path} is a folder, not a file")
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
-        path = Path(folder) / STANDARD_INPUT
-        with open(path, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield path
-
-
-def _read(
-    arguments: Namespace, console: Console, read: Callable[[Source, Choice], Table] = read_table
-) -> tuple[Table, list[str]]:
-    """Return the table and the notes about it, which are also printed."""
-    csv.field_size_limit(MAX_FIELD)
-    one_hot = getattr(arguments, "one_hot", [])
-    choice = Choice(
-        columns=getattr(arguments, "columns", None),
-        exclude=getattr(arguments, "exclude", []),
-        id=arguments.id,
-        label=arguments.label,
-        one_hot="all" if one_hot == ["all"] else one_hot,
-        impute=arguments.impute is not None,
-    )
-    text_format = {"delimiter": arguments.delimiter, "encoding": arguments.encoding}
-    with _data_path(arguments) as path:
-        try:
-            table = read(open_source(path, file_format=arguments.format, **text_format), choice)
-        except TableError as error:
-            text = str(error).replace(str(path), _source_name(arguments))
-            raise InvalidInputError(_with_advice(arguments, text, error.cause, error.column)) from error
-    notes = [_with_advice(arguments, *note) for note in table.notes]
-    console.notes(notes)
-    return table, notes
-
-
-def _source_name(arguments: Namespace) -> str:
-    return STANDARD_INPUT if arguments.data == "-" else str(Path(arguments.data))
-
-
-def _write_labels(name: str, table: Table, labels: IntArray) -> None:
-    write_labels(sys.stdout.buffer if name == "-" else Path(name), table, labels)
-
-
-def _write_text(path: str | Path, text: str) -> None:
-    """Write text; bytes of a file name that are not UTF-8 appear as escapes."""
-    write_atomically(Path(path), text.encode(errors="backslashreplace"))
-
-
-def _write_report(path: str | Path, model: Any, table: Table, arguments: Namespace, **details: Any) -> None:
-    classes = None
-    if table.class_of is not None:
-        classes = np.array([*table.classes, None], dtype=object)[table.class_of]  # -1 is the None at the end
-    ids = table.ids_of if table.id_name else None
-    source = Path(_source_name(arguments)).name
-    _write_text(
-        path, ravine.report(model, table.values, row_ids=ids, labels=classes, source=source, **details)
-    )
-
-
-def _scores(table: Table, labels: IntArray) -> dict[str, float]:
-    """Compare the clusters with the label column, if there is one; rows without a class do not count."""
-    from ravine.view.facts import agreement
-
-    if table.class_of is None or not (table.class_of >= 0).any():
-        return {}
-    labeled = table.class_of >= 0
-    return agreement(table.class_of[labeled], labels[labeled])
-
-
-def _score_line(scores: Mapping[str, float]) -> str:
-    return "against the labels: " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
+FIT_OUTPUTS = ("out", "append", "model", "report", "sql")
+LEGEND = "depth: 0 is no valley, 1 an empty gap; a column with + has higher values on the lower branch"
 
 
 def run_fit(arguments: Namespace) -> None:
@@ -140,36 +41,72 @@ def run_fit(arguments: Namespace) -> None:
     check_files(arguments, *FIT_OUTPUTS)
     model = make_clusterer(arguments, arguments.method)
     console = Console(arguments.quiet)
-    table, notes = _read(arguments, console)
-    console.print(f"{table.n_rows} rows, {len(table.names)} columns of {_source_name(arguments)}")
-    model.set_params(callback=console.progress, n_jobs=arguments.jobs or os.cpu_count())
+    with opened(arguments) as source:
+        _fit(arguments, console, model, source)
+
+
+def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> None:
+    table, notes = read(arguments, console, source)
+    found = check_notes(table, standardized=scales_columns(model.standardize, table.values))
+    console.notes(found)
+    console.print(f"{table.n_rows} rows, {len(table.names)} columns of {source_name(arguments)}")
+    own = {"callback": console.progress}
+    if arguments.checkpoint:
+        own["checkpoint"] = arguments.checkpoint
+    model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
     start = time.perf_counter()
-    with console.capture_warnings() as caught:
-        model.fit(table.values)
+    with console.capture_warnings(partial(_warning_text, arguments)) as caught:
+        model.fit(_rows(table, Path(source_name(arguments)), arguments.memory_limit))
     seconds = time.perf_counter() - start
     interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
-    model.set_params(callback=None, n_jobs=arguments.jobs)
-    _add_columns(model, table)
-    _write_fit(arguments, model, table)
+    model.set_params(n_jobs=arguments.jobs, **dict.fromkeys(own))
+    add_columns(model, table)
+    _write_fit(arguments, model, source, table)
+    if arguments.checkpoint and not interrupted:
+        Path(arguments.checkpoint).unlink(missing_ok=True)  # the results are written
     files = {
         option: path for option in FIT_OUTPUTS if (path := getattr(arguments, option)) not in (None, "-")
     }
-    scores = _scores(table, model.labels_)
-    stream = sys.stderr if arguments.out == "-" else sys.stdout
+    scores = scores_of(table, model.labels_)
+    stream = sys.stderr if "-" in (arguments.out, arguments.append) else sys.stdout
     if arguments.json:
-        more = {"seconds": seconds, "notes": notes, "files": files, "interrupted": interrupted}
+        more = {"seconds": seconds, "notes": notes + found, "files": files, "interrupted": interrupted}
         print(json.dumps({**_summary(arguments, model, table, scores), **more}), file=stream)
-    elif not arguments.quiet:
-        lines = [f"{'labels' if option == 'out' else option}: {path}" for option, path in files.items()]
-        found = [_score_line(scores)] if scores else []
-        print(model.tree_.export_text(), *found, *lines, sep="\n", file=stream)
+    else:
+        lines = [str(model.candidates_)] if hasattr(model, "candidates_") else []
+        lines += [LEGEND] if model.n_clusters_ > 1 else []
+        lines += [score_line(scores)] if scores else []
+        lines += [f"{'labels' if option == 'out' else option}: {path}" for option, path in files.items()]
+        print(model.tree_.export_text(), *lines, sep="\n", file=stream)
     if interrupted:
         sys.stdout.flush()
         raise Ended(f"interrupted: the result has the {model.n_clusters_} clusters found so far", INTERRUPTED)
 
 
-def _add_columns(model: Any, table: Table) -> None:
+def _rows(table: Table, path: Path, memory_limit: int | None) -> Any:
+    """Return the rows of a table; those of a large one are read from its file, block by block."""
+    rows = table.values
+    if not isinstance(rows, FileMatrix) or rows.nbytes <= min(MEMORY_BYTES, memory_limit or MEMORY_BYTES):
+        return rows
+    return matrix_blocks(path, table.names, rows, memory_limit)
+
+
+def _warning_text(arguments: Namespace, message: Any) -> str:
+    """Return a warning as a note; advice is in terms of options, and constant columns are named already."""
+    if "columns are constant" in str(message):
+        return ""
+    if not isinstance(message, ravine.OneClusterWarning):
+        return str(message)
+    kernel = "" if arguments.kernel else ", --kernel diffusion"
+    data = shlex.quote(arguments.data)
+    return f"{message.reason}; try --clusters 2{kernel}, or all methods with 'ravine compare {data}'"
+
+
+def add_columns(model: Any, table: Table) -> None:
     """Store in a fitted model the names of its columns and the values that replace missing ones."""
+    if hasattr(model, "best_estimator_"):
+        add_columns(model.best_estimator_, table)
+        return
     model.feature_names_in_ = np.array(table.names, dtype=object)
     if not model.tree_.mapped:
         model.tree_ = replace(model.tree_, feature_names=table.names)
@@ -177,20 +114,33 @@ def _add_columns(model: Any, table: Table) -> None:
         model.fill_ = table.fill
 
 
-def _write_fit(arguments: Namespace, model: Any, table: Table) -> None:
-    if arguments.out:
-        _write_labels(arguments.out, table, model.labels_)
+def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -> None:
+    write_clusters(
+        arguments,
+        source,
+        table,
+        model.labels_,
+        lambda: _memberships(model, table),  # a pass of its own
+    )
     if arguments.model:
         ravine.save(model, arguments.model)
     if arguments.sql:
-        _write_text(arguments.sql, model.tree_.export_sql(arguments.table, arguments.dialect) + ";\n")
+        write_text(arguments.sql, model.tree_.export_sql(arguments.table, arguments.dialect) + ";\n")
     if arguments.report:
-        _write_report(arguments.report, model, table, arguments, command=arguments.typed)
+        write_report(arguments.report, model, table, arguments, command=arguments.typed)
+
+
+def _memberships(model: Any, table: Table) -> Any:
+    with warnings.catch_warnings():  # the table has names, and its values have none
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return model.predict_proba(table.values)
 
 
 def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str, float]) -> dict[str, Any]:
     tree = model.tree_
+    judged = {"candidates": [c.figures() for c in model.candidates_]} if hasattr(model, "candidates_") else {}
     return {
+        **judged,
         "n_rows": table.n_rows,
         "columns": list(table.names),
         "method": arguments.method,
@@ -205,72 +155,43 @@ def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str
     }
 
 
-def _load_and_read(arguments: Namespace, console: Console) -> tuple[Any, Table]:
-    """Return a clusterer and the rows of a file, with the columns that it was fitted on."""
-    model = ravine.load(arguments.model)
-    if not hasattr(model, "tree_"):
-        kind = type(model).__name__
-        raise UsageError(f"{arguments.model} holds a {kind}, and this command needs a clusterer: use Python")
-    fill = getattr(model, "fill_", None) if arguments.impute else None
-    if arguments.impute and fill is None:
-        raise UsageError("--impute: the model was fitted without it and has no medians; fit it again with it")
-    names = getattr(model, "feature_names_in_", None)
-    names = None if names is None else tuple(map(str, names))
-
-    def read(source: Source, choice: Choice) -> Table:
-        return read_for_model(source, names, model.n_features_in_, choice, fill)
-
-    return model, _read(arguments, console, read)[0]
-
-
-def run_predict(arguments: Namespace) -> None:
-    """Assign the rows of a file to the clusters of a model."""
-    check_files(arguments, "out")
-    console = Console(arguments.quiet)
-    model, table = _load_and_read(arguments, console)
-    with warnings.catch_warnings():  # the columns were already matched by name
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        labels = model.predict(table.values)
-    _write_labels(arguments.out, table, labels)
-    if scores := _scores(table, labels):
-        console.print(_score_line(scores))
-    if arguments.out != "-":
-        console.print(f"labels: {arguments.out}")
-
-
-def run_report(arguments: Namespace) -> None:
-    """Write a page about a model and the rows of a file."""
-    check_files(arguments, "out")
-    console = Console(arguments.quiet)
-    model, table = _load_and_read(arguments, console)
-    _write_report(arguments.out, model, table, arguments, feature_names=table.names, title=arguments.title)
-    console.print(f"report: {arguments.out}")
-
-
 def run_compare(arguments: Namespace) -> None:
-    """Run all methods and rank them by their separation probability (MSP), which needs no labels."""
-    from ravine.estimators.selection import MIN_SHARE, fit_candidate, rank
+    """Run all methods and rank them by judges that need no labels."""
+    from ravine.data.block_engine import rows_of
+    from ravine.estimators.catalog import DIFFUSION
+    from ravine.estimators.judging import MIN_SHARE, Judges
+    from ravine.estimators.selection import fit_candidate, judged
 
     check_files(arguments)
-    models = {method: make_clusterer(arguments, method) for method in METHODS}
+    models = {method: make_clusterer(arguments, method) for method in METHODS if method != "auto"}
+    mapped = {name: method for method, name in METHODS.items() if name in DIFFUSION}
+    for method in mapped.values():
+        kernel = make_clusterer(arguments, method).set_params(kernel="diffusion")
+        models[f"{method} diffusion"] = kernel
     console = Console(arguments.quiet)
-    table, _ = _read(arguments, console)
-    candidates = []
+    with opened(arguments) as source:
+        table, _ = read(arguments, console, source)
+    console.notes(check_notes(table, standardized=True))
+    fitted = []
     with console.capture_warnings():
         for method, model in models.items():
             model.set_params(n_jobs=arguments.jobs or os.cpu_count())
-            candidates.append(fit_candidate(method, model, table.values, None, MIN_SHARE))
-            console.print(f"{method}: {candidates[-1].n_clusters} clusters, {candidates[-1].seconds:.1f} s")
+            fitted.append(fit_candidate(method, model, table.values, None))
+            console.print(f"{method}: {model.n_clusters_} clusters, {fitted[-1].seconds:.1f} s")
+        selection = judged(Judges(rows_of(table.values, None), None), fitted, MIN_SHARE)
     found = [
         {
             "method": candidate.name,
             "MSP": candidate.separation_probability,
+            "modularity": candidate.modularity,
+            "agreement": candidate.agreement,
+            "ranks": candidate.rank_sum,
             "smallest": candidate.smallest_share,
             "n_clusters": candidate.n_clusters,
             "seconds": candidate.seconds,
-            **_scores(table, candidate.estimator.labels_),
+            **scores_of(table, candidate.estimator.labels_),
         }
-        for candidate in sorted(candidates, key=rank, reverse=True)
+        for candidate in selection
     ]
     print(json.dumps(found) if arguments.json else _format_table(found))
 
@@ -294,8 +215,8 @@ DEMO_START = """\
 ravine looks for ten clusters without knowing which digit is which.
 """
 DEMO_END = """
-How to read this: a hyperplane splits every line that names one in two, through a valley of the
-density. Depth 0 is no valley at all, depth 1 an empty gap; the pixels named have the most influence
+How to read this: a hyperplane divides the rows of every line with a depth in two, through a valley of
+their density. Depth 0 is no valley at all, depth 1 an empty gap; the pixels named have the most influence
 (+ for the lower branch, - for the upper one).
 
 It took {seconds:.2f} s. Now look at the true digits: {purity:.0%} of the rows belong to the most
@@ -310,6 +231,17 @@ or in Python:
 
 The same with pictures, for your browser:
     {path}"""
+
+
+def _digit_picture(image: FloatArray) -> str:
+    """Return an image of 8 x 8 pixels of 0 to 16 as a picture on a page."""
+    dots = "".join(
+        f'<rect x="{x}" y="{y}" width="1" height="1" opacity="{value / 16:.2g}"/>'
+        for (y, x), value in np.ndenumerate(image)
+        if value
+    )
+    size = 'viewBox="0 0 8 8" width="40" height="40"'
+    return f'<svg {size} fill="currentColor" aria-hidden="true">{dots}</svg>'
 
 
 def run_demo(arguments: Namespace) -> None:
@@ -336,9 +268,10 @@ def run_demo(arguments: Namespace) -> None:
         feature_names=names,
         labels=digits.target,
         title="Ten clusters of handwritten digits",
+        row_html=lambda i: _digit_picture(digits.images[i]),
         source="the digits of scikit-learn",
         command=arguments.typed,
     )
-    _write_text(path, page)
+    write_text(path, page)
     purity, v_measure = (score(digits.target, model.labels_) for score in (metrics.purity, metrics.v_measure))
     print(DEMO_END.format(seconds=seconds, purity=purity, v_measure=v_measure, path=path.resolve()))

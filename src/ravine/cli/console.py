@@ -6,13 +6,28 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 import ravine
 
 UNLIMITED = 2**31 - 1  # `Progress.n_clusters` where the number of clusters is not fixed
+
+MANY_ROWS = 10_000_000  # rows read from which on they are shown: work that takes seconds
+LINE_SECONDS = 60.0  # seconds between two lines of progress that are not about a split, without a terminal
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its largest unit.
+
+    >>> duration(75.0), duration(7200.0)
+    ('75 s', '2.0 h')
+    """
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 class Console:
@@ -21,6 +36,7 @@ class Console:
     def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:
         self.quiet, self.stream = quiet, stream or sys.stderr
         self.bar_is_open = False
+        self.next_line = LINE_SECONDS
 
     def print(self, text: str) -> None:
         """Print one line."""
@@ -29,23 +45,33 @@ class Console:
             self._write(f"{text}\n")
 
     def notes(self, texts: Sequence[str]) -> None:
-        """Print one line per note."""
-        for text in texts:
+        """Print one line per note; empty ones are left out."""
+        for text in filter(None, texts):
             self.print(f"note: {text}")
 
     def progress(self, progress: ravine.Progress) -> None:
-        """Show the state after a split."""
+        """Show the state after a split, and between splits of large data."""
         if self.quiet:
             return
         n, total = progress.n_leaves, progress.n_clusters
         bounded = total < UNLIMITED
         text = f"{n}{f' of {total}' if bounded else ''} clusters, {progress.seconds:.1f} s"
+        if progress.rows_read >= MANY_ROWS:
+            text = (
+                f"{text}, {progress.rows_read / 1e6:.0f} million rows read in {progress.n_passes:.1f} passes"
+            )
+        if progress.seconds_left >= 1.0:
+            text = f"{text}, about {duration(progress.seconds_left)} left"
         if not self.stream.isatty():
-            self.print(text)
+            if progress.split is not None or progress.seconds >= self.next_line:
+                self.next_line = progress.seconds + LINE_SECONDS
+                self.print(text)
             return
-        width = max(10, min(30, shutil.get_terminal_size().columns - 40))
+        columns = shutil.get_terminal_size().columns
+        width = max(10, min(30, columns - 40))
+        text = text[: max(24, columns - width - 4)]  # a line that wraps could not be replaced
         done = round(width * n / total) if bounded else n % width
-        self._write(f"\r[{'#' * done}{'.' * (width - done)}] {text} ")
+        self._write(f"\r[{'#' * done}{'.' * (width - done)}] {text} \x1b[K")  # clears the rest of the line
         self.bar_is_open = True
 
     def end_bar(self) -> None:
@@ -63,12 +89,14 @@ class Console:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     @contextmanager
-    def capture_warnings(self) -> Iterator[list[warnings.WarningMessage]]:
-        """Print warnings as notes at the end, each once; yield the list of them."""
+    def capture_warnings(
+        self, describe: Callable[[Any], str] = str
+    ) -> Iterator[list[warnings.WarningMessage]]:
+        """Print warnings as notes at the end, each once and as described; yield the list of them."""
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 yield caught
         finally:
             self.end_bar()
-        self.notes(list(dict.fromkeys(str(warning.message) for warning in caught)))
+        self.notes(list(dict.fromkeys(describe(warning.message) for warning in caught)))

@@ -7,11 +7,7 @@ INTERRUPTED, TERMINATED = 130, 143  # 128 + the number of the signal, as shells 
 
 
 class UsageError(Exception):
-    """The command cannot be carried out as given; `usage` shows the syntax if it could not be parsed."""
-
-    def __init__(self, message: str, usage: str = "") -> None:
-        super().__init__(message)
-        self.usage = usage
+    """The command cannot be carried out as given."""
 
 
 class Ended(SystemExit):

@@ -12,13 +12,18 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
-from ravine.cli.arguments import build_parser
+from ravine.cli.arguments import COMMANDS, build_parser, did_you_mean
 from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
 from ravine.exceptions import RavineError
 
 REPEAT_SECONDS = 3.0  # a signal whose exception was lost is raised again after this time
+MODULES = {  # where commands are; others are in `commands`
+    **dict.fromkeys(("predict", "report", "show", "cut"), "model_commands"),
+    "explore": "explore_command",
+}
 ASCII_LINES = str.maketrans("├└│─", "|`|-")  # the lines of a tree, for streams that cannot encode them
 
 
@@ -29,9 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = build_parser().parse_args(given)
     except UsageError as error:
-        as_json = "--json" in given
-        print("" if as_json else error.usage, end="", file=sys.stderr)
-        return _fail(str(error), USAGE_ERROR, as_json=as_json)
+        command = f" {given[0]}" if given and given[0] in COMMANDS else ""
+        sentence = f"{error}{did_you_mean(str(error), command.strip())}; see 'ravine{command} --help'"
+        return _fail(sentence, USAGE_ERROR, as_json="--json" in given)
     arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
     end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
     try:
@@ -55,9 +60,9 @@ def _run(arguments: argparse.Namespace) -> None:
 
         print(script(build_parser(), arguments.shell))
         return
-    from ravine.cli import commands  # imports numpy, which --help and completion can do without
-
-    getattr(commands, f"run_{arguments.command}")(arguments)
+    # imported here: numpy, and for `fit` scikit-learn, which other commands can do without
+    name = MODULES.get(arguments.command, "commands")
+    getattr(import_module(f"ravine.cli.{name}"), f"run_{arguments.command}")(arguments)
 
 
 def prepare_streams() -> frozenset[str]:

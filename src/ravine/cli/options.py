@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -24,10 +25,16 @@ OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
     "random_state": "; use --seed",
     "n_jobs": "; use --jobs",
     "kernel": "; use --kernel",
+    "checkpoint": "; use --checkpoint",
     "callback": "",
     "verbose": "",
 }
 KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
+LABEL_OUTPUTS = ("out", "append")
+SWITCHES = {"standardize": ("auto",)}  # parameters that are on or off, or one of these words
+LINEAR = [  # what --method auto tries if its result is to be explained by columns
+    *("minimum-density", "spectral-connectivity", "maximin-separation", "maximum-margin"),
+]
 YES, NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
@@ -36,24 +43,39 @@ def check_files(arguments: Namespace, *outputs: str) -> None:
     if getattr(arguments, "data", None) == "-" and "stdin" in arguments.closed:
         raise UsageError("standard input is closed, so there are no rows to read; name a file")
     given = {option: Path(getattr(arguments, option)) for option in outputs if getattr(arguments, option)}
-    if arguments.command in ("fit", "predict") and "out" in given:
-        if arguments.out == "-":
-            del given["out"]
+    for option in LABEL_OUTPUTS if arguments.command in ("fit", "predict") else ():
+        if getattr(arguments, option) == "-":
+            del given[option]
             if "stdout" in arguments.closed:
-                raise UsageError("--out: standard output is closed; name a file")
-        else:
-            with _usage_errors("out"):
-                check_label_path(given["out"])
+                raise UsageError(f"--{option}: standard output is closed; name a file")
+        elif option in given:
+            with _usage_errors(option):
+                check_label_path(given[option])
+    if getattr(arguments, "proba", False) and not any(getattr(arguments, o) for o in LABEL_OUTPUTS):
+        raise UsageError("--proba adds the memberships to a file: name it with --out or --append")
+    if [getattr(arguments, option, None) for option in LABEL_OUTPUTS] == ["-", "-"]:
+        raise UsageError("--out and --append cannot both be standard output")
     options: dict[Path, str] = {}
     for option, path in given.items():
         target = _check_target(option, path)
         if path.exists() and not arguments.force:
             raise UsageError(f"--{option}: {path} exists; --force overwrites it")
-        if target == Path(getattr(arguments, "data", "")).resolve():
+        if target in (Path(name).resolve() for name in _inputs(arguments)):
             raise UsageError(f"--{option}: {path} is the input file")
         if target in options:
             raise UsageError(f"--{option} and --{options[target]} are the same file, {path}")
         options[target] = option
+    checkpoint = getattr(arguments, "checkpoint", None)
+    if checkpoint:
+        target = _check_target("checkpoint", Path(checkpoint))
+        if target in options:
+            raise UsageError(f"--checkpoint and --{options[target]} are the same file, {checkpoint}")
+
+
+def _inputs(arguments: Namespace) -> list[str]:
+    """Return the files that a command reads."""
+    model = [] if arguments.command == "fit" else [getattr(arguments, "model", "")]
+    return [*model, getattr(arguments, "data", "")]
 
 
 @contextmanager
@@ -81,6 +103,8 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     """Return the estimator that the options describe, after a check of all parameters."""
     make = getattr(ravine, METHODS[method])
     settings = _settings(make, arguments)
+    if method == "auto" and (arguments.report or arguments.sql):
+        settings.setdefault("methods", LINEAR)
     model = make(
         n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
     )
@@ -109,8 +133,11 @@ def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
         if name in OWN_OPTIONS:
             raise UsageError(f"--set: {name} cannot be set here{OWN_OPTIONS[name]}")
         if name not in known:
-            raise UsageError(f"--set: {make.__name__} has no {name}; it has {', '.join(known)}")
-        settings[name] = _switch(name, text) if isinstance(defaults[name], bool) else _literal(text)
+            close = difflib.get_close_matches(name, known, 1)
+            guess = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
+            raise UsageError(f"--set: {make.__name__} has no {name}; {guess}")
+        is_switch = isinstance(defaults[name], bool) or name in SWITCHES
+        settings[name] = _switch(name, text) if is_switch else _literal(text)
     if getattr(arguments, "sql", None):
         if arguments.one_hot:
             raise UsageError("--sql cannot be used with --one-hot: a table has no columns for the indicators")
@@ -123,11 +150,13 @@ def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
     return settings
 
 
-def _switch(name: str, text: str) -> bool:
+def _switch(name: str, text: str) -> bool | str:
     """Read the value of a parameter that is on or off."""
-    word = text.strip().lower()
+    word, others = text.strip().lower(), SWITCHES.get(name, ())
+    if word in others:
+        return word
     if word not in (*YES, *NO):
-        raise UsageError(f"--set {name}: expected yes or no, got {text!r}")
+        raise UsageError(f"--set {name}: expected {', '.join(['yes', *others])} or no, got {text!r}")
     return word in YES
 
 
@@ -149,10 +178,11 @@ def _kernel_settings(
         if given:
             raise UsageError(f"--{next(iter(given))} needs a kernel: add --kernel rbf, for example")
         return {}
-    for option in ("report", "sql"):
-        if getattr(arguments, option):
-            reason = "the boundaries are not linear in the columns"
-            raise UsageError(f"--{option} is not available with --kernel: {reason}")
+    if "kernel" not in defaults:
+        raise UsageError("--kernel cannot be used with --method auto, which tries diffusion itself")
+    if arguments.sql:
+        reason = "the boundaries are not linear in the columns"
+        raise UsageError(f"--sql is not available with --kernel: {reason}")
     if kernel in ("chi2", "additive_chi2") and settings.get("standardize", defaults["standardize"]):
         reason = "standardized columns have negative ones: add --set standardize=no"
         raise InvalidInputError(f"--kernel {kernel} needs values of at least 0, and {reason}")

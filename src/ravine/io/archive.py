@@ -56,7 +56,7 @@ def write_archive(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def read_archive(content: bytes) -> Stored:
+def read_archive(content: bytes, json_bytes: int | None = None) -> Stored:
     """Return what `write_archive` wrote; takes about twice the memory of the content, plus the JSON."""
     n = content.count(ENTRY)
     require(n <= MAX_MEMBERS, "the file", f"an archive of at most {MAX_MEMBERS} members", f"{n}")
@@ -67,7 +67,7 @@ def read_archive(content: bytes) -> Stored:
     require("meta" in arrays, "meta", "an array of the file", "no such array")
     meta = arrays.pop("meta")
     require(meta.dtype == np.uint8 and meta.ndim == 1, "meta", "an array of bytes", _described(meta))
-    return Stored(_read_json(meta.tobytes()), arrays)
+    return Stored(_read_json(meta.tobytes(), json_bytes or JSON_BYTES), arrays)
 
 
 def _name(member: zipfile.ZipInfo) -> str:
@@ -101,8 +101,8 @@ def _read_array(name: str, content: bytes) -> Array:
     return array.astype(dtype.newbyteorder("="), order="C")
 
 
-def _read_json(content: bytes) -> dict[str, Any]:
-    require(len(content) <= JSON_BYTES, "meta", f"of at most {JSON_BYTES} bytes", f"{len(content)}")
+def _read_json(content: bytes, most: int) -> dict[str, Any]:
+    require(len(content) <= most, "meta", f"of at most {most} bytes", f"{len(content)}")
     expected = "finite, or a string"
     refuse = functools.partial(require, False, "a number in JSON", expected)  # NaN and Infinity are not JSON
     meta = json.loads(content.decode(), parse_constant=refuse)
@@ -149,6 +149,14 @@ class Stored:
         """Take a nested JSON object."""
         facts = self._checked(name, "an object of JSON", lambda value: isinstance(value, dict))
         return Stored(dict(facts), {}, f"{self.within}{name}.")
+
+    def objects(self, name: str) -> list[Stored]:
+        """Take a list of nested JSON objects."""
+        expected = "a list of objects of JSON"
+        found = self._checked(
+            name, expected, lambda value: isinstance(value, list) and all(isinstance(x, dict) for x in value)
+        )
+        return [Stored(dict(facts), {}, f"{self.within}{name}.") for facts in found]
 
     def integer(self, name: str, *, low: int) -> int:
         """Take an integer of at least `low`."""

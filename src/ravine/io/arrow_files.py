@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,12 +12,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import IntArray
 from ravine.exceptions import RavineError
 from ravine.io.block_file import BlockFile
-from ravine.io.source import BLOCK_ROWS, Block, Source, TableError, check_names, to_text
+from ravine.io.source import BLOCK_ROWS, MISSING, Block, Source, TableError, check_names, to_text
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the names under which pandas stores an index without one
 ARROW_SUFFIXES = PARQUET_SUFFIXES | {".arrow", ".feather", ".ipc"}
 
 
@@ -38,10 +39,15 @@ class _ArrowTable(Source):
 
     def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
         for batch in self.batches(list(dict.fromkeys([*numbers, *texts]))):
-            values = np.empty((batch.num_rows, len(numbers)))
-            for j, name in enumerate(numbers):
-                values[:, j] = batch.column(name).cast("float64").to_numpy(zero_copy_only=False)
-            yield values, [[to_text(value) for value in batch.column(name).to_pylist()] for name in texts]
+            yield _block(batch, numbers, texts)
+
+
+def _block(batch: Any, numbers: Sequence[str], texts: Sequence[str]) -> Block:
+    """Return a record batch as numbers and texts."""
+    values = np.empty((batch.num_rows, len(numbers)))
+    for j, name in enumerate(numbers):
+        values[:, j] = batch.column(name).cast("float64").to_numpy(zero_copy_only=False)
+    return values, [[to_text(value) for value in batch.column(name).to_pylist()] for name in texts]
 
 
 def _table(path: Path, schema: Any, batches: Callable[[list[str]], Iterator[Any]]) -> Source:
@@ -49,7 +55,16 @@ def _table(path: Path, schema: Any, batches: Callable[[list[str]], Iterator[Any]
     check_names(schema.names, f"{path}: column")
     checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     numeric = frozenset(field.name for field in schema if any(check(field.type) for check in checks))
-    return _ArrowTable(path=path, names=list(schema.names), numeric=numeric, batches=batches)
+    dates = frozenset(field.name for field in schema if types.is_temporal(field.type))
+    index = frozenset(name for name in schema.names if PANDAS_INDEX.fullmatch(name))
+    return _ArrowTable(
+        path=path,
+        names=list(schema.names),
+        numeric=numeric - index,
+        dates=dates,
+        no_features=index,
+        batches=batches,
+    )
 
 
 def open_parquet(path: Path) -> Source:
@@ -91,15 +106,48 @@ def open_arrow(path: Path) -> Source:
         return _table(path, open_reader(file).schema, batches)
 
 
-def write_parquet(file: BinaryIO, id_name: str | None, blocks: Iterable[tuple[list[str], IntArray]]) -> None:
-    """Write ids and clusters as Parquet; without an id column, the numbers of the rows."""
+def csv_blocks(
+    path: Path,
+    names: Sequence[str],
+    numbers: Sequence[str],
+    texts: Sequence[str],
+    delimiter: str,
+    n_before: int,
+) -> Iterator[Block]:
+    """Read delimited text without quotes that follows `n_before` lines, as far as pyarrow reads it.
+
+    It ends early, without an error, where a number or a line is not as pyarrow expects it, and yields nothing
+    if there is no pyarrow. Numbers have the bits of Python's `float`.
+    """
+    try:
+        from pyarrow import ArrowInvalid, csv, float64, string
+    except ImportError:
+        return
+    read = csv.ReadOptions(use_threads=False, block_size=1 << 20, skip_rows=n_before, column_names=names)
+    parse = csv.ParseOptions(delimiter=delimiter, quote_char=False)
+    convert = csv.ConvertOptions(
+        include_columns=list(dict.fromkeys([*numbers, *texts])),
+        column_types={**dict.fromkeys(numbers, float64()), **dict.fromkeys(texts, string())},
+        null_values=[form(word) for word in sorted(MISSING) for form in (str, str.upper, str.title)]
+        + ["NaN"],
+    )
+    try:
+        with csv.open_csv(path, read, parse, convert) as reader:
+            for batch in reader:
+                yield _block(batch, numbers, texts)
+    except ArrowInvalid:
+        return
+
+
+def write_parquet(file: BinaryIO, kinds: Mapping[str, str], blocks: Iterable[Sequence[Any]]) -> None:
+    """Write blocks of columns as Parquet: a "row" is an integer, a "number" a float, all others text."""
     pyarrow = import_pyarrow()
-    kind = pyarrow.int64() if id_name is None else pyarrow.string()
-    schema = pyarrow.schema([(id_name or "row", kind), ("cluster", pyarrow.int64())])
+    types = {"row": pyarrow.int64(), "number": pyarrow.float64()}
+    schema = pyarrow.schema([(name, types.get(kind, pyarrow.string())) for name, kind in kinds.items()])
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-        for ids, clusters in blocks:
-            column = pyarrow.array(ids if id_name else list(map(int, ids)), kind)
-            writer.write_batch(pyarrow.record_batch([column, clusters], schema=schema))
+        for columns in blocks:
+            arrays = [pyarrow.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
+            writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
 
 
 class RowGroups(BlockFile):

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ravine.io.on_disk import FileMatrix
+
 
 def is_block_source(X: Any) -> bool:
     """Whether rows are read block by block; a data frame may have a column of any name."""
@@ -36,6 +38,10 @@ class BlockFile(ABC):
     @abstractmethod
     def read(self, block: int) -> npt.NDArray[Any]:
         """Return the rows of one block; safe to call from several threads."""
+
+    def read_into(self, block: int, buffer: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+        """Return the rows of one block, perhaps in the memory of a buffer that an earlier call returned."""
+        return self.read(block)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -66,3 +72,9 @@ class MatrixBlocks(BlockFile):
     def read(self, block: int) -> npt.NDArray[Any]:
         """Return the rows of one block."""
         return np.asarray(self._matrix[self.bounds[block] : self.bounds[block + 1]])
+
+    def read_into(self, block: int, buffer: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+        """Return the rows of one block; fresh memory for every block would cost as much as reading it."""
+        if not isinstance(self._matrix, FileMatrix):
+            return self.read(block)
+        return self._matrix.read_into(int(self.bounds[block]), int(self.bounds[block + 1]), buffer)

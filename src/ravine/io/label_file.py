@@ -1,23 +1,26 @@
-"""The clusters of rows as a CSV, TSV or Parquet file, with the ids of the rows."""
+"""The clusters of rows as a CSV, TSV or Parquet file, with the ids of the rows or with all columns."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from ravine._validate import IntArray
+from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidInputError
 from ravine.io.arrow_files import import_pyarrow, write_parquet
 from ravine.io.atomic import atomic_file
+from ravine.io.source import Source
 from ravine.io.table import Table
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 FORMULA = re.compile(r"[=+\-@\t\r\n]")  # a spreadsheet runs text that begins with one of these
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+Columns = list[Any]  # a list or an array per column, with a value per row
 
 
 def check_label_path(path: Path) -> None:
@@ -28,25 +31,79 @@ def check_label_path(path: Path) -> None:
         raise InvalidInputError(f"labels are written as .csv, .tsv or .parquet, not as {path}")
 
 
-def write_labels(target: Path | BinaryIO, table: Table, labels: IntArray) -> None:
-    """Write the id and the cluster of every row to a path, or as CSV to an open binary file."""
-    blocks = _blocks(table, labels)
-    if not isinstance(target, Path):
-        _write_text(target, ",", table.id_name, blocks)
-        return
-    suffix = target.suffix.lower()
-    with atomic_file(target) as file:
-        if suffix == ".parquet":
-            write_parquet(file, table.id_name, blocks)
-        else:
-            _write_text(file, DELIMITERS[suffix], table.id_name, blocks)
+def write_labels(
+    target: Path | BinaryIO, table: Table, labels: IntArray, memberships: FloatArray | None = None
+) -> None:
+    """Write the id and the cluster of every row to a path, or as CSV to an open binary file.
+
+    `memberships` (rows, clusters) are written as further columns.
+    """
+    in_parquet = _is_parquet(target)
+    blocks: Iterator[Columns] = (
+        [list(map(int, ids)) if in_parquet and table.id_name is None else ids] for ids in table.ids()
+    )
+    kinds = {table.id_name or "row": "text" if table.id_name else "row"}
+    _write(target, kinds, _with_results(blocks, labels, memberships), memberships)
 
 
-def _blocks(table: Table, labels: IntArray) -> Iterator[tuple[list[str], IntArray]]:
+def write_rows(
+    target: Path | BinaryIO, source: Source, labels: IntArray, memberships: FloatArray | None = None
+) -> None:
+    """Write all columns of a file and the cluster of every row, as `write_labels` does; reads it again.
+
+    In a Parquet file, columns of numbers are float64 and all others text; in other files, fields are as they
+    were read.
+    """
+    numbers = [name for name in source.names if _is_parquet(target) and name in source.numeric]
+    texts = [name for name in source.names if name not in numbers]
+
+    def blocks() -> Iterator[Columns]:
+        for values, fields in source.blocks(numbers, texts):
+            found: dict[str, Any] = dict(zip(texts, fields, strict=True))
+            found.update(zip(numbers, values.T, strict=True))
+            yield [found[name] for name in source.names]
+
+    kinds = {name: "number" if name in source.numeric else "text" for name in source.names}
+    _write(target, kinds, _with_results(blocks(), labels, memberships), memberships)
+
+
+def _is_parquet(target: Path | BinaryIO) -> bool:
+    return isinstance(target, Path) and target.suffix.lower() == ".parquet"
+
+
+def _with_results(
+    blocks: Iterator[Columns], labels: IntArray, memberships: FloatArray | None
+) -> Iterator[Columns]:
+    """Add the columns of the clusters, and of the memberships, to blocks of columns."""
     start = 0
-    for ids in table.ids():
-        yield ids, labels[start : start + len(ids)]
-        start += len(ids)
+    for columns in blocks:
+        end = start + len(columns[0])
+        shares = [] if memberships is None else list(memberships[start:end].T)
+        yield [*columns, labels[start:end], *shares]
+        start = end
+
+
+def _write(
+    target: Path | BinaryIO, kinds: dict[str, str], blocks: Iterator[Columns], memberships: FloatArray | None
+) -> None:
+    """Write columns; `kinds` has those before the cluster: "row" numbers, "number" or "text"."""
+    added = {"cluster": "row"} | {f"membership_{k}": "number" for k in range(_width(memberships))}
+    for name, kind in added.items():
+        while name in kinds:
+            name += "_"
+        kinds[name] = kind
+    if not isinstance(target, Path):
+        _write_text(target, ",", kinds, blocks)
+        return
+    with atomic_file(target) as file:
+        if _is_parquet(target):
+            write_parquet(file, kinds, blocks)
+        else:
+            _write_text(file, DELIMITERS[target.suffix.lower()], kinds, blocks)
+
+
+def _width(memberships: FloatArray | None) -> int:
+    return 0 if memberships is None else memberships.shape[1]
 
 
 def escape_formula(text: str) -> str:
@@ -58,13 +115,21 @@ def escape_formula(text: str) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def _write_text(
-    file: BinaryIO, delimiter: str, id_name: str | None, blocks: Iterable[tuple[list[str], IntArray]]
-) -> None:
+def _write_text(file: BinaryIO, delimiter: str, kinds: dict[str, str], blocks: Iterator[Columns]) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([escape_formula(id_name or "row"), "cluster"])
-    for ids, clusters in blocks:
-        writer.writerows(zip(map(escape_formula, ids), clusters.tolist(), strict=True))
+    writer.writerow(map(escape_formula, kinds))
+    for columns in blocks:
+        fields = [
+            column.tolist() if hasattr(column, "tolist") else _fields(column, kind)
+            for column, kind in zip(columns, kinds.values(), strict=True)
+        ]
+        writer.writerows(zip(*fields, strict=True))
     text.flush()
     text.detach()  # otherwise the wrapper would close the file
+
+
+def _fields(column: Sequence[Any], kind: str) -> list[str]:
+    """Return the fields of a column; what is not a number is escaped."""
+    present = ("" if value is None else str(value) for value in column)
+    return list(map(escape_formula, present) if kind == "text" else present)

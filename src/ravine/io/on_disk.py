@@ -47,12 +47,23 @@ class FileMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the rows would take in memory."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
     def __getitem__(self, index: Any) -> npt.NDArray[Any]:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
-            rows = self._read(start, max(start, stop))[::step]
-        else:
-            rows = self._gather(np.asarray(index, dtype=np.int64))
+            return self._chosen(self._read(start, max(start, stop))[::step])
+        return self._chosen(self._gather(np.asarray(index, dtype=np.int64)))
+
+    def read_into(self, start: int, stop: int, buffer: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+        """Return the rows from start to stop, in the memory of a buffer that an earlier call returned."""
+        return self._chosen(self._read(start, stop, buffer))
+
+    def _chosen(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the chosen columns of rows of the file, with missing values filled in."""
         if self._columns is not None:
             rows = rows[:, self._columns]
         if self.fill is not None:
@@ -63,9 +74,13 @@ class FileMatrix:
         """Return the matrix of some columns; nothing is read."""
         return FileMatrix(self._file, (self.shape[0], self._width), self.dtype, self._offset, columns)
 
-    def _read(self, start: int, stop: int) -> npt.NDArray[Any]:
+    def _read(self, start: int, stop: int, buffer: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
         """Return the rows from start to stop with all columns of the file."""
-        rows = np.empty((stop - start, self._width), dtype=self.dtype)
+        shape = (stop - start, self._width)
+        if buffer is not None and buffer.shape == shape and buffer.dtype == self.dtype:
+            rows = buffer
+        else:
+            rows = np.empty(shape, dtype=self.dtype)
         with self._lock:
             self._file.seek(self._offset + start * self._width * self.dtype.itemsize)
             n_bytes = self._file.readinto(rows.data.cast("B")) if rows.size else 0  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import lzma
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,24 @@ from ravine.exceptions import InvalidInputError, RavineError
 Texts = list[str | None]
 Block = tuple[FloatArray, list[Texts]]
 Cause = Literal[
-    "encoding", "delimiter", "missing", "infinite", "not a number", "text", "text left out", "too many values"
+    "encoding",
+    "delimiter",
+    "missing",
+    "infinite",
+    "not a number",
+    "text",
+    "text left out",
+    "dates left out",
+    "index left out",
+    "decimal comma",
+    "too many values",
+    "model",
 ]
 
 BLOCK_ROWS = 4096  # rows per block: enough to hide the cost of a Python call, and at 100 columns only 3 MB
+PEEK_ROWS = (
+    4096  # rows at the start of a file that decide which columns hold numbers, and how they are written
+)
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # in lower case
 
 
@@ -35,18 +50,41 @@ class TableError(InvalidInputError):
         self.cause, self.column = cause, column
 
 
+Note = tuple[str, Cause | None]  # a sentence about a table, with a cause as in `TableError`
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source(ABC):
     """A table that can be read any number of times, in blocks of rows.
 
-    `names` has all columns and `numeric` those that hold numbers. Without a header in the file
-    (`has_header=False`) the names are x0, x1, ...
+    `names` has all columns, `numeric` those that hold numbers, `dates` those of the others that hold dates.
+    Without a header in the file (`has_header=False`) the names are x0, x1, ... Columns without a name in the
+    header are `unnamed`, and those that are `no_features` are read only on request: an index, as pandas
+    writes it, and columns without a name and without values.
     """
 
     path: Path
     names: list[str]
     numeric: frozenset[str]
+    dates: frozenset[str] = frozenset()
     has_header: bool = True
+    unnamed: tuple[str, ...] = ()
+    no_features: frozenset[str] = frozenset()
+
+    @property
+    def notes(self) -> list[Note]:
+        """Sentences about how the file is read, besides those about its columns of text."""
+        notes: list[Note] = []
+        if not self.has_header:
+            text = "the first line holds numbers, so it is read as a row; columns are x0, x1, ..."
+            notes.append((text, None))
+        for name in self.unnamed:
+            if name not in self.no_features:
+                notes.append((f"column {self.names.index(name) + 1} has no name: it is called {name}", None))
+        for name in self.names:
+            if name in self.no_features and self.names.index(name) == 0:
+                notes.append(("the first column has no name: an index, which is left out", "index left out"))
+        return notes
 
     def blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
         """Yield blocks of the given columns: numbers as one array (NaN where missing), texts as lists."""
@@ -70,7 +108,7 @@ def translate_read_errors(path: Path) -> Iterator[None]:
         byte = error.object[error.start]
         text = f"{path} is not {error.encoding.upper()} text (it contains the byte 0x{byte:02x})"
         raise TableError(text, "encoding") from error
-    except (ValueError, EOFError, csv.Error, OSError) as error:
+    except (ValueError, EOFError, csv.Error, OSError, lzma.LZMAError) as error:
         # pyarrow reports damaged files as an OSError without a number; the others come from the system
         if isinstance(error, OSError) and error.errno is not None:
             raise

@@ -18,9 +18,7 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray
 from ravine.io.numpy_files import Matrix
 from ravine.io.on_disk import FileMatrix
-from ravine.io.source import BLOCK_ROWS, Cause, Source, TableError, Texts, is_missing
-
-Note = tuple[str, Cause | None]
+from ravine.io.source import BLOCK_ROWS, Cause, Note, Source, TableError, Texts, is_missing
 
 MEMORY_BYTES = 1 << 27  # 128 MB: larger tables go to a file
 MAX_VALUES = 50  # distinct values of a one-hot encoded column; more are most likely ids or free text
@@ -100,13 +98,15 @@ def read_table(source: Source, choice: Choice) -> Table:
     one_hot = () if choice.one_hot == "all" else choice.one_hot
     _check_known(source, [*(choice.columns or ()), *choice.exclude, *one_hot, *choice.row_columns])
     features, left_out = _features(source, choice)
-    notes: list[Note] = []
-    if not source.has_header:
-        notes.append(("the first line holds numbers, so it is read as a row; columns are x0, x1, ...", None))
-    if left_out:
-        few = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
-        count = f"{len(left_out)} text column{'s' * (len(left_out) > 1)}"
-        notes.append((f"{count} left out ({few})", "text left out"))
+    notes = source.notes
+    for what, cause, names in (
+        ("text", "text left out", [name for name in left_out if name not in source.dates]),
+        ("date", "dates left out", [name for name in left_out if name in source.dates]),
+    ):
+        if names:
+            few = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+            count = f"{len(names)} {what} column{'s' * (len(names) > 1)}"
+            notes.append((f"{count} left out ({few})", cause))  # type: ignore[arg-type]
     if not features:
         found = f"{source.path} has no numeric column to cluster by (it has {_list(source.names)})"
         raise TableError(found, "delimiter")
@@ -118,7 +118,11 @@ def read_table(source: Source, choice: Choice) -> Table:
 
 def _features(source: Source, choice: Choice) -> tuple[list[Feature], list[str]]:
     """Return the features of the chosen columns, and the text columns that are left out."""
-    default = [name for name in source.names if not isinstance(source, Matrix) or name in source.numeric]
+    default = [
+        name
+        for name in source.names
+        if name not in source.no_features and (not isinstance(source, Matrix) or name in source.numeric)
+    ]
     excluded = {*choice.exclude, *choice.row_columns}
     features, left_out = [], []
     for name in default if choice.columns is None else choice.columns:
@@ -141,7 +145,8 @@ def read_for_model(
     """Read the features of a model; `fill` has one value per feature for missing values, or is None."""
     _check_known(source, choice.row_columns)
     if names is None:
-        names = [n for n in source.names if n in source.numeric and n not in choice.row_columns]
+        others = {*choice.row_columns, *source.no_features}
+        names = [name for name in source.names if name in source.numeric and name not in others]
         if len(names) != n_features:
             found = f"{source.path} has {len(names)} numeric columns"
             raise TableError(f"{found}, but the model was fitted on {n_features}")

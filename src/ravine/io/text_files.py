@@ -1,120 +1,166 @@
-"""Tables in text files: CSV, TSV and JSON lines, with or without gzip."""
+"""Tables in delimited text: CSV and TSV."""
 
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import itertools
-import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.io.source import BLOCK_ROWS, Block, Source, TableError, check_names, is_missing, to_text
+from ravine.io.arrow_files import csv_blocks
+from ravine.io.compression import is_compressed, open_text
+from ravine.io.number_text import (
+    NumberFormat,
+    find_decimal,
+    find_format,
+    holds_dates,
+    is_number,
+    parse_numbers,
+)
+from ravine.io.source import (
+    BLOCK_ROWS,
+    PEEK_ROWS,
+    Block,
+    Note,
+    Source,
+    TableError,
+    Texts,
+    check_names,
+    is_missing,
+)
 
-PEEK_ROWS = 4096  # rows at the start of a file that decide which columns hold numbers
 DELIMITERS = ",;\t|"
-
-
-@contextmanager
-def _open_text(path: Path, encoding: str | None) -> Iterator[TextIO]:
-    """Open a text file, with or without gzip; a byte order mark is recognized."""
-    with open(path, "rb") as raw:
-        head = raw.read(4)
-        raw.seek(0)
-        data: Any = gzip.GzipFile(fileobj=raw) if head[:2] == b"\x1f\x8b" else raw
-        if encoding is None:
-            encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        with io.TextIOWrapper(data, encoding=encoding, newline="") as text:
-            yield text
-
-
-def _parse_number(text: str | None) -> float | None:
-    """Return a field as a number, NaN if it is missing, None if it is neither."""
-    if text is None or is_missing(text):
-        return np.nan
-    try:
-        return None if "_" in text else float(text)  # Python reads 1_000 as a number, other programs do not
-    except ValueError:
-        return None
-
-
-def _parse_numbers(texts: Sequence[str | None], name: str, unit: str, places: Sequence[int]) -> FloatArray:
-    """Return the fields of a column as numbers; an error names the place ("row 3") of a field that is not."""
-    try:
-        if "_" not in "".join(texts):  # type: ignore[arg-type]
-            return np.fromiter(map(float, texts), np.float64, len(texts))  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        pass  # missing values or words: look at each field
-    numbers = [_parse_number(text) for text in texts]
-    if None in numbers:
-        i = numbers.index(None)
-        found = f"column {name!r} holds {texts[i]!r} in {unit} {places[i]}"
-        raise TableError(f"{found}, where numbers are expected", "not a number", name)
-    return np.array(numbers, dtype=np.float64)
-
-
-def _holds_numbers(texts: Sequence[str | None]) -> bool:
-    """Whether at least half of the fields present are numbers: then a word among them is an error."""
-    present = [text for text in texts if not is_missing(text)]
-    return 2 * sum(_parse_number(text) is not None for text in present) >= len(present)
+ARROW_BYTES = 1 << 24  # 16 MB: reading smaller files with pyarrow saves less than importing it takes
+SCAN_BYTES = 1 << 20  # of a file that are searched for quotes at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Csv(Source):
-    """Delimited text; every record has as many fields as there are names."""
+    """Delimited text; every record has as many fields as there are names.
+
+    The rows follow `n_before` lines: comments, and the names of the columns.
+    """
 
     delimiter: str
     encoding: str | None
+    formats: Mapping[str, NumberFormat]
+    n_before: int
+    n_comments: int
+
+    @property
+    def notes(self) -> list[Note]:
+        notes = super().notes
+        if self.n_comments:
+            lines = f"{self.n_comments} comment line{'s' * (self.n_comments > 1)}"
+            notes.append((f"{lines} at the top skipped", None))
+        commas = [name for name in self.names if name in self.formats and self.formats[name].decimal == ","]
+        if commas:
+            few = ", ".join(commas[:5]) + (", ..." if len(commas) > 5 else "")
+            notes.append((f"decimal commas are expected in {few}", "decimal comma"))
+        return notes
 
     def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
         n_read = 0
-        with _open_text(self.path, self.encoding) as file:
-            if self.has_header:
-                next(filter(None, csv.reader(file, delimiter=self.delimiter)))
-            for lines, records in self._pieces(file):
-                block = self._parse_fast(lines, numbers, texts) if lines else None
+        if self._suits_arrow():
+            strings = [name for name in numbers if not self.formats[name].is_plain]
+            plain = [name for name in numbers if self.formats[name].is_plain]
+            for values, fields in csv_blocks(
+                self.path, self.names, plain, [*strings, *texts], self.delimiter, self.n_before
+            ):
+                yield self._joined(numbers, plain, values, fields, n_read)
+                n_read += len(values)
+        # also the rest of a file that pyarrow does not read: its errors are found and described here
+        with open_text(self.path, self.encoding) as file:
+            for _ in itertools.islice(file, self.n_before):
+                pass
+            for lines, records in self._pieces(file, n_read):
+                block = self._parse_fast(lines, numbers, texts, n_read) if lines else None
                 if block is None:
                     records = records or list(filter(None, csv.reader(lines, delimiter=self.delimiter)))
                     block = self._parse_checked(records, numbers, texts, n_read)
                 n_read += len(block[0])
                 yield block
 
-    def _pieces(self, file: TextIO) -> Iterator[tuple[list[str], list[list[str]]]]:
+    def _suits_arrow(self) -> bool:
+        """Whether pyarrow reads the file in the same way: large, UTF-8, no quotes (and pyarrow is there)."""
+        plain = self.encoding in (None, "utf-8") and not is_compressed(self.path)
+        if not plain or self.path.stat().st_size < ARROW_BYTES:
+            return False
+        with open(self.path, "rb") as file:
+            for _ in itertools.islice(file, self.n_before):
+                pass
+            return not any(b'"' in piece for piece in iter(lambda: file.read(SCAN_BYTES), b""))
+
+    def _joined(
+        self,
+        numbers: Sequence[str],
+        plain: Sequence[str],
+        values: FloatArray,
+        fields: list[Texts],
+        n_read: int,
+    ) -> Block:
+        """Return a block of plain columns that are numbers already, and of others that are still text."""
+        if len(plain) == len(numbers):
+            return values, fields
+        others = iter(fields)
+        columns = np.empty((len(values), len(numbers)))
+        for j, name in enumerate(numbers):
+            if name in plain:
+                columns[:, j] = values[:, plain.index(name)]
+            else:
+                columns[:, j] = self._numbers(next(others), name, n_read)
+        return columns, list(others)
+
+    def _numbers(self, texts: Sequence[str | None], name: str, n_read: int) -> FloatArray:
+        return parse_numbers(texts, self.formats[name], name, lambda i: f"row {n_read + i + 1}")
+
+    def _pieces(self, file: TextIO, n_skip: int) -> Iterator[tuple[list[str], list[list[str]]]]:
         """Yield lines while there are no quotes, and records from the first quote on.
 
-        A quoted field may span lines, and so may cross the end of any block of lines that comes later.
+        A quoted field may span lines, and so may cross the end of any block of lines that comes later. The
+        first `n_skip` rows, which are read already, have no quotes.
         """
-        lines = list(itertools.islice(file, BLOCK_ROWS))
+        rows = (
+            file
+            if n_skip == 0
+            else itertools.islice((line for line in file if line.strip("\r\n")), n_skip, None)
+        )
+        lines = list(itertools.islice(rows, BLOCK_ROWS))
         while lines and not any('"' in line for line in lines):
             yield lines, []
-            lines = list(itertools.islice(file, BLOCK_ROWS))
-        reader = csv.reader(itertools.chain(lines, file), delimiter=self.delimiter, strict=True)
+            lines = list(itertools.islice(rows, BLOCK_ROWS))
+        reader = csv.reader(itertools.chain(lines, rows), delimiter=self.delimiter, strict=True)
         rest = filter(None, reader)
         while records := list(itertools.islice(rest, BLOCK_ROWS)):
             yield [], records
 
-    def _parse_fast(self, lines: list[str], numbers: Sequence[str], texts: Sequence[str]) -> Block | None:
+    def _parse_fast(
+        self, lines: list[str], numbers: Sequence[str], texts: Sequence[str], n_read: int
+    ) -> Block | None:
         """Parse lines without quotes, blank lines and missing numbers; None if these are others."""
         if {line.count(self.delimiter) for line in lines} != {len(self.names) - 1}:
             return None
         if len(self.names) == 1 and not all(map(str.strip, lines)):
             return None
+        plain = [name for name in numbers if self.formats[name].is_plain]
         values = np.empty((len(lines), 0))
-        if numbers:
-            columns = [self.names.index(name) for name in numbers]
+        if plain:
+            columns = [self.names.index(name) for name in plain]
             try:
                 values = np.loadtxt(lines, delimiter=self.delimiter, usecols=columns, comments=None, ndmin=2)
             except ValueError:
                 return None
-        fields = [line.rstrip("\r\n").split(self.delimiter) for line in lines] if texts else []
-        return values, [[field[self.names.index(name)] for field in fields] for name in texts]
+        strings = [*(name for name in numbers if name not in plain), *texts]
+        fields = [line.rstrip("\r\n").split(self.delimiter) for line in lines] if strings else []
+        columns_of_text: list[Texts] = [
+            [field[self.names.index(name)] for field in fields] for name in strings
+        ]
+        return self._joined(numbers, plain, values, columns_of_text, n_read)
 
     def _parse_checked(
         self, records: list[list[str]], numbers: Sequence[str], texts: Sequence[str], n_read: int
@@ -124,96 +170,124 @@ class _Csv(Source):
             raise TableError(self._first_ragged_line(), "delimiter")
         place = {name: j for j, name in enumerate(self.names)}
         values = np.empty((len(records), len(numbers)))
-        rows = range(n_read + 1, n_read + 1 + len(records))
         for j, name in enumerate(numbers):
-            values[:, j] = _parse_numbers([record[place[name]] for record in records], name, "row", rows)
+            values[:, j] = self._numbers([record[place[name]] for record in records], name, n_read)
         return values, [[record[place[name]] for record in records] for name in texts]
 
     def _first_ragged_line(self) -> str:
         """Describe the first line that has another number of fields than the header."""
-        with _open_text(self.path, self.encoding) as file:
+        with open_text(self.path, self.encoding) as file:
+            for _ in itertools.islice(file, self.n_before):
+                pass
             reader = csv.reader(file, delimiter=self.delimiter)
             n = next(len(record) for record in reader if record and len(record) != len(self.names))
+            line = self.n_before + reader.line_num
             return (
-                f"{self.path} has {n} field{'s' * (n != 1)} in line {reader.line_num}, but {len(self.names)} "
+                f"{self.path} has {n} field{'s' * (n != 1)} in line {line}, but {len(self.names)} "
                 "in the first line: the line is damaged, the file is truncated, or the delimiter is different"
             )
 
 
-def open_csv(path: Path, delimiter: str | None, encoding: str | None) -> Source:
-    """Open delimited text; by default the delimiter is the most frequent one in the first line."""
-    with _open_text(path, encoding) as file:
-        first = file.readline()
+def open_csv(
+    path: Path, delimiter: str | None, encoding: str | None, decimal: str | None = None, skip: int = 0
+) -> Source:
+    """Open delimited text, after `skip` lines and any comment lines, which begin with "#".
+
+    By default the delimiter is the most frequent one in the first line, and the decimal sign that of the
+    numbers.
+    """
+    with open_text(path, encoding) as file:
+        n_top = skip + _count_comments(file, skip, delimiter)
         file.seek(0)
+        for _ in itertools.islice(file, n_top):
+            pass
+        first = next(file, "")
         if "\0" in first:
             raise TableError(f"{path} is not text: its first line contains zero bytes")
         delimiter = delimiter or max(DELIMITERS, key=first.count)
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        records = list(itertools.islice(filter(None, reader), PEEK_ROWS + 1))
-    if not records:
-        raise TableError(f"{path} is empty")
-    has_header = _is_header(records[0])
-    names = [name.strip() for name in records[0]] if has_header else [f"x{j}" for j in range(len(records[0]))]
-    check_names(names, f"{path}: column")
-    if has_header and len(records) == 1:
+        reader = csv.reader(itertools.chain([first], file), delimiter=delimiter, strict=True)
+        records = filter(None, reader)
+        header = next(records, None)
+        if header is None:
+            raise TableError(f"{path} is empty")
+        n_before = n_top + reader.line_num
+        body = list(itertools.islice(records, PEEK_ROWS))
+    has_header = _is_header(header)
+    if not has_header:
+        body, n_before = [header, *body], n_top
+    elif not body:
         raise TableError(f"{path} has column names but no rows")
-    body = [record for record in records[has_header:] if len(record) == len(names)]
-    numeric = frozenset(name for name, *texts in zip(names, *body, strict=True) if _holds_numbers(texts))
+    names, unnamed = _names(header) if has_header else ([f"x{j}" for j in range(len(header))], ())
+    check_names(names, f"{path}: column")
+    body = [record for record in body if len(record) == len(names)]
+    columns = {name: list(texts) for name, *texts in zip(names, *body, strict=True)}
+    if decimal is None:
+        decimal = find_decimal((field for texts in columns.values() for field in texts), delimiter)
+    found = {name: find_format(texts, decimal) for name, texts in columns.items()}
+    formats = {name: form for name, form in found.items() if form is not None}
     return _Csv(
-        path=path, names=names, numeric=numeric, has_header=has_header, delimiter=delimiter, encoding=encoding
+        path=path,
+        names=names,
+        numeric=frozenset(formats),
+        dates=frozenset(n for n, texts in columns.items() if n not in formats and holds_dates(texts)),
+        has_header=has_header,
+        unnamed=unnamed,
+        no_features=_no_features(unnamed, names, columns),
+        delimiter=delimiter,
+        encoding=encoding,
+        formats=formats,
+        n_before=n_before,
+        n_comments=n_top - skip,
     )
+
+
+def _count_comments(file: TextIO, skip: int, delimiter: str | None) -> int:
+    """Return how many lines that begin with "#" are comments; the last may hold the names of the columns."""
+    lines = itertools.islice(file, skip, None)
+    comments = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        comments.append(line)
+    else:
+        return 0
+    if not comments:
+        return 0
+    delimiter = delimiter or max(DELIMITERS, key=line.count)
+    n = line.count(delimiter)
+    return len(comments) - (n > 0 and comments[-1].count(delimiter) == n)
+
+
+def _names(header: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return the names of the columns, and those that are made up where there is none."""
+    names = [name.strip() for name in header]
+    names[0] = names[0].lstrip("#").strip()
+    unnamed = []
+    for j, name in enumerate(names):
+        if not name:
+            names[j] = f"column{j + 1}"
+            while names.count(names[j]) > 1:
+                names[j] += "_"
+            unnamed.append(names[j])
+    return names, tuple(unnamed)
+
+
+def _no_features(
+    unnamed: Sequence[str], names: Sequence[str], columns: Mapping[str, Sequence[str]]
+) -> frozenset[str]:
+    """Return the columns without a name that are an index in front, or have no values."""
+    index = [name for name in unnamed if name == names[0] and _is_index(columns[name])]
+    return frozenset([*index, *(name for name in unnamed if all(map(is_missing, columns[name])))])
+
+
+def _is_index(texts: Sequence[str]) -> bool:
+    """Whether the fields of a column are words, or whole numbers that are all different."""
+    numbers = [NumberFormat().parse(text) for text in texts]
+    whole = all(number is not None and number == np.floor(number) for number in numbers)
+    return None in numbers or (whole and len(set(numbers)) == len(numbers))
 
 
 def _is_header(first: Sequence[str]) -> bool:
     """Whether the first line has names: a field is not a number, or they are 0, 1, 2, ... as in pandas."""
     counted = [str(j) for j in range(len(first))]
-    return any(_parse_number(text) is None for text in first) or (len(first) > 1 and list(first) == counted)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _JsonLines(Source):
-    """One JSON object per line; a key that is absent is a missing value."""
-
-    encoding: str | None
-
-    def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
-        objects, known = _json_objects(self.path, self.encoding), set(self.names)
-        while block := list(itertools.islice(objects, BLOCK_ROWS)):
-            lines, items = zip(*block, strict=True)
-            for line, item in block:
-                if unknown := item.keys() - known:
-                    key = f"a key {min(unknown)!r} that is not in the first {PEEK_ROWS} lines"
-                    raise TableError(f"line {line} has {key}")
-            columns = {name: [to_text(item.get(name)) for item in items] for name in {*numbers, *texts}}
-            values = np.empty((len(block), len(numbers)))
-            for j, name in enumerate(numbers):
-                values[:, j] = _parse_numbers(columns[name], name, "line", lines)
-            yield values, [columns[name] for name in texts]
-
-
-def _json_objects(path: Path, encoding: str | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number of each line that is not blank, and its object."""
-    with _open_text(path, encoding) as file:
-        for i, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                item = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise TableError(f"{path}: line {i} is not JSON: {error.msg}") from error
-            except RecursionError:
-                raise TableError(f"{path}: line {i} has too many nested brackets") from None
-            if not isinstance(item, dict):
-                raise TableError(f"{path}: line {i} is JSON, but not an object with named values")
-            yield i, item
-
-
-def open_json_lines(path: Path, encoding: str | None) -> Source:
-    """Open a file with one JSON object per line."""
-    items = [item for _, item in itertools.islice(_json_objects(path, encoding), PEEK_ROWS)]
-    if not items:
-        raise TableError(f"{path} is empty")
-    names = list(dict.fromkeys(name for item in items for name in item))
-    check_names(names, f"{path}: key")
-    numeric = frozenset(name for name in names if _holds_numbers([to_text(item.get(name)) for item in items]))
-    return _JsonLines(path=path, names=names, numeric=numeric, encoding=encoding)
+    return not all(map(is_number, first)) or (len(first) > 1 and list(first) == counted)

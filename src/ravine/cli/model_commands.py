@@ -1,0 +1,143 @@
+"""The commands that use a model file: predict, report, show and cut."""
+
+from __future__ import annotations
+
+import json
+import warnings
+import zipfile
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import ravine
+from ravine.cli.console import Console
+from ravine.cli.errors import UsageError
+from ravine.cli.options import check_files
+from ravine.cli.reading import opened, read
+from ravine.cli.results import score_line, scores_of, write_clusters, write_report
+from ravine.estimators.stored_model import StoredModel, read_model
+from ravine.exceptions import InvalidModelError
+from ravine.io.source import Source
+from ravine.io.table import Choice, Table, read_for_model
+
+
+def model_of(arguments: Namespace) -> StoredModel:
+    """Read the model of a command; where data and model are swapped, say so."""
+    try:
+        return read_model(arguments.model)
+    except InvalidModelError:
+        if _is_model(getattr(arguments, "data", "-")):
+            right = f"ravine {arguments.command} {arguments.data} {arguments.model}"
+            text = f"{arguments.model} is not a ravine model, but {arguments.data} is"
+            raise UsageError(f"{text}; the model comes first: {right}") from None
+        raise
+
+
+def _is_model(name: str) -> bool:
+    """Whether a file looks like a model."""
+    if name == "-" or not Path(name).is_file() or not zipfile.is_zipfile(name):
+        return False
+    with zipfile.ZipFile(name) as archive:
+        return "meta.npy" in archive.namelist()
+
+
+def check_tree(arguments: Namespace, model: StoredModel) -> None:
+    """Refuse a model without a tree."""
+    if model.tree is None:
+        kind = model.kind
+        raise UsageError(f"{arguments.model} holds a {kind}, and this command needs a clusterer: use Python")
+
+
+def rows_for(arguments: Namespace, console: Console, model: StoredModel, source: Source) -> Table:
+    """Return the rows of a file, with the columns that a model was fitted on."""
+    fitted = model.fitted
+    fill = fitted.fill if arguments.impute else None
+
+    def reader(source: Source, choice: Choice) -> Table:
+        return read_for_model(source, fitted.columns, fitted.n_features, choice, fill)
+
+    return read(arguments, console, source, reader)[0]
+
+
+def check_impute(arguments: Namespace, model: StoredModel) -> None:
+    """Refuse --impute where the model has no medians."""
+    if arguments.impute and model.fitted.fill is None:
+        raise UsageError("--impute: the model was fitted without it and has no medians; fit it again with it")
+
+
+def run_predict(arguments: Namespace) -> None:
+    """Assign the rows of a file to the clusters of a model."""
+    if not arguments.out and not arguments.append:
+        arguments.out = "-"
+    check_files(arguments, "out", "append")
+    console = Console(arguments.quiet)
+    model = model_of(arguments)
+    check_tree(arguments, model)
+    check_impute(arguments, model)
+    # a kernel's map needs the estimator; trees in the columns themselves need nothing that is slow to import
+    predictor: Any = ravine.load(arguments.model) if model.has_kernel else model
+    with opened(arguments) as source:
+        table = rows_for(arguments, console, model, source)
+        with warnings.catch_warnings():  # the columns were already matched by name
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            labels = predictor.predict(table.values)
+            write_clusters(arguments, source, table, labels, lambda: predictor.predict_proba(table.values))
+    if scores := scores_of(table, labels):
+        console.print(score_line(scores))
+    for name in (arguments.out, arguments.append):
+        if name not in (None, "-"):
+            console.print(f"labels: {name}")
+
+
+def run_report(arguments: Namespace) -> None:
+    """Write a page about a model and the rows of a file."""
+    check_files(arguments, "out")
+    console = Console(arguments.quiet)
+    stored = model_of(arguments)
+    check_tree(arguments, stored)
+    check_impute(arguments, stored)
+    model = ravine.load(arguments.model)
+    with opened(arguments) as source:
+        table = rows_for(arguments, console, stored, source)
+    write_report(arguments.out, model, table, arguments, feature_names=table.names, title=arguments.title)
+    console.print(f"report: {arguments.out}")
+
+
+def run_show(arguments: Namespace) -> None:
+    """Print what a model file holds: method, columns, parameters and tree."""
+    model = model_of(arguments)
+    tree, fitted = model.tree, model.fitted
+    if arguments.json:
+        facts = {
+            "class": model.kind,
+            "n_features": fitted.n_features,
+            "columns": fitted.columns,
+            "imputes": fitted.fill is not None,
+            "parameters": model.parameters,
+            "n_clusters": None if tree is None else tree.n_clusters,
+            "tree": None if tree is None else json.loads(tree.to_json()),
+        }
+        print(json.dumps(facts))
+        return
+    named = "" if fitted.columns is None else f": {', '.join(fitted.columns)}"
+    given = [f"{name}={value!r}" for name, value in model.parameters.items() if value is not None]
+    print(f"{model.kind}({', '.join(given)})")
+    print(f"{fitted.n_features} columns{named}")
+    if fitted.fill is not None:
+        print("with the medians of the columns, for --impute median")
+    if tree is not None:
+        print(
+            f"{tree.n_clusters} cluster{'s' * (tree.n_clusters > 1)} of {tree.weight[0]:g} rows",
+            tree,
+            sep="\n",
+        )
+
+
+def run_cut(arguments: Namespace) -> None:
+    """Write a model with fewer clusters: the first splits of its tree."""
+    check_files(arguments, "out")
+    check_tree(arguments, model_of(arguments))
+    model = ravine.load(arguments.model)
+    model.tree_ = model.tree_.cut(arguments.clusters)
+    ravine.save(model.set_params(n_clusters=arguments.clusters), arguments.out)
+    print(model.tree_, f"model: {arguments.out}", sep="\n")

@@ -1,0 +1,127 @@
+"""Reading the table of a command: which options apply, and which of them help when it cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ravine.cli.console import Console
+from ravine.exceptions import InvalidInputError
+from ravine.io.files import open_source
+from ravine.io.source import Source, TableError
+from ravine.io.table import Choice, Table, read_table
+
+MAX_FIELD = 1 << 24  # characters per field of text; a quote that is never closed would take the whole file
+STANDARD_INPUT = "standard input"
+ADVICE = {  # which options help, by the cause of a `TableError` or a note
+    "encoding": ("name its encoding, for example --encoding latin-1",),
+    "delimiter": ("try another --delimiter", "skip lines at the top with --skip"),
+    "missing": ("fill them in with --impute median", "leave the columns out with --exclude"),
+    "infinite": ("correct them", "leave the columns out with --exclude"),
+    "not a number": ("correct it", "leave the column out with --exclude {column}"),
+    "text": ("encode it with --one-hot {column}", "leave it out"),
+    "text left out": ("--one-hot includes them",),
+    "dates left out": ("write them as numbers, such as days, to use them",),
+    "index left out": ("--columns uses it", "--id copies it to the output"),
+    "decimal comma": ("--decimal . reads commas as thousands separators",),
+    "too many values": ("leave it out with --exclude {column}",),
+    "model": ("the model comes first: ravine {command} MODEL FILE",),
+}
+CHECK_ADVICE = {  # the same by the kind of a finding about the data
+    "id": "leave it out with --exclude {columns}, or copy it to the output with --id",
+    "constant": "without influence on the clusters",
+    "two-valued": "leave out with --exclude {columns} what should not divide the rows",
+    "skewed": "use logarithms, look for wrong values such as 99999, or leave out with --exclude {columns}",
+    "scale": "it decides alone without --set standardize=yes",
+    "duplicate column": "leave out with --exclude {columns}",
+    "duplicate rows": "remove them from the file, unless rows may be the same",
+}
+
+
+def with_advice(arguments: Namespace, text: str, cause: str | None, column: str = "") -> str:
+    """Add to an error or a note which options of this command help."""
+    advice = [
+        line for line in ADVICE.get(cause or "", ()) if "--exclude" not in line or "exclude" in arguments
+    ]
+    details = {"column": column, "command": arguments.command}
+    return f"{text}; {', or '.join(advice).format(**details)}" if advice else text
+
+
+@contextmanager
+def data_path(arguments: Namespace) -> Iterator[Path]:
+    """Yield the path of the data; standard input is copied to a file, because it is read several times."""
+    if arguments.data != "-":
+        path = Path(arguments.data)
+        if path.is_dir():
+            raise InvalidInputError(f"{path} is a folder, not a file")
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
+        path = Path(folder) / STANDARD_INPUT
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
+
+
+def source_name(arguments: Namespace) -> str:
+    """Return how messages name the data."""
+    return STANDARD_INPUT if arguments.data == "-" else str(Path(arguments.data))
+
+
+@contextmanager
+def opened(arguments: Namespace) -> Iterator[Source]:
+    """Yield the table of a command; errors about it, also later, end with advice."""
+    csv.field_size_limit(MAX_FIELD)
+    options = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "skip")}
+    with data_path(arguments) as path:
+        try:
+            yield open_source(path, file_format=arguments.format, **options)
+        except TableError as error:
+            text = str(error).replace(str(path), source_name(arguments))
+            raise InvalidInputError(with_advice(arguments, text, error.cause, error.column)) from error
+
+
+def read(
+    arguments: Namespace,
+    console: Console,
+    source: Source,
+    reader: Callable[[Source, Choice], Table] = read_table,
+) -> tuple[Table, list[str]]:
+    """Return the table and the notes about it, which are also printed."""
+    one_hot = getattr(arguments, "one_hot", [])
+    choice = Choice(
+        columns=getattr(arguments, "columns", None),
+        exclude=getattr(arguments, "exclude", []),
+        id=arguments.id,
+        label=arguments.label,
+        one_hot="all" if one_hot == ["all"] else one_hot,
+        impute=arguments.impute is not None,
+    )
+    table = reader(source, choice)
+    notes = [with_advice(arguments, *note) for note in table.notes]
+    console.notes(notes)
+    return table, notes
+
+
+def check_notes(table: Table, *, standardized: bool) -> list[str]:
+    """Return what `ravine.check` finds in a table, with the options that help."""
+    from ravine.data.check import check
+
+    return [
+        f"{finding.fact}; {CHECK_ADVICE[finding.kind].format(columns=_listed(finding.columns))}"
+        for finding in check(table.values, table.names)
+        if finding.kind in CHECK_ADVICE and (finding.kind != "scale" or not standardized)
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names of columns as the value of an option."""
+    quoted = (f'"{name}"' if "," in name else name for name in names)
+    return shlex.quote(",".join(quoted))

@@ -1,0 +1,71 @@
+"""What commands write and print about a result: labels, reports, scores."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ravine
+from ravine._validate import FloatArray, IntArray
+from ravine.cli.reading import source_name
+from ravine.io.atomic import write_atomically
+from ravine.io.label_file import write_labels, write_rows
+from ravine.io.source import Source
+from ravine.io.table import Table
+
+
+def write_clusters(
+    arguments: Namespace,
+    source: Source,
+    table: Table,
+    labels: IntArray,
+    memberships: Callable[[], FloatArray],
+) -> None:
+    """Write the clusters of the rows to --out and --append, with the memberships if --proba asks for them."""
+    if not arguments.out and not arguments.append:
+        return
+    shares = memberships() if arguments.proba else None
+    if arguments.out:
+        write_labels(_target(arguments.out), table, labels, shares)
+    if arguments.append:
+        write_rows(_target(arguments.append), source, labels, shares)
+
+
+def _target(name: str) -> Any:
+    return sys.stdout.buffer if name == "-" else Path(name)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write text; bytes of a file name that are not UTF-8 appear as escapes."""
+    write_atomically(Path(path), text.encode(errors="backslashreplace"))
+
+
+def write_report(path: str | Path, model: Any, table: Table, arguments: Namespace, **details: Any) -> None:
+    """Write a page about a model and the rows of a table."""
+    classes = None
+    if table.class_of is not None:
+        classes = np.array([*table.classes, None], dtype=object)[table.class_of]  # -1 is the None at the end
+    ids = table.ids_of if table.id_name else None
+    source = Path(source_name(arguments)).name
+    page = ravine.report(model, table.values, row_ids=ids, labels=classes, source=source, **details)
+    write_text(path, page)
+
+
+def scores_of(table: Table, labels: IntArray) -> dict[str, float]:
+    """Compare the clusters with the label column, if there is one; rows without a class do not count."""
+    if table.class_of is None or not (table.class_of >= 0).any():
+        return {}
+    from ravine.view.facts import agreement
+
+    labeled = table.class_of >= 0
+    return agreement(table.class_of[labeled], labels[labeled])
+
+
+def score_line(scores: Mapping[str, float]) -> str:
+    """Return the scores as one line."""
+    return "against the labels: " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
