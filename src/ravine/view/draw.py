@@ -34,7 +34,7 @@ def density(curve: NodeDensity, title: str, left: str, right: str) -> str:
         for t in _ticks(curve.points)
     )
     return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
+        f'<svg class="density" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
         f"{_areas(curve, x, y, base)}"
         f'<path class="axis" d="M0 {base}H{width}"/>{ticks}'
         f'<path class="threshold" d="M{threshold:.1f} {rows[-1] + 4}V{base}"/>{words}'

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_of, ranked
-from ravine.tree.summary import Means, means_of
-from ravine.view.fitted import tree_of
+from ravine.tree.features import ranked
+from ravine.tree.summary import Means, means_by_leaf, means_of
+from ravine.view.fitted import column_names, columns_of, rows_of, tree_of
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class Driver:
     """One feature's part in a split, in the user's own units.
 
     `contribution` is its share of the distance between the means of the two sides along the normal,
-    weight * (right mean - left mean) over the sum of all; shares add up to 1 over all features.
+    weight * (right mean - left mean) over the sum of all; shares add up to 1 over all features. With a kernel
+    `weight` is the difference of the two means in standard deviations, and `contribution` its square over the
+    sum of all.
     """
 
     feature: str
@@ -89,6 +91,23 @@ class Explanation:
     splits: dict[int, SplitExplanation]
     clusters: tuple[ClusterExplanation, ...]
 
+    def ranking(self) -> list[tuple[str, float]]:
+        """Return the columns by their share in all splits, largest first; the shares add up to 1.
+
+        A column's share in a split is weighted by the rows that reach the split; where it works against the
+        split, it counts as 0.
+        """
+        shares: dict[str, float] = {}
+        for split in self.splits.values():
+            weight = split.left_weight + split.right_weight
+            for driver in split.drivers:
+                shares[driver.feature] = shares.get(driver.feature, 0.0) + weight * max(
+                    0.0, driver.contribution
+                )
+        total = sum(shares.values()) or 1.0
+        found = [(name, share / total) for name, share in shares.items()]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
     def words(self, n_features: int = 3) -> str:
         """Return everything as text."""
         lines = [f"split {node}: {split.words(n_features)}" for node, split in self.splits.items()]
@@ -104,6 +123,9 @@ def explain(
 ) -> Explanation:
     """Explain a tree (or a fitted clusterer) by the rows of X; two passes.
 
+    A clusterer with a kernel has curved boundaries, which no column drives by itself: its columns are ranked
+    by how far the means of the two sides differ in them (see `Driver`).
+
     Examples
     --------
     >>> from ravine import MinimumDensity, explain
@@ -113,14 +135,23 @@ def explain(
     >>> print(explain(model, wine).splits[0].words(2))
     101 | 77 rows, driven by proline (552.7 against 1002, 17%), flavanoids (1.338 against 2.936, 17%)
     """
-    tree = tree_of(tree)
-    rows = tree.rows(X, sample_weight)
-    return explain_means(tree, means_of(tree, rows), names_of(tree, feature_names, rows.shape[1]), n_features)
+    model, tree = tree, tree_of(tree)
+    rows = rows_of(model, X, sample_weight)
+    columns = columns_of(model, X, rows, sample_weight)
+    means = means_of(tree, rows) if columns is rows else means_by_leaf(tree, columns, tree.leaf_of(rows))
+    names = column_names(model, feature_names, columns, rows)
+    return explain_means(tree, means, names, n_features, surrogate=columns is not rows)
 
 
-def explain_means(tree: TreeArrays, means: Means, names: Sequence[str], n_features: int = 3) -> Explanation:
-    """Explain a tree by the means of its nodes and clusters; rules name `n_features` features per split."""
-    splits = {int(node): _explain_split(tree, int(node), means, names) for node in tree.inner}
+def explain_means(
+    tree: TreeArrays, means: Means, names: Sequence[str], n_features: int = 3, *, surrogate: bool = False
+) -> Explanation:
+    """Explain a tree by the means of its nodes and clusters; rules name `n_features` features per split.
+
+    With `surrogate` the means are in other columns than those that the tree splits.
+    """
+    explain_split = _explain_by_means if surrogate else _explain_split
+    splits = {int(node): explain_split(tree, int(node), means, names) for node in tree.inner}
     rules: list[list[str]] = [[] for _ in means.cluster_weight]
     for leaf in tree.leaves:
         rules[tree.label[leaf]].append(_rule(tree, int(leaf), splits, n_features))
@@ -137,6 +168,18 @@ def _explain_split(tree: TreeArrays, node: int, means: Means, names: Sequence[st
     shares = parts / total if total > 0 else np.zeros_like(parts)
     columns = weights, means.mean[left], means.mean[right], shares
     drivers = tuple(Driver(names[j], *(float(column[j]) for column in columns)) for j in ranked(split))
+    return SplitExplanation(node, float(means.weight[left]), float(means.weight[right]), drivers)
+
+
+def _explain_by_means(tree: TreeArrays, node: int, means: Means, names: Sequence[str]) -> SplitExplanation:
+    """Explain a curved split by the difference of its sides in each column, in standard deviations."""
+    left, right = tree.left[node], tree.right[node]
+    differences = (means.mean[right] - means.mean[left]) * means.standardization.inverse_scale
+    differences = np.nan_to_num(differences)
+    shares = differences**2 / (float((differences**2).sum()) or 1.0)
+    columns = differences, means.mean[left], means.mean[right], shares
+    order = np.argsort(-np.abs(differences), kind="stable")
+    drivers = tuple(Driver(names[j], *(float(column[j]) for column in columns)) for j in order)
     return SplitExplanation(node, float(means.weight[left]), float(means.weight[right]), drivers)
 
 

@@ -11,16 +11,17 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
-from ravine.tree.features import names_of
-from ravine.tree.summary import means_of, nearest_to_means
+from ravine.tree.summary import means_by_leaf, means_of, nearest_to_means
 from ravine.tree.tree import ClusterTree
 from ravine.view.density import NodeDensity, densities
 from ravine.view.explain import Explanation, explain_means
-from ravine.view.fitted import tree_of
+from ravine.view.fitted import column_names, columns_of, rows_of, scales, tree_of
+from ravine.view.plane import ClusterQuality, Plane, cluster_quality, plane_of
 
 N_EXEMPLARS = 3  # typical rows shown per cluster
 
 RowIds = Sequence[Any] | Callable[[Sequence[int]], Mapping[int, Any]]
+Exemplar = tuple[int, str, FloatArray]  # number, id and values of a row
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,10 @@ class Facts:
     """A tree in a set of rows: its densities and explanations, and how it agrees with classes.
 
     `model` is the clusterer, if the tree belongs to one. `weight` is that of these rows in each node,
-    `exemplars` the id and the values of the most typical rows of each cluster, `table` the number of rows of
-    each class (down) in each cluster (across).
+    `profile` the mean of each cluster (down) in each column (across), in standard deviations from all rows.
+    `exemplars` are the most typical rows of each cluster, `table` has the number of rows of each class (down)
+    in each cluster (across). `groups` are the names of a classifier's classes, which are its clusters.
+    `curved` is set where a kernel has bent the boundaries.
     """
 
     tree: ClusterTree
@@ -37,12 +40,27 @@ class Facts:
     n_rows: int
     names: list[str]
     weight: FloatArray
+    profile: FloatArray
     explained: Explanation
+    curved: bool
     densities: dict[int, NodeDensity]
-    exemplars: list[list[tuple[str, FloatArray]]]
+    plane: Plane
+    quality: list[ClusterQuality]
+    cluster_of: IntArray
+    exemplars: list[list[Exemplar]]
+    groups: list[str]
     classes: list[str]
     table: IntArray | None
     scores: dict[str, float]
+
+    def name(self, label: int) -> str:
+        """Return what a cluster is called."""
+        return self.groups[label] if self.groups else f"Cluster {label}"
+
+    @property
+    def word(self) -> str:
+        """What a leaf of the tree is: a cluster, or a class."""
+        return "class" if self.groups else "cluster"
 
 
 def gather(
@@ -52,23 +70,46 @@ def gather(
     sample_weight: Any,
     row_ids: RowIds | None,
     labels: Any,
+    coordinates: Any = None,
 ) -> Facts:
-    """Take five passes over the rows: two for means, one for exemplars, two for densities."""
+    """Take six passes over the rows: two for means, one each for exemplars and clusters, two for densities.
+
+    The map and the figures of clusters are taken from a sample. A kernel costs two more, for the means in the
+    user's columns. The blocks of a file that hold exemplars, or rows of the map, are read once more. The
+    cluster of every row is held, 8 bytes each.
+    """
     tree = tree_of(model)
-    rows = tree.rows(X, sample_weight)
-    names = names_of(tree, feature_names, rows.shape[1])
+    rows = rows_of(model, X, sample_weight)
+    columns = columns_of(model, X, rows, sample_weight)
+    names, curved = column_names(model, feature_names, columns, rows), columns is not rows
     means = means_of(tree, rows)
-    nearest, cluster_of = nearest_to_means(tree, rows, means, N_EXEMPLARS)
-    explained, exemplars = explain_means(tree, means, names), _exemplars(rows, nearest, row_ids)
-    numbers = means.weight, explained, densities(tree, rows), exemplars
-    comparison = _compare(cluster_of, int(tree.label.max()) + 1, labels)
-    return Facts(tree, None if model is tree else model, rows.shape[0], names, *numbers, *comparison)
+    nearest = nearest_to_means(tree, rows, means, N_EXEMPLARS)
+    cluster_of = tree.route(rows)
+    if curved:
+        means = means_by_leaf(tree, columns, tree.leaf_of(rows))
+    plane = plane_of(tree, rows, cluster_of, coordinates, standardize=scales(model))
+    own = means.standardization
+    return Facts(
+        tree=tree,
+        model=None if model is tree else model,
+        n_rows=rows.shape[0],
+        names=names,
+        weight=means.weight,
+        profile=np.nan_to_num((means.cluster_mean - own.mean) * own.inverse_scale),
+        explained=explain_means(tree, means, names, surrogate=curved),
+        curved=curved,
+        densities=densities(tree, rows),
+        plane=plane,
+        quality=cluster_quality(tree, plane, standardize=scales(model)),
+        cluster_of=cluster_of,
+        groups=[f"Class {name}" for name in getattr(model, "classes_", ())],
+        exemplars=_exemplars(columns, nearest, row_ids),
+        **_compare(cluster_of, int(tree.label.max()) + 1, labels),
+    )
 
 
-def _exemplars(
-    rows: MemoryRows, by_cluster: list[IntArray], row_ids: RowIds | None
-) -> list[list[tuple[str, FloatArray]]]:
-    """Return the id and the values of some rows of each cluster."""
+def _exemplars(rows: MemoryRows, by_cluster: list[IntArray], row_ids: RowIds | None) -> list[list[Exemplar]]:
+    """Return number, id and values of some rows of each cluster."""
     numbers = np.unique(np.concatenate(by_cluster)).tolist()
     values = rows.select(np.array(numbers, dtype=np.int64)).map(lambda block: block.dense())
     value_of = dict(zip(numbers, values, strict=True))
@@ -76,26 +117,24 @@ def _exemplars(
         id_of = row_ids(numbers)
     else:
         id_of = {i: i if row_ids is None else row_ids[i] for i in numbers}
-    return [[(str(id_of[i]), value_of[i]) for i in members.tolist()] for members in by_cluster]
+    return [[(i, str(id_of[i]), value_of[i]) for i in members.tolist()] for members in by_cluster]
 
 
-def _compare(
-    cluster_of: IntArray, n_clusters: int, labels: Any
-) -> tuple[list[str], IntArray | None, dict[str, float]]:
+def _compare(cluster_of: IntArray, n_clusters: int, labels: Any) -> dict[str, Any]:
     """Compare the clusters with classes; rows whose class is None or NaN are left out."""
     if labels is None:
-        return [], None, {}
+        return {"classes": [], "table": None, "scores": {}}
     given = np.asarray(labels, dtype=object)
     if given.shape != cluster_of.shape:
         raise InvalidInputError(f"labels need one class for each of the {len(cluster_of)} rows")
     labeled = np.array([label is not None and label == label for label in given])
     if not labeled.any():
-        return [], None, {}
+        return {"classes": [], "table": None, "scores": {}}
     classes, class_of = np.unique(given[labeled].astype(str), return_inverse=True)
     cluster = cluster_of[labeled]
     table = np.zeros((len(classes), n_clusters), dtype=np.int64)
     np.add.at(table, (class_of, cluster), 1)
-    return classes.tolist(), table, agreement(class_of, cluster)
+    return {"classes": classes.tolist(), "table": table, "scores": agreement(class_of, cluster)}
 
 
 def agreement(classes: Any, clusters: Any) -> dict[str, float]:

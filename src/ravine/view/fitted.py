@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from ravine.data.memory import MemoryRows
+from ravine.tree.arrays import as_rows
+from ravine.tree.features import names_of
 from ravine.tree.tree import ClusterTree
+from ravine.view.classes import tree_of_classes
 
 
 def tree_of(model: Any) -> ClusterTree:
-    """Return the tree of a fitted clusterer, or the tree itself."""
+    """Return the tree of a fitted clusterer or classifier, or the tree itself."""
+    if hasattr(model, "boundaries_"):
+        return tree_of_classes(model)
     tree: ClusterTree = getattr(model, "tree_", model)
     return tree
 
@@ -18,6 +25,46 @@ def rows_of(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
     """Return the rows of X in the space of the tree: mapped, where the model has a kernel."""
     tree = tree_of(model)
     if tree.mapped and tree is not model:
-        mapped: MemoryRows = model._rows(X, sample_weight)
+        with warnings.catch_warnings():  # an array has no names, and views give names of their own
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            mapped: MemoryRows = model._rows(X, sample_weight)
         return mapped
     return tree.rows(X, sample_weight)
+
+
+def columns_of(model: Any, X: Any, rows: MemoryRows, sample_weight: Any = None) -> MemoryRows:
+    """Return the rows in the user's columns: `rows` themselves, unless a kernel has mapped them.
+
+    Rows of a precomputed kernel, or of a function as kernel, have no columns of their own; their components
+    stand for them.
+    """
+    if not tree_of(model).mapped or callable(model.kernel) or model.kernel == "precomputed":
+        return rows
+    return X if isinstance(X, MemoryRows) else as_rows(X, sample_weight)
+
+
+def column_names(model: Any, given: Sequence[str] | None, columns: MemoryRows, rows: MemoryRows) -> list[str]:
+    """Return the names of the user's columns: those given, those seen in `fit`, or x0, x1, ..."""
+    tree = tree_of(model)
+    if columns is rows:
+        return names_of(tree, given, rows.shape[1])
+    seen = getattr(model, "feature_names_in_", None)
+    names = (
+        given
+        if given is not None
+        else seen
+        if seen is not None
+        else [f"x{j}" for j in range(columns.shape[1])]
+    )
+    return names_of(tree, [str(name) for name in names], columns.shape[1])
+
+
+def is_standardized(model: Any) -> bool:
+    """Return whether the columns were standardized in the fit; with "auto", the unit of memberships tells."""
+    chosen = getattr(model, "standardize", "auto")
+    return tree_of(model).spread == 1.0 if chosen == "auto" else bool(chosen)
+
+
+def scales(model: Any) -> bool:
+    """Return whether the columns of the tree are compared in standard deviations, as in the fit."""
+    return not tree_of(model).mapped and is_standardized(model)

@@ -25,7 +25,7 @@ from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
 from ravine.tree.score import profile_of
 from ravine.view.density import bandwidth_of
-from ravine.view.fitted import rows_of, tree_of
+from ravine.view.fitted import is_standardized, rows_of, scales, tree_of
 
 N_POINTS = 400  # points at which a curve is drawn
 
@@ -91,8 +91,7 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
         inner = ", ".join(map(str, sorted(tree.inner))) or "none"
         raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
     all_rows = rows_of(model, X, sample_weight)
-    standardize = bool(_parameters(model).get("standardize", True)) and not tree.mapped
-    root = run(measure(Node(all_rows, standardize=standardize))).standardization
+    root = run(measure(Node(all_rows, standardize=scales(model)))).standardization
     reached = ((members, distance) for at, members, distance in tree.visit(all_rows) if at == node)
     members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
     if len(members) < 2:
@@ -100,10 +99,6 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
     rows = all_rows.select(members)
     standardization = in_user_units(run(measure(Node(rows, root=root))).standardization)
     return NodeRows(split, members, rows, standardization, distance)
-
-
-def _parameters(model: Any) -> dict[str, Any]:
-    return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else {}
 
 
 def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weight: Any = None) -> list[Step]:
@@ -159,7 +154,7 @@ def landscape(X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, a
     rows = as_rows(X)
     if rows.shape[1] != 2:
         raise InvalidInputError(f"a landscape is drawn of two columns, got {rows.shape[1]}")
-    standardize = bool(_parameters(model).get("standardize", True))
+    standardize = model is None or is_standardized(model)
     plain = in_user_units(run(measure(Node(rows, standardize=standardize))).standardization)
     node = Node(rows, measured=plain)
     widest = float(run(principal(node, 1)).deviations[0])

@@ -17,13 +17,16 @@ from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import names_of, strongest
+from ravine.view import palette
 from ravine.view.density import NodeDensity, densities
 from ravine.view.draw import DISTANCE
-from ravine.view.fitted import rows_of, tree_of
+from ravine.view.fitted import rows_of, scales, tree_of
+from ravine.view.html import many
 from ravine.view.node import NodeRows, Step, node_rows, pursuit_path
 from ravine.view.node import landscape as landscape_values
+from ravine.view.plane import plane_of
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
+COLORS = ("#0072b2", "#d55e00", "#56b4e9")  # threshold, penalized density, interval
 MARKERS = "osv^DPX*"  # one per label, for readers who do not see the colors
 MAX_POINTS = 4000  # rows drawn as points: more hide each other
 
@@ -43,7 +46,8 @@ def _scatter(ax: Any, x: FloatArray, y: FloatArray, labels: Any, names: str) -> 
     shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS)).astype(np.int64))
     labels = np.asarray(labels)[shown]
     for i, label in enumerate(np.unique(labels)):
-        here, color, marker = shown[labels == label], COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
+        here, marker = shown[labels == label], MARKERS[i % len(MARKERS)]
+        color = {"left": palette.LEFT, "right": palette.RIGHT}.get(str(label), palette.cluster(i))
         style = {"s": 12, "alpha": 0.7, "linewidths": 0, "c": color, "marker": marker}
         ax.scatter(x[here], y[here], label=f"{names} {label}", **style)
 
@@ -89,7 +93,7 @@ def _along_normal(ax: Any, step: Step, origin: float, places: FloatArray, labels
     if step.penalized is not None:
         shown = np.where(step.penalized <= 1.15 * top, step.penalized, np.nan)
         ax.plot(points, shown, color=COLORS[1], linestyle="--", label="penalized density")
-        ax.axvspan(-half - origin, half - origin, color=COLORS[5], alpha=0.15, label="feasible interval")
+        ax.axvspan(-half - origin, half - origin, color=COLORS[2], alpha=0.15, label="feasible interval")
     ax.axvline(step.threshold - origin, color=COLORS[0], linewidth=2, label="threshold")
     # Multiples of the golden ratio spread neighbors over the height of the band.
     height = 0.25 + 0.7 * np.modf(np.arange(len(places)) * 0.618033988749895)[0]
@@ -152,6 +156,45 @@ def split(
     return ax
 
 
+def map(
+    model: Any,
+    X: Any,
+    labels: Any = None,
+    ax: Any = None,
+    *,
+    coordinates: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the rows by their first two principal components, or by given coordinates, colored by cluster.
+
+    `labels` are other groups to color by. The line is the first split, where the plane shows it.
+
+    Examples
+    --------
+    >>> from ravine import MinimumDensity
+    >>> from ravine.view import plot
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> plot.map(MinimumDensity(2).fit(X), X).get_xlabel()
+    'principal component 1 (73 % of the variance)'
+    """
+    ax = _axes(ax)
+    grown, rows = tree_of(model), rows_of(model, X, sample_weight)
+    plane = plane_of(grown, rows, grown.route(rows), coordinates, standardize=scales(model))
+    groups = grown.label[plane.leaf] if labels is None else np.asarray(labels)[plane.numbers]
+    _scatter(ax, plane.points[:, 0], plane.points[:, 1], groups, "cluster" if labels is None else "class")
+    limits = ax.get_xlim(), ax.get_ylim()
+    if 0 in plane.lines and plane.lines[0].is_shown:
+        first = plane.lines[0]
+        _line(ax, (first.slope, first.offset, "first split"), limits, color="0.1", linestyle="--")
+    ax.set_xlim(limits[0])
+    ax.set_ylim(limits[1])
+    ax.set_xlabel(plane.axes[0])
+    ax.set_ylabel(plane.axes[1])
+    ax.legend(fontsize="small")
+    return ax
+
+
 def path(
     model: Any, X: Any, node: int = 0, start: int = 0, ax: Any = None, *, sample_weight: Any = None
 ) -> Any:
@@ -170,7 +213,7 @@ def path(
         curve = base + 0.85 * step.density / top
         ax.fill_between(step.points, base, curve, color="0.9", linewidth=0, zorder=2 * i)
         ax.plot(step.points, curve, color="0.1", linewidth=1, zorder=2 * i + 1)
-        ax.plot([-step.half_width, step.half_width], [base, base], color=COLORS[5], linewidth=4, zorder=2 * i)
+        ax.plot([-step.half_width, step.half_width], [base, base], color=COLORS[2], linewidth=4, zorder=2 * i)
         at = float(np.interp(step.threshold, step.points, curve))
         ax.plot([step.threshold, step.threshold], [base, at], color=COLORS[0], linewidth=2, zorder=2 * i + 1)
         ticks.append("start" if i == 0 else f"alpha {step.alpha:.2f}, {step.n_iter} iterations")
@@ -200,7 +243,10 @@ def tree(
         if parent >= 0:
             ax.plot([x[parent], x[node]], [y[parent] - 0.25, y[node] + 0.25], color="0.6", zorder=1)
         if made is None:
-            text, color = f"{grown.label[node]}\n{grown.weight[node]:g}", COLORS[int(grown.label[node]) % 7]
+            text, color = (
+                f"{grown.label[node]}\n{grown.weight[node]:g}",
+                palette.cluster(int(grown.label[node])),
+            )
             box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color, "linewidth": 2}
             ax.text(x[node], y[node], text, ha="center", bbox=box, **style)
             continue
@@ -211,7 +257,7 @@ def tree(
     ax.set_xlim(-0.7, grown.n_leaves - 0.1)
     ax.set_ylim(float(y.min()) - 0.5, 0.6)
     ax.set_axis_off()
-    ax.set_title(f"{grown.n_clusters} clusters of {grown.weight[0]:g} rows")
+    ax.set_title(f"{many(grown.n_clusters, 'cluster')} of {grown.weight[0]:g} rows")
     return ax
 
 
@@ -229,7 +275,7 @@ def _small_density(ax: Any, curve: NodeDensity, x: float, y: float) -> None:
     span = curve.points[-1] - curve.points[0]
     along = x - 0.42 + 0.84 * (curve.points - curve.points[0]) / span
     height = y - 0.22 + 0.44 * curve.density / curve.density.max()
-    for side, color in ((curve.points <= 0, COLORS[0]), (curve.points > 0, COLORS[1])):
+    for side, color in ((curve.points <= 0, palette.LEFT), (curve.points > 0, palette.RIGHT)):
         ax.fill_between(along[side], y - 0.22, height[side], color=color, linewidth=0, zorder=2)
     ax.plot(along, height, color="0.1", linewidth=0.8, zorder=2)
 

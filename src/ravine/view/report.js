@@ -1,5 +1,5 @@
 "use strict";
-const nodes = Array.from(document.querySelectorAll(".tree details"));
+const nodes = Array.from(document.querySelectorAll(".tree details[id]"));
 
 function openAll(open) {
   for (const node of nodes) node.open = open;
@@ -22,11 +22,109 @@ for (const link of document.querySelectorAll('a[href^="#node-"]')) {
 }
 openTarget();
 
+// the map shows the split that was opened last: other rows are dim, and its line is drawn where the map shows it
+const map = document.querySelector("svg.map");
+const note = document.getElementById("map-note");
+function showOnMap(node) {
+  const leaves = node ? new Set(node.dataset.leaves.split(" ")) : null;
+  for (const part of map.querySelectorAll("[data-leaf]")) {
+    part.classList.toggle("dim", leaves !== null && !leaves.has(part.dataset.leaf));
+  }
+  const number = node ? node.id.slice(5) : "";
+  for (const line of map.querySelectorAll(".line")) line.classList.toggle("on", line.dataset.node === number);
+  if (!note) return;
+  const isSplit = node && node.dataset.leaves.includes(" ");
+  const isShown = note.dataset.shown.split(" ").includes(number);
+  note.textContent = !isSplit ? "" : isShown ? "The line is the split that is open." :
+    "The split that is open has no line: it runs across other directions than the map shows.";
+}
+for (const node of nodes) {
+  node.querySelector("summary").addEventListener("click", () => showOnMap(node.open ? null : node));
+}
+if (map) showOnMap(document.querySelector(".tree details[open]"));
+
+// pictures are saved with the colors that they have on the page
+const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-size",
+  "font-family", "font-weight", "text-anchor", "display"];
+function save(text, name, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+function svgText(svg) {
+  const copy = svg.cloneNode(true);
+  const [from, to] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
+  from.forEach((one, i) => {
+    const style = getComputedStyle(one);
+    for (const name of STYLES) to[i].style.setProperty(name, style.getPropertyValue(name));
+    to[i].removeAttribute("href");
+  });
+  copy.setAttribute("xmlns", "http:" + "//www.w3.org/2000/svg");
+  copy.style.background = getComputedStyle(document.body).backgroundColor;
+  return new XMLSerializer().serializeToString(copy);
+}
+for (const button of document.querySelectorAll("button.save")) {
+  button.addEventListener("click", () => {
+    save(svgText(button.closest("figure").querySelector("svg")), button.dataset.file, "image/svg+xml");
+  });
+}
+
+// the cluster of every row, written as CSV
+function labelsText(data) {
+  const lines = [];
+  const quoted = (text) => (/[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
+  for (const part of data.labels.split(" ")) {
+    const [label, times = 1] = part.split("*");
+    for (let i = 0; i < Number(times); i++) {
+      const id = data.ids.length ? quoted(data.ids[lines.length]) : String(lines.length);
+      lines.push(id + "," + label);
+    }
+  }
+  return (data.ids.length ? "id" : "row") + ",cluster\n" + lines.join("\n") + "\n";
+}
+const saver = document.getElementById("save-labels");
+if (saver) saver.addEventListener("click", () => save(labelsText(JSON.parse(saver.dataset.labels)), "labels.csv", "text/csv"));
+
+// a click on a heading sorts a table, again the other way; a field finds rows
+function key(cell) {
+  const text = cell.textContent.replaceAll(",", "").replaceAll("\u2212", "-").replace("under 1", "0.5");
+  const value = parseFloat(text);
+  return Number.isNaN(value) ? text.toLowerCase() : value;
+}
+for (const button of document.querySelectorAll("button.sort")) {
+  button.addEventListener("click", () => {
+    const head = button.closest("th");
+    const table = head.closest("table");
+    const down = head.getAttribute("aria-sort") !== "descending";
+    for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const lines = Array.from(table.tBodies[0].rows);
+    const keys = new Map(lines.map((line) => [line, key(line.cells[head.cellIndex])]));
+    lines.sort((a, b) => {
+      const [x, y] = [keys.get(a), keys.get(b)];
+      const order = typeof x === typeof y ? (x < y ? -1 : x > y ? 1 : 0) : typeof x === "number" ? 1 : -1;
+      return down ? -order : order;
+    });
+    table.tBodies[0].append(...lines);
+  });
+}
+for (const field of document.querySelectorAll("input.find")) {
+  field.addEventListener("input", () => {
+    const wanted = field.value.toLowerCase();
+    for (const line of field.nextElementSibling.querySelectorAll("tbody tr")) {
+      line.hidden = !line.textContent.toLowerCase().includes(wanted);
+    }
+  });
+}
+
 // printing opens everything, and restores the page afterwards
 let before = [];
 window.addEventListener("beforeprint", () => {
   before = nodes.map((node) => node.open);
   openAll(true);
+  if (map) showOnMap(null);
 });
 window.addEventListener("afterprint", () => before.forEach((open, i) => { nodes[i].open = open; }));
 

@@ -1,0 +1,309 @@
+"""What the page asks for: the tree, the map, one node, a threshold on its way, two methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ravine._validate import FloatArray, IntArray
+from ravine.data.memory import MemoryRows
+from ravine.exceptions import InvalidInputError
+from ravine.explorer.session import Session
+from ravine.explorer.state import ACTIONS, KERNELS, State, make_estimator
+from ravine.split.boundary import Hyperplane
+from ravine.tree.summary import Means, means_by_leaf, means_of
+from ravine.tree.tree import ClusterTree
+from ravine.view import palette
+from ravine.view.density import NodeDensity, density_of
+from ravine.view.explain import Explanation, explain_means
+from ravine.view.fitted import column_names, columns_of, scales
+from ravine.view.plane import Plane, plane_of
+
+N_DRIVERS = 8  # columns that the page shows of a split or a cluster
+N_EXEMPLARS = 5  # rows nearest to the mean of a node
+EXEMPLAR_ROWS = 2000  # rows of a node among which they are looked for, at most
+METHODS = (
+    "MinimumDensity",
+    "SpectralConnectivity",
+    "MaximumMargin",
+    "MaximinSeparation",
+    "PrincipalDirection",
+)
+
+
+@dataclass(frozen=True)
+class NodeProfile:
+    """The rows of one split along its normal, sorted, so that a threshold on its way is answered at once."""
+
+    distance: FloatArray
+    left_weight: FloatArray
+    curve: NodeDensity
+
+    def at(self, distance: float) -> dict[str, float]:
+        """Return the weight on both sides of a threshold and the depth of the curve there."""
+        points, density = self.curve.points, self.curve.density
+        left = float(self.left_weight[np.searchsorted(self.distance, distance, side="right")])
+        here = float(np.interp(distance, points, density))
+        beside = min(
+            density[points <= distance].max(initial=here), density[points > distance].max(initial=here)
+        )
+        quality = 1.0 - here / beside if beside > 0 else 0.0
+        return {"left": left, "right": float(self.left_weight[-1]) - left, "quality": quality}
+
+
+class Shown:
+    """One state with everything that is computed of it, each at its first use."""
+
+    def __init__(self, session: Session, state: State, plane: Plane) -> None:
+        self.session, self.state, self.tree = session, state, state.tree
+        self.rows: MemoryRows = session.rows.of(state.model)
+        self.plane = plane.of(state.tree)
+        self._profiles: dict[int, NodeProfile] = {}
+
+    @cached_property
+    def leaf(self) -> IntArray:
+        """The leaf of every row."""
+        return self.tree.leaf_of(self.rows)
+
+    @cached_property
+    def columns(self) -> MemoryRows:
+        """The rows in the user's columns."""
+        return columns_of(self.state.model, self.session.rows.X, self.rows)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of these columns."""
+        return column_names(self.state.model, self.session.names, self.columns, self.rows)
+
+    @cached_property
+    def means(self) -> Means:
+        """The means of nodes and clusters in the user's columns."""
+        if self.columns is self.rows:
+            return means_of(self.tree, self.rows)
+        return means_by_leaf(self.tree, self.columns, self.leaf)
+
+    @cached_property
+    def explained(self) -> Explanation:
+        """What drives splits, and what sets clusters apart."""
+        return explain_means(self.tree, self.means, self.names, surrogate=self.columns is not self.rows)
+
+    def members(self, node: int) -> IntArray:
+        """Return the rows that reach a node."""
+        below = np.array([node in self.tree.path(i) for i in range(self.tree.n_nodes)])
+        return np.flatnonzero(below[self.leaf])
+
+    def profile(self, node: int) -> NodeProfile:
+        """Return the rows of a split along its normal."""
+        split = self.tree.splits[node] if 0 <= node < self.tree.n_nodes else None
+        if split is None:
+            raise InvalidInputError(f"node {node} has no split")
+        if node not in self._profiles:
+            part = self.rows.select(self.members(node))
+            distance, weight = split.boundary.signed_distance(part), part.map(lambda block: block.weights)
+            order = np.argsort(distance, kind="stable")
+            left = np.concatenate([[0.0], np.cumsum(weight[order])])
+            self._profiles[node] = NodeProfile(distance[order], left, density_of(split, distance, weight))
+        return self._profiles[node]
+
+
+class Answers:
+    """Answers about the session, each computed once per state."""
+
+    def __init__(self, session: Session, row_ids: Sequence[Any] | None = None, title: str = "") -> None:
+        self.session, self.row_ids, self.title = session, row_ids, title
+        self._shown: dict[int, Shown] = {}
+        self._planes: dict[int, Plane] = {}
+
+    def shown(self) -> Shown:
+        """Return the present state with what is known of it."""
+        with self.session.lock:
+            state = self.session.state
+            if id(state) not in self._shown:
+                recent = [id(one) for one in self.session.states[-8:]]
+                self._shown = {key: value for key, value in self._shown.items() if key in recent}
+                self._shown[id(state)] = Shown(self.session, state, self._plane(state))
+            return self._shown[id(state)]
+
+    def _plane(self, state: State) -> Plane:
+        """Return the map of a model's rows, which stays the same while its tree is edited."""
+        key = id(self.session.rows.of(state.model))
+        if key not in self._planes:
+            rows = self.session.rows.of(state.model)
+            first = self.session.states[0].tree.route(self.session.rows.of(self.session.states[0].model))
+            self._planes[key] = plane_of(state.tree, rows, first, standardize=scales(state.model))
+        return self._planes[key]
+
+    # --- the whole ---
+
+    def summary(self) -> dict[str, Any]:
+        """Return the tree, its clusters and the script."""
+        with self.session.lock:
+            shown, session = self.shown(), self.session
+            state, tree = shown.state, shown.tree
+            return {
+                "version": session.version,
+                "title": self.title,
+                "n_rows": session.rows.n_rows,
+                "undo": session.position > 0,
+                "redo": session.position < len(session.states) - 1,
+                "code": session.code(),
+                "nodes": [_node(tree, shown.means.weight, node) for node in range(tree.n_nodes)],
+                "leaves": tree.leaves.tolist(),
+                "most_leaves": session.most_leaves,
+                "clusters": [_cluster(shown, state, k) for k in np.unique(tree.label[tree.leaves]).tolist()],
+                "leaf": shown.plane.leaf.tolist(),
+                "marks": [[int(i), k] for i, k in state.marks.items()],
+                "aside": list(state.aside),
+                "mapped": tree.mapped,
+                "methods": METHODS,
+                "kernels": KERNELS,
+            }
+
+    def places(self) -> dict[str, Any]:
+        """Return the rows of the map."""
+        plane = self.shown().plane
+        numbers = plane.numbers.tolist()
+        ids = [str(i if self.row_ids is None else self.row_ids[i]) for i in numbers]
+        return {"points": plane.points.tolist(), "numbers": numbers, "ids": ids, "axes": plane.axes}
+
+    # --- one node ---
+
+    def node(self, node: int) -> dict[str, Any]:
+        """Return one node: its density and drivers, or what sets its cluster apart, and typical rows."""
+        shown = self.shown()
+        if not 0 <= node < shown.tree.n_nodes:
+            raise InvalidInputError(f"there is no node {node}")
+        answer: dict[str, Any] = {"node": node, "exemplars": self._exemplars(shown, node)}
+        split = shown.tree.splits[node]
+        if split is None:
+            traits = shown.explained.clusters[shown.tree.label[node]].traits[:N_DRIVERS]
+            answer["traits"] = [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
+            refused = shown.tree.refused[node]
+            return {**answer, "refused": None if refused is None else refused.quality}
+        words, curve, line = (
+            shown.explained.splits[node],
+            shown.profile(node).curve,
+            shown.plane.lines.get(node),
+        )
+        return {
+            **answer,
+            "quality": split.quality,
+            "p": None if split.evidence is None else split.evidence.p_value,
+            "method": split.method,
+            "left": words.left_weight,
+            "right": words.right_weight,
+            "curve": _curve(curve),
+            "movable": isinstance(split.boundary, Hyperplane),
+            "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
+            "drivers": [
+                [d.feature, d.left_mean, d.right_mean, d.contribution] for d in words.drivers[:N_DRIVERS]
+            ],
+        }
+
+    def _exemplars(self, shown: Shown, node: int) -> dict[str, Any]:
+        """Return the rows of a node that are nearest to its mean, with the columns that matter there."""
+        members = shown.members(node)
+        if len(members) > EXEMPLAR_ROWS:
+            members = members[:: -(-len(members) // EXEMPLAR_ROWS)]
+        values = shown.columns.select(members).map(lambda block: block.dense())
+        own = shown.means.standardization
+        distance = (((values - shown.means.mean[node]) * own.inverse_scale) ** 2).sum(axis=1)
+        nearest = np.argsort(distance, kind="stable")[:N_EXEMPLARS]
+        split = shown.tree.splits[node]
+        listed = (
+            shown.explained.clusters[shown.tree.label[node]].traits
+            if split is None
+            else shown.explained.splits[node].drivers
+        )
+        top = [one.feature for one in listed[:4]]
+        places = [shown.names.index(name) for name in top]
+        return {
+            "columns": top,
+            "rows": [
+                [int(members[i]), self._id(int(members[i])), *values[i, places].tolist()] for i in nearest
+            ],
+        }
+
+    def _id(self, number: int) -> str:
+        return str(number if self.row_ids is None else self.row_ids[number])
+
+    def threshold(self, node: int, distance: float) -> dict[str, float]:
+        """Return the sides of a threshold on its way."""
+        return self.shown().profile(node).at(distance)
+
+    # --- two methods ---
+
+    def compare(self, node: int, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what two methods would make of a node, and how much they agree."""
+        from sklearn.metrics import adjusted_rand_score
+
+        shown = self.shown()
+        members, found, labels = shown.members(node), [], []
+        for wanted in (first, second):
+            make_estimator(wanted["method"], wanted["n_clusters"], wanted.get("kernel"))
+            state = ACTIONS["split"](shown.state, self.session.rows, node=node, **wanted)
+            other = Shown(self.session, state, self._plane(state))
+            label = other.tree.label[other.leaf]
+            labels.append(label[members])
+            found.append(
+                _candidate(other, _node_at(shown.tree, other.tree, node), label[shown.plane.numbers])
+            )
+        return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
+
+
+def _node_at(tree: ClusterTree, other: ClusterTree, node: int) -> int:
+    """Return the node at the same place of another tree."""
+    at = 0
+    path = tree.path(node)
+    for parent, child in pairwise(path):
+        at = int(other.right[at] if tree.right[parent] == child else other.left[at])
+    return at
+
+
+def _candidate(other: Shown, node: int, labels: IntArray) -> dict[str, Any]:
+    """Return the first split that a method would make of a node, the sizes of its clusters, and the map."""
+    tree, split = other.tree, other.tree.splits[node]
+    leaves = [leaf for leaf in tree.leaves.tolist() if node in tree.path(leaf)]
+    return {
+        "code": other.state.code[0],
+        "sizes": [float(other.means.weight[leaf]) for leaf in leaves],
+        "quality": None if split is None else split.quality,
+        "curve": None if split is None else _curve(other.profile(node).curve),
+        "labels": labels.tolist(),
+        "clusters": [_cluster(other, other.state, k) for k in np.unique(tree.label[tree.leaves]).tolist()],
+    }
+
+
+def _node(tree: ClusterTree, weight: FloatArray, node: int) -> dict[str, Any]:
+    split = tree.splits[node]
+    return {
+        "parent": int(tree.parent[node]),
+        "left": int(tree.left[node]),
+        "right": int(tree.right[node]),
+        "label": int(tree.label[node]),
+        "weight": float(weight[node]),
+        "quality": None if split is None else split.quality,
+    }
+
+
+def _cluster(shown: Shown, state: State, label: int) -> dict[str, Any]:
+    traits = shown.explained.clusters[label].traits[:2]
+    words = [f"{'high' if t.difference > 0 else 'low'} {t.feature}" for t in traits if t.difference]
+    own = state.colors.get(label, palette.cluster(label))
+    return {
+        "label": label,
+        "name": state.names.get(label, ""),
+        "color": own,
+        "text": palette.text_on(own),
+        "weight": float(shown.means.cluster_weight[label]),
+        "words": ", ".join(words),
+    }
+
+
+def _curve(curve: NodeDensity) -> dict[str, Any]:
+    return {"points": curve.points.tolist(), "density": curve.density.tolist()}

@@ -1,0 +1,71 @@
+"""What can be taken home from a session: labels, model, SQL, report, script."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ravine.estimators.model_file import save
+from ravine.explorer.answers import Answers
+from ravine.view.report import report
+
+EXPORTS = {
+    "labels": ("labels.csv", "text/csv"),
+    "model": ("model.ravine", "application/octet-stream"),
+    "sql": ("clusters.sql", "text/plain"),
+    "report": ("report.html", "text/html"),
+    "script": ("clusters.py", "text/x-python"),
+}
+
+
+class Export:
+    """Writes the present state in one of several forms."""
+
+    def __init__(self, answers: Answers, source: str | None = None, table: str = "data") -> None:
+        self.answers, self.source, self.table = answers, source, table
+
+    def make(self, what: str) -> bytes:
+        """Return the content of an export."""
+        made: str | bytes = getattr(self, f"_{what}")()
+        return made.encode(errors="backslashreplace") if isinstance(made, str) else made
+
+    def model(self) -> Any:
+        """Return the model with the tree as it is now."""
+        shown = self.answers.shown()
+        model = copy.copy(shown.state.model)
+        names = None if shown.tree.mapped else tuple(shown.names)
+        model.tree_ = replace(shown.tree, feature_names=names or shown.tree.feature_names)
+        model.labels_ = shown.tree.label[shown.leaf]
+        return model
+
+    def _labels(self) -> str:
+        shown, ids = self.answers.shown(), self.answers.row_ids
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        names = shown.state.names
+        writer.writerow([*(["row"] if ids is None else ["id"]), "cluster", *(["name"] if names else [])])
+        for i, k in enumerate(shown.tree.label[shown.leaf].tolist()):
+            writer.writerow([i if ids is None else ids[i], k, *([names.get(k, "")] if names else [])])
+        return text.getvalue()
+
+    def _model(self) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
+            path = Path(folder) / "model.ravine"
+            save(self.model(), path)
+            return path.read_bytes()
+
+    def _sql(self) -> str:
+        text: str = self.model().tree_.export_sql(self.table, columns=self.answers.shown().names)
+        return f"{text};\n"
+
+    def _report(self) -> str:
+        X, names = self.answers.session.rows.X, self.answers.shown().names
+        return report(self.model(), X, feature_names=names, row_ids=self.answers.row_ids, source=self.source)
+
+    def _script(self) -> str:
+        return self.answers.session.script()

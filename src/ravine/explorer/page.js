@@ -1,0 +1,530 @@
+"use strict";
+// The page of the explorer. Names come from the data, so they are only ever set as text.
+
+const by = (id) => document.getElementById(id);
+const SVG = "http:" + "//www.w3.org/2000/svg";
+const count = (n) => Number(n.toPrecision(12)).toLocaleString("en-US");
+const few = (x) => (x === null ? "" : Math.abs(x) >= 1000 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
+const percent = (x) => Math.round(100 * x || 0) + " %";
+
+let state = null;       // what the server says about the tree
+let places = null;      // the rows of the map
+let node = 0;           // the node that is shown
+let shown = null;       // what the server says about it
+let chosen = new Set(); // row numbers
+let ticked = [];        // clusters to merge
+
+// --- asking the server ---
+
+async function ask(path, body) {
+  const options = body === undefined ? {} :
+    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    throw new Error("The explorer does not answer. It ends with the terminal; the work is saved.");
+  }
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error || "The request was refused.");
+  return answer;
+}
+
+function say(text) {
+  by("message").textContent = text;
+  by("message").hidden = !text;
+}
+
+async function guarded(work, words = "Working …") {
+  by("busy").textContent = words;
+  try {
+    await work();
+  } catch (error) {
+    say(error.message);
+  }
+  by("busy").textContent = "";
+}
+
+function act(action, args = {}) {
+  return guarded(async () => {
+    const answer = await ask("api/act", { action, arguments: args });
+    say(answer.notes.join(" "));
+    await show(answer);
+  });
+}
+
+async function show(answer) {
+  const before = state;
+  state = answer;
+  if (!before || before.mapped !== state.mapped) places = await ask("api/map");
+  if (node >= state.nodes.length) node = 0;
+  ticked = [];
+  drawState();
+  await choose(node);
+}
+
+async function choose(number) {
+  node = number;
+  by("comparison").hidden = true;
+  shown = await ask("api/node/" + node);
+  drawTree();
+  drawNode();
+  drawMap(by("map"), leafColors());
+}
+
+// --- making elements ---
+
+function make(tag, attributes = {}, ...children) {
+  const inSvg = ["svg", "g", "rect", "text", "path", "circle", "line", "title"].includes(tag);
+  const element = inSvg ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function nameOf(label) {
+  const cluster = state.clusters.find((one) => one.label === label);
+  return cluster && cluster.name ? cluster.name : "cluster " + label;
+}
+
+function fillTable(table, caption, heads, rows) {
+  const head = make("tr", {}, ...heads.map(([title, number]) => make("th", { scope: "col", class: number ? "n" : false }, title)));
+  const lines = rows.map((cells) => make("tr", {}, ...cells.map((cell, i) =>
+    i === 0 ? make("th", { scope: "row" }, cell) : make("td", { class: heads[i][1] ? "n" : false }, cell))));
+  table.replaceChildren(make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...lines));
+}
+
+// --- the whole ---
+
+function drawState() {
+  by("title").textContent = state.title || "ravine explorer";
+  document.title = (state.title ? state.title + " – " : "") + "ravine explorer";
+  const n = state.clusters.length;
+  by("lead").textContent = `${count(state.n_rows)} rows in ${n} cluster${n === 1 ? "" : "s"}`;
+  by("undo").disabled = !state.undo;
+  by("redo").disabled = !state.redo;
+  by("cut").max = state.most_leaves;
+  by("cut").disabled = state.most_leaves < 2;
+  by("cut").value = state.leaves.length;
+  by("cut-value").textContent = state.leaves.length;
+  by("sql").hidden = state.mapped;
+  by("code").textContent = state.code.flat().join("\n");
+  by("code").scrollTop = by("code").scrollHeight;
+  by("marks").textContent = state.marks.length ? `${count(state.marks.length)} row${state.marks.length === 1 ? " is" : "s are"} marked.` : "";
+  by("unmark").hidden = !state.marks.length;
+  by("asides").textContent = state.aside.length ? `${count(state.aside.length)} row${state.aside.length === 1 ? " is" : "s are"} set aside.` : "";
+  by("back").hidden = !state.aside.length;
+  drawClusters();
+}
+
+function drawClusters() {
+  by("clusters").replaceChildren(...state.clusters.map((cluster) => {
+    const tick = make("input", { type: "checkbox", "aria-label": "Tick " + nameOf(cluster.label),
+      onchange: (event) => {
+        ticked = event.target.checked ? [...ticked, cluster.label] : ticked.filter((one) => one !== cluster.label);
+        by("merge").disabled = ticked.length !== 2;
+      } });
+    const color = make("input", { type: "color", "aria-label": "Color of " + nameOf(cluster.label),
+      onchange: (event) => act("color", { label: cluster.label, color: event.target.value }) });
+    color.value = cluster.color;
+    const name = make("input", { type: "text", placeholder: "cluster " + cluster.label, maxlength: 80,
+      "aria-label": "Name of cluster " + cluster.label,
+      onchange: (event) => act("rename", { label: cluster.label, name: event.target.value }) });
+    name.value = cluster.name;
+    return make("li", { "data-label": cluster.label }, tick, color, name, make("span", { class: "n" }, count(cluster.weight)),
+      make("span", { class: "words" }, cluster.words));
+  }));
+  by("merge").disabled = true;
+}
+
+// --- the tree: width is the number of rows, height the depth of the valley ---
+
+function drawTree() {
+  const [width, height, leaf] = [320, 260, 30];
+  const nodes = state.nodes;
+  const left = nodes.map(() => 0);
+  const top = nodes.map(() => 0);
+  nodes.forEach((one, i) => {
+    if (one.left < 0) return;
+    left[one.left] = left[i];
+    left[one.right] = left[i] + nodes[one.left].weight;
+    top[one.left] = top[one.right] = top[i] + Math.max(one.quality, 0.05);
+  });
+  const wide = width / nodes[0].weight;
+  const high = (height - leaf) / Math.max(...top, 0.05);
+  const parts = nodes.map((one, i) => {
+    const cluster = state.clusters.find((c) => c.label === one.label);
+    const h = cluster ? leaf : Math.max(one.quality, 0.05) * high;
+    const w = Math.max(one.weight * wide, 2);
+    const text = cluster ? String(one.label) : one.quality.toFixed(2);
+    const name = cluster ? `${nameOf(one.label)}: ${count(one.weight)} rows` :
+      `Split of ${count(one.weight)} rows, quality ${one.quality.toFixed(2)}`;
+    const [x, y] = [left[i] * wide, top[i] * high];
+    const group = make("g", { class: (cluster ? "leaf" : "inner") + (i === node ? " on" : ""), tabindex: 0, role: "button",
+      "data-node": i, "aria-label": name, "aria-pressed": i === node,
+      onclick: () => guarded(() => choose(i)),
+      onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); guarded(() => choose(i)); } } },
+      make("title", {}, name),
+      make("rect", { x, y, width: w, height: h, rx: 2, fill: cluster ? cluster.color : false }));
+    if (w > 9 * text.length && h > 13) {
+      const label = make("text", { x: x + w / 2, y: y + h / 2 + 4, "text-anchor": "middle" }, text);
+      if (cluster) label.style.fill = cluster.text;
+      group.append(label);
+    }
+    return group;
+  });
+  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.node : undefined;
+  by("tree").setAttribute("viewBox", `0 0 ${width} ${height}`);
+  by("tree").replaceChildren(...parts);
+  if (focused !== undefined && parts[focused]) parts[focused].focus();
+}
+
+// --- one node ---
+
+function drawNode() {
+  const here = state.nodes[node];
+  const isLeaf = here.left < 0;
+  by("node-title").textContent = (isLeaf ? nameOf(here.label) : "Split " + node) + `: ${count(here.weight)} rows`;
+  by("density-box").hidden = isLeaf;
+  by("prune").hidden = isLeaf;
+  by("split").textContent = isLeaf ? "Split" : "Split again";
+  by("kernel").disabled = node !== 0;
+  if (node !== 0) by("kernel").value = "";
+  const bar = (title) => [[title, false], ...(isLeaf ? [["here", true], ["elsewhere", true], ["difference", true]] :
+    [["left", true], ["right", true], ["share", true]])];
+  const rows = isLeaf ? shown.traits.map(([name, a, b, d]) => [name, few(a), few(b), (d > 0 ? "+" : "") + few(Number(d.toFixed(1))) + " sd"]) :
+    shown.drivers.map(([name, a, b, s]) => [name, few(a), few(b), percent(s)]);
+  fillTable(by("columns"), isLeaf ? "What sets it apart from all other rows" : "What drives the split", bar("column"), rows);
+  drawExemplars();
+  if (!isLeaf) drawDensity(0);
+}
+
+function drawExemplars() {
+  const { columns, rows } = shown.exemplars;
+  const lines = rows.map(([number, id, ...values]) => {
+    const tick = make("input", { type: "checkbox", "aria-label": "Choose row " + id, onchange: (event) => {
+      if (event.target.checked) chosen.add(number); else chosen.delete(number);
+      drawChosen();
+    } });
+    tick.checked = chosen.has(number);
+    return [make("label", {}, tick, " " + id), ...values.map(few)];
+  });
+  fillTable(by("exemplars"), "Typical rows", [["row", false], ...columns.map((name) => [name, true])], lines);
+}
+
+// --- the density, whose threshold can be dragged or moved with the arrow keys ---
+
+const plot = { width: 430, base: 160, top: 12 };
+
+function curvePaths(curve, at, size) {
+  const [low, high] = [curve.points[0], curve.points[curve.points.length - 1]];
+  const most = Math.max(...curve.density);
+  const x = (p) => (p - low) / (high - low) * size.width;
+  const y = (d) => size.base - d / most * (size.base - size.top);
+  const pairs = curve.points.map((p, i) => [p, x(p), y(curve.density[i])]);
+  const area = (side) => side.length ? `M${side[0][1]} ${size.base}` + side.map(([, a, b]) => `L${a.toFixed(1)} ${b.toFixed(1)}`).join("") +
+    `V${size.base}Z` : "";
+  const paths = [["l", pairs.filter(([p]) => p <= at)], ["r", pairs.filter(([p]) => p > at)]]
+    .map(([kind, side]) => make("path", { class: kind, d: area(side) }));
+  paths.push(make("path", { class: "curve", d: "M" + pairs.map(([, a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L") }));
+  return { paths, x, low, high };
+}
+
+function drawDensity(at) {
+  const { paths, x, low, high } = curvePaths(shown.curve, at, plot);
+  const parts = [...paths, make("path", { class: "axis", d: `M0 ${plot.base}H${plot.width}` })];
+  for (const tick of [low, 0, high]) {
+    const anchor = tick === low ? "start" : tick === high ? "end" : "middle";
+    parts.push(make("text", { x: x(tick), y: plot.base + 16, "text-anchor": anchor }, few(tick)));
+  }
+  parts.push(make("text", { x: plot.width / 2, y: plot.base + 34, "text-anchor": "middle" }, "signed distance from the split"));
+  if (at !== 0) parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
+  if (shown.movable) {
+    const handle = make("g", { class: "handle", id: "handle", tabindex: 0, role: "slider", "aria-label": "Threshold", "aria-valuemin": low,
+      "aria-valuemax": high, "aria-valuenow": at, "aria-valuetext": `moved by ${few(at)}`, onpointerdown: drag, onkeydown: nudge },
+      make("rect", { x: x(at) - 14, y: 0, width: 28, height: plot.base }),
+      make("path", { d: `M${x(at)} ${plot.top}V${plot.base}` }), make("circle", { cx: x(at), cy: plot.top, r: 7 }));
+    parts.push(handle);
+  } else {
+    parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
+  }
+  const hadFocus = document.activeElement && document.activeElement.id === "handle";
+  by("density").replaceChildren(...parts);
+  if (hadFocus) by("handle").focus();
+  if (at === 0) {
+    const p = shown.p === null ? "" : `, p = ${Number(shown.p.toPrecision(2))}`;
+    by("threshold-note").textContent = `left ${count(shown.left)} | right ${count(shown.right)} rows, quality ${shown.quality.toFixed(2)}${p}`;
+  }
+}
+
+let moving = { at: 0, asked: false, again: false };
+
+async function follow(at) {
+  moving.at = at;
+  drawDensity(at);
+  if (moving.asked) { moving.again = true; return; }
+  moving.asked = true;
+  do {
+    moving.again = false;
+    const wanted = moving.at;
+    const sides = await ask(`api/threshold?node=${node}&at=${wanted}`);
+    by("threshold-note").textContent = `left ${count(sides.left)} | right ${count(sides.right)} rows, quality about ${sides.quality.toFixed(2)}`;
+  } while (moving.again);
+  moving.asked = false;
+}
+
+function drag(event) {
+  event.preventDefault();
+  const box = by("density").getBoundingClientRect();
+  const [low, high] = [shown.curve.points[0], shown.curve.points[shown.curve.points.length - 1]];
+  const place = (e) => Math.min(high, Math.max(low, low + (e.clientX - box.left) / box.width * (high - low)));
+  const onMove = (e) => guarded(() => follow(place(e)), "");
+  const onUp = (e) => {
+    window.removeEventListener("pointermove", onMove);
+    window.removeEventListener("pointerup", onUp);
+    window.removeEventListener("pointercancel", onUp);
+    const at = Number(place(e).toPrecision(6));
+    if (e.type === "pointerup" && at !== 0 && moving.at !== 0) act("move", { node, distance: at }); else drawDensity(0);
+    moving.at = 0;
+  };
+  window.addEventListener("pointermove", onMove);
+  window.addEventListener("pointerup", onUp);
+  window.addEventListener("pointercancel", onUp);
+}
+
+function nudge(event) {
+  const [low, high] = [shown.curve.points[0], shown.curve.points[shown.curve.points.length - 1]];
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (step) {
+    event.preventDefault();
+    guarded(() => follow(Math.min(high, Math.max(low, moving.at + step * (high - low) / 100))), "");
+  } else if (event.key === "Enter" && moving.at !== 0) {
+    const at = Number(moving.at.toPrecision(6));
+    moving.at = 0;
+    act("move", { node, distance: at });
+  } else if (event.key === "Escape") {
+    moving.at = 0;
+    drawDensity(0);
+  }
+}
+
+// --- the map ---
+
+function leafColors() {
+  const colorOf = new Map(state.clusters.map((one) => [one.label, one.color]));
+  const inside = new Set();
+  state.nodes.forEach((one, i) => { if (i === node || inside.has(one.parent)) inside.add(i); });
+  return state.leaf.map((leaf) => [colorOf.get(state.nodes[leaf].label), inside.has(leaf)]);
+}
+
+function frame() {
+  const axis = (j) => {
+    const sorted = places.points.map((p) => p[j]).sort((a, b) => a - b);
+    return [sorted[Math.floor(0.002 * (sorted.length - 1))], sorted[Math.ceil(0.998 * (sorted.length - 1))]];
+  };
+  const [[a, b], [c, d]] = [axis(0), axis(1)];
+  return { x: (a + b) / 2, y: (c + d) / 2, half: Math.max((b - a) / 2, (d - c) / 2 * 1120 / 900, 1e-12) * 1.06 };
+}
+
+function toCanvas(canvas) {
+  const view = frame();
+  const scale = canvas.width / 2 / view.half;
+  return { scale, view, place: ([x, y]) => [
+    Math.min(canvas.width - 6, Math.max(6, (x - view.x) * scale + canvas.width / 2)),
+    Math.min(canvas.height - 6, Math.max(6, canvas.height / 2 - (y - view.y) * scale))] };
+}
+
+function drawMap(canvas, colors) {
+  const context = canvas.getContext("2d");
+  const style = getComputedStyle(document.documentElement);
+  const { place, scale, view } = toCanvas(canvas);
+  const r = canvas.width / 1120 * (places.points.length > 1500 ? 4 : 6);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  places.points.forEach((point, i) => {
+    const [x, y] = place(point);
+    context.globalAlpha = colors[i][1] ? 0.85 : 0.12;
+    context.fillStyle = colors[i][0];
+    context.beginPath();
+    context.arc(x, y, r, 0, 2 * Math.PI);
+    context.fill();
+  });
+  context.globalAlpha = 1;
+  if (canvas.id !== "map") return;
+  const marked = new Map(state.marks);
+  const aside = new Set(state.aside);
+  context.strokeStyle = context.fillStyle = style.getPropertyValue("--ink");
+  context.font = "600 22px system-ui, sans-serif";
+  places.points.forEach((point, i) => {
+    const number = places.numbers[i];
+    if (aside.has(number)) {
+      const [x, y] = place(point);
+      context.lineWidth = 2;
+      context.beginPath();
+      for (const [a, b] of [[-8, -8], [-8, 8]]) { context.moveTo(x + a, y + b); context.lineTo(x - a, y - b); }
+      context.stroke();
+    }
+    if (!marked.has(number) && !chosen.has(number)) return;
+    const [x, y] = place(point);
+    context.lineWidth = chosen.has(number) ? 4 : 2;
+    context.strokeRect(x - 9, y - 9, 18, 18);
+    if (marked.has(number)) context.fillText(marked.get(number), x + 11, y + 7);
+  });
+  if (shown && shown.line) drawLine(context, canvas, scale, view);
+  const all = places.points.length === state.n_rows;
+  const where = shown && shown.curve ? (shown.line ? " The line is the chosen split." :
+    " The chosen split runs across other directions than the map shows.") : "";
+  by("map-note").textContent = `${all ? "All rows" : count(places.points.length) + " of " + count(state.n_rows) + " rows, each cluster by its share"
+  }; across: ${places.axes[0]}, up: ${places.axes[1]}.${where}`;
+}
+
+function drawLine(context, canvas, scale, view) {
+  const [a, b, c] = shown.line; // a x + b y + c = 0
+  const long = 3 * view.half;
+  const length = Math.hypot(a, b);
+  const foot = [view.x - a * (a * view.x + b * view.y + c) / length ** 2, view.y - b * (a * view.x + b * view.y + c) / length ** 2];
+  const ends = [-1, 1].map((s) => [foot[0] - s * b / length * long, foot[1] + s * a / length * long])
+    .map(([x, y]) => [(x - view.x) * scale + canvas.width / 2, canvas.height / 2 - (y - view.y) * scale]);
+  context.lineWidth = 4;
+  context.setLineDash([14, 9]);
+  context.beginPath();
+  context.moveTo(...ends[0]);
+  context.lineTo(...ends[1]);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function pointOf(event, canvas) {
+  const box = canvas.getBoundingClientRect();
+  return [(event.clientX - box.left) / box.width * canvas.width, (event.clientY - box.top) / box.height * canvas.height];
+}
+
+function drawChosen() {
+  by("chosen").textContent = chosen.size ? `${count(chosen.size)} row${chosen.size === 1 ? "" : "s"} chosen.` : "No rows chosen.";
+  by("mark").disabled = by("aside").disabled = !chosen.size;
+  drawMap(by("map"), leafColors());
+}
+
+function choosing(event) {
+  const canvas = by("map");
+  const from = pointOf(event, canvas);
+  const onMove = (e) => {
+    const to = pointOf(e, canvas);
+    drawMap(canvas, leafColors());
+    const context = canvas.getContext("2d");
+    context.strokeRect(from[0], from[1], to[0] - from[0], to[1] - from[1]);
+  };
+  const onUp = (e) => {
+    window.removeEventListener("pointermove", onMove);
+    window.removeEventListener("pointerup", onUp);
+    window.removeEventListener("pointercancel", onUp);
+    if (e.type !== "pointerup") { drawChosen(); return; }
+    const to = pointOf(e, canvas);
+    const box = [0, 1].map((j) => [Math.min(from[j], to[j]) - 5, Math.max(from[j], to[j]) + 5]);
+    const { place } = toCanvas(canvas);
+    chosen = new Set(places.numbers.filter((_, i) => place(places.points[i]).every((v, j) => box[j][0] <= v && v <= box[j][1])));
+    drawChosen();
+  };
+  window.addEventListener("pointermove", onMove);
+  window.addEventListener("pointerup", onUp);
+  window.addEventListener("pointercancel", onUp);
+}
+
+function hover(event) {
+  const canvas = by("map");
+  if (!places || !state) return;
+  const at = pointOf(event, canvas);
+  const { place } = toCanvas(canvas);
+  let best = [14, -1];
+  places.points.forEach((point, i) => {
+    const [x, y] = place(point);
+    const distance = Math.hypot(x - at[0], y - at[1]);
+    if (distance < best[0]) best = [distance, i];
+  });
+  canvas.title = best[1] < 0 ? "" : `${places.ids[best[1]]}: ${nameOf(state.nodes[state.leaf[best[1]]].label)}`;
+}
+
+// --- splits and comparisons ---
+
+function wanted(method = by("method").value) {
+  const number = by("number").value.trim();
+  return { method, n_clusters: number === "auto" ? "auto" : Number(number), kernel: by("kernel").value || null };
+}
+
+function compare() {
+  return guarded(async () => {
+    const [first, second] = [wanted(), wanted(by("other").value)];
+    const answer = await ask("api/compare", { node, first, second });
+    say("");
+    const cards = answer.candidates.map((one, i) => {
+      const canvas = make("canvas", { width: 560, height: 450, role: "img", "aria-label": "Map with these clusters" });
+      const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
+      const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true", class: "small" });
+      if (one.curve) picture.append(...curvePaths(one.curve, 0, { width: 200, base: 68, top: 4 }).paths);
+      picture.id = "";
+      const use = [first, second][i];
+      const card = make("article", {}, make("b", {}, use.method), make("p", {}, one.quality === null ? "no split" :
+        `${one.sizes.map(count).join(" | ")} rows, quality ${one.quality.toFixed(2)}`), picture, canvas,
+        make("p", {}, make("button", { type: "button", onclick: () => act("split", { node, ...use }) }, "Use this one")));
+      drawMap(canvas, one.labels.map((label) => [colorOf.get(label), true]));
+      return card;
+    });
+    by("comparison").replaceChildren(...cards, make("p", { class: "whole" },
+      `Agreement of the two (adjusted Rand index): ${answer.agreement.toFixed(2)}`));
+    by("comparison").hidden = false;
+  });
+}
+
+// --- beginning ---
+
+function listen() {
+  by("undo").addEventListener("click", () => act("undo"));
+  by("redo").addEventListener("click", () => act("redo"));
+  by("cut").addEventListener("input", () => { by("cut-value").textContent = by("cut").value; });
+  by("cut").addEventListener("change", () => act("cut", { n_leaves: Number(by("cut").value) }));
+  by("merge").addEventListener("click", () => act("merge", { a: ticked[0], b: ticked[1] }));
+  by("prune").addEventListener("click", () => act("prune", { node }));
+  by("split-form").addEventListener("submit", (event) => { event.preventDefault(); act("split", { node, ...wanted() }); });
+  by("compare").addEventListener("click", compare);
+  by("mark").addEventListener("click", () => act("mark", { numbers: [...chosen], label: Number(by("class").value) })
+    .then(() => { chosen = new Set(); drawChosen(); }));
+  by("aside").addEventListener("click", () => act("set_aside", { numbers: [...chosen] })
+    .then(() => { chosen = new Set(); drawChosen(); }));
+  by("back").addEventListener("click", () => act("set_aside", { numbers: [] }));
+  by("unmark").addEventListener("click", () => act("mark", { numbers: state.marks.map(([row]) => row), label: -1 }));
+  by("map").addEventListener("pointerdown", choosing);
+  by("map").addEventListener("pointermove", hover);
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.target.matches("input")) return;
+    const action = event.key.toLowerCase() === "z" ? (event.shiftKey ? "redo" : "undo") : event.key.toLowerCase() === "y" ? "redo" : "";
+    if (action) { event.preventDefault(); act(action); }
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawMap(by("map"), leafColors()));
+}
+
+// another tab may have changed the session
+async function look() {
+  if (!state || document.hidden || by("busy").textContent) return;
+  try {
+    const { version } = await ask("api/version");
+    if (version !== state.version) await show(await ask("api/state"));
+    if (by("message").dataset.lost) { say(""); delete by("message").dataset.lost; }
+  } catch (error) {
+    say(error.message);
+    by("message").dataset.lost = "1";
+  }
+}
+
+listen();
+guarded(async () => {
+  const answer = await ask("api/state");
+  const options = (names) => names.map((name) => make("option", { value: name }, name));
+  by("method").replaceChildren(...options(answer.methods));
+  by("other").replaceChildren(...options(answer.methods));
+  by("other").selectedIndex = 1;
+  by("kernel").replaceChildren(make("option", { value: "" }, "none"), ...options(answer.kernels));
+  await show(answer);
+  setInterval(look, 1000);
+}, "Reading …");

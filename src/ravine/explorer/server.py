@@ -1,0 +1,210 @@
+"""The server of the explorer: on the loopback address, behind a token; the only file with a web framework."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from ravine.exceptions import RavineError
+from ravine.explorer.answers import Answers
+from ravine.explorer.exports import EXPORTS, Export
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+except ImportError as error:
+    raise RavineError('the explorer needs starlette and uvicorn: pip install "ravine[explore]"') from error
+
+HOST = "127.0.0.1"
+MAX_BODY = 1 << 22  # bytes of a request
+PAGE_FILES = {
+    "": ("page.html", "text/html"),
+    "page.css": ("page.css", "text/css"),
+    "page.js": ("page.js", "text/javascript"),
+}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Server:
+    """A server in a thread of its own; `address` has the token, without which nothing is answered."""
+
+    def __init__(self, answers: Answers, token: str, port: int = 0, export: Export | None = None) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind((HOST, port))
+        self.port = int(self._socket.getsockname()[1])
+        self.address = f"http://{HOST}:{self.port}/{token}/"
+        app = Guard(_application(answers, export or Export(answers)), token, self.port)
+        config = uvicorn.Config(app, log_level="critical", access_log=False, timeout_graceful_shutdown=2)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    def start(self) -> None:
+        """Start to answer, and return when it does."""
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.01)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether requests are answered."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End, after the requests that are being answered."""
+        self._server.should_exit = True
+        self._thread.join(5.0)
+        self._socket.close()
+
+
+class Guard:
+    """Refuses requests with another host, from another origin, or without the token.
+
+    The host is checked so that no name of another site can be made to point here, and the origin so that no
+    other page can use the token if it ever learned it.
+    """
+
+    def __init__(self, app: Any, token: str, port: int) -> None:
+        self.app, self.token = app, token
+        self.hosts = {f"{HOST}:{port}", f"localhost:{port}"}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        refused = self._refused(headers, scope["path"])
+        if refused is not None:
+            await Response(refused, 403, HEADERS, "text/plain")(scope, receive, send)
+            return
+        inner = {**scope, "path": scope["path"][len(self.token) + 1 :], "root_path": ""}
+        inner["raw_path"] = inner["path"].encode()
+        await self.app(inner, receive, send)
+
+    def _refused(self, headers: dict[str, str], path: str) -> str | None:
+        if headers.get("host") not in self.hosts:
+            return "This page is only for the machine that it runs on."
+        origin = headers.get("origin")
+        if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
+            return "Another page may not ask here."
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return "Another page may not ask here."
+        given = path.split("/")[1] if "/" in path else ""
+        if not hmac.compare_digest(given.encode(), self.token.encode()) or len(path) < len(self.token) + 2:
+            return "The address lacks the token: copy it from the terminal."
+        return None
+
+
+def _application(answers: Answers, export: Export) -> Starlette:
+    """Return the routes; each runs in a worker thread, because a search takes time."""
+
+    def answer(make: Callable[[Request, Any], Any], methods: list[str]) -> Callable[[Request], Any]:
+        async def handle(request: Request) -> Response:
+            body: Any = None
+            if methods == ["POST"]:
+                raw = await _body(request)
+                if raw is None or not request.headers.get("content-type", "").startswith("application/json"):
+                    return _json({"error": "a small request in JSON is needed"}, 400)
+                try:
+                    body = json.loads(raw)
+                except ValueError:
+                    return _json({"error": "the request is not JSON"}, 400)
+            try:
+                return _json(await run_in_threadpool(make, request, body))
+            except (RavineError, ValueError, TypeError, KeyError, IndexError) as error:
+                return _json({"error": str(error)}, 400)
+
+        return handle
+
+    def act(request: Request, body: Any) -> Any:
+        notes = answers.session.act(str(body["action"]), dict(body.get("arguments", {})))
+        return {"notes": notes, **answers.summary()}
+
+    def threshold(request: Request, _: Any) -> Any:
+        return answers.threshold(int(request.query_params["node"]), float(request.query_params["at"]))
+
+    def compare(request: Request, body: Any) -> Any:
+        return answers.compare(int(body["node"]), body["first"], body["second"])
+
+    gets: dict[str, Callable[[Request, Any], Any]] = {
+        "/api/version": lambda request, _: {"version": answers.session.version},
+        "/api/state": lambda request, _: answers.summary(),
+        "/api/map": lambda request, _: answers.places(),
+        "/api/node/{node:int}": lambda request, _: answers.node(request.path_params["node"]),
+        "/api/threshold": threshold,
+    }
+    posts = {"/api/act": act, "/api/compare": compare}
+    routes = [Route(path, answer(make, ["GET"]), methods=["GET"]) for path, make in gets.items()]
+    routes += [Route(path, answer(make, ["POST"]), methods=["POST"]) for path, make in posts.items()]
+    routes += [Route(f"/{name}", _file(*where), methods=["GET"]) for name, where in PAGE_FILES.items()]
+    routes.append(Route("/export/{what}", _export(export), methods=["GET"]))
+    return Starlette(routes=routes)
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body of a request, or None if it is too long."""
+    raw = b""
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > MAX_BODY:
+            return None
+    return raw
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    text = json.dumps(_finite(content), allow_nan=False)
+    return Response(text, status, HEADERS, "application/json")
+
+
+def _finite(content: Any) -> Any:
+    """Return the content with None for numbers that JSON does not have."""
+    if isinstance(content, float):
+        return content if content - content == 0.0 else None
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    return [_finite(value) for value in content] if isinstance(content, list | tuple) else content
+
+
+def _file(name: str, kind: str) -> Callable[[Request], Any]:
+    async def handle(request: Request) -> Response:
+        text = resources.files("ravine.explorer").joinpath(name).read_text("utf-8")
+        return Response(text, 200, HEADERS, kind)
+
+    return handle
+
+
+def _export(export: Export) -> Callable[[Request], Any]:
+    async def handle(request: Request) -> Response:
+        what = request.path_params["what"]
+        if what not in EXPORTS:
+            return _json({"error": f"there is no export {what}"}, 404)
+        try:
+            content = await run_in_threadpool(export.make, what)
+        except RavineError as error:
+            return _json({"error": str(error)}, 400)
+        file, kind = EXPORTS[what]
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
+        return Response(content, 200, headers, kind)
+
+    return handle

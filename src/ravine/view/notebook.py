@@ -1,0 +1,67 @@
+"""A fitted clusterer in a notebook: its tree as a list, with a small density at every split."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from ravine.data.memory import MemoryRows
+from ravine.split.split import Split
+from ravine.tree.arrays import TreeArrays
+from ravine.tree.export import bottom_up
+from ravine.tree.features import names_of, strongest
+from ravine.view import palette
+from ravine.view.density import NodeDensity, densities
+from ravine.view.draw import spark
+from ravine.view.html import many
+
+SKETCH_ROWS = 2000  # rows of the small densities, at most
+SKETCH_LEAVES = 64  # leaves of a tree that is shown with densities, at most
+
+STYLE = (
+    f".ravine-tree .l{{fill:{palette.LEFT}}} .ravine-tree .r{{fill:{palette.RIGHT}}} "
+    ".ravine-tree .curve{fill:none;stroke:currentColor} "
+    ".ravine-tree .threshold{stroke:currentColor;stroke-dasharray:4 3} "
+    ".ravine-tree svg{width:84px;height:30px;vertical-align:middle} "
+    ".ravine-tree{list-style:none;padding-left:.5em} .ravine-tree ul{list-style:none;padding-left:2em}"
+)
+
+
+Sketch = tuple[tuple[Split, NodeDensity], ...]
+
+
+def sketch(tree: TreeArrays, rows: MemoryRows) -> Sketch:
+    """Return each split with its density in rows at equal steps; nothing for large trees and for files.
+
+    A tree that was edited later has some of the same splits at other nodes.
+    """
+    if tree.n_leaves > SKETCH_LEAVES or not isinstance(rows, MemoryRows):
+        return ()
+    n = rows.shape[0]
+    picked = np.unique(np.linspace(0, n - 1, min(n, SKETCH_ROWS)).astype(np.int64))
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            found = densities(tree, rows.select(picked))
+    except (FloatingPointError, ValueError):  # distances beyond the range of a picture
+        return ()
+    return tuple((split, found[node]) for node, split in enumerate(tree.splits) if split and node in found)
+
+
+def show(tree: TreeArrays, sketched: Sketch) -> str:
+    """Return the tree as a nested list of HTML; names of columns are escaped."""
+    names, curves = names_of(tree, None), {id(split): curve for split, curve in sketched}
+
+    def item(node: int, below: str) -> str:
+        rows = f"{many(tree.weight[node], 'row')} ({tree.weight[node] / tree.weight[0]:.0%})"
+        split = tree.splits[node]
+        if split is None:
+            label = int(tree.label[node])
+            color = palette.cluster(label)
+            style = f"background:{color};color:{palette.text_on(color)};border-radius:1em;padding:0 .5em"
+            return f'<li><b style="{style}">cluster {label}</b>: {rows}</li>'
+        drawing = spark(curves[id(split)]) if id(split) in curves else ""
+        words = f"{rows}, split at depth {split.quality:.2f} by {strongest(split, names, 3)}"
+        return f"<li>{drawing} {escape(words)}<ul>{below}</ul></li>"
+
+    return f'<style>{STYLE}</style><ul class="ravine-tree">{bottom_up(tree, item)}</ul>'

@@ -1,0 +1,198 @@
+"""Drawings of a whole clustering as inline SVG: the map, the tree with its depths, heat, fewer clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from ravine._validate import FloatArray, IntArray
+from ravine.tree.arrays import TreeArrays
+from ravine.view import palette
+from ravine.view.html import color, count, deviations
+from ravine.view.plane import Line, Plane
+
+# Sizes in units of the view box: pixels, where a page is wide enough.
+MAP_WIDTH, MAP_HEIGHT = 560, 420
+TREE_WIDTH, TREE_HEIGHT, LEAF_HEIGHT = 560, 330, 34
+CELL, NAME_WIDTH = 22, 190
+STEP_WIDTH = 54
+
+
+def svg(width: float, height: float, title: str, content: str, kind: str = "") -> str:
+    """Return a drawing of a size; its title, which has to be escaped, is what screen readers read."""
+    return (
+        f'<svg class="{kind}" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
+        f'role="img" aria-label="{title}">{content}</svg>'
+    )
+
+
+def frame(points: FloatArray) -> tuple[FloatArray, float]:
+    """Return the middle of the rows and their half width, so that one far row does not shrink the others."""
+    low, high = np.quantile(points, [0.002, 0.998], axis=0)
+    middle = (low + high) / 2
+    aspect = np.array([1.0, MAP_WIDTH / MAP_HEIGHT])
+    half = float(((high - low) / 2 * aspect).max()) * 1.06
+    return middle, half or 1.0
+
+
+def plane_map(plane: Plane, label_of: IntArray) -> str:
+    """Draw rows as points in the colors of their clusters, and the line of each split, hidden at first.
+
+    Rows of one leaf are one path, so that the page can dim the rows of other nodes.
+    """
+    middle, half = frame(plane.points)
+    scale = MAP_WIDTH / 2 / half
+
+    def place(points: FloatArray) -> FloatArray:
+        at = (points - middle) * [scale, -scale] + [MAP_WIDTH / 2, MAP_HEIGHT / 2]
+        return np.asarray(np.clip(at, 3, [MAP_WIDTH - 3, MAP_HEIGHT - 3]))
+
+    at, pieces, names = place(plane.points), [], []
+    for leaf in np.unique(plane.leaf).tolist():
+        here = at[plane.leaf == leaf]
+        dots = "".join(f"M{x:.0f} {y:.0f}h0" if len(at) > 800 else f"M{x:.1f} {y:.1f}h0" for x, y in here)
+        pieces.append(f'<path class="dots {color(label_of[leaf])}" data-leaf="{leaf}" d="{dots}"/>')
+        x, y = np.median(here, axis=0)
+        names.append(
+            f'<g class="tag {color(label_of[leaf])}" data-leaf="{leaf}">'
+            f'<circle cx="{x:.0f}" cy="{y:.0f}" r="10"/>'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{label_of[leaf]}</text></g>'
+        )
+    lines = "".join(
+        _segment(node, line, middle, scale) for node, line in plane.lines.items() if line.is_shown
+    )
+    across, up = map(escape, plane.axes)
+    axes = (
+        f'<text class="soft" x="{MAP_WIDTH - 4}" y="{MAP_HEIGHT - 5}" text-anchor="end">{across}</text>'
+        f'<text class="soft" transform="translate(12 4) rotate(-90)" text-anchor="end">{up}</text>'
+    )
+    title = f"Map of {count(len(at))} rows in the colors of their clusters"
+    return svg(MAP_WIDTH, MAP_HEIGHT, title, axes + "".join(pieces) + lines + "".join(names), "map")
+
+
+def _segment(node: int, line: Line, middle: FloatArray, scale: float) -> str:
+    """Return a line of the plane as far as it is inside the picture; nothing where it is not."""
+    slope = line.slope / scale * [1, -1]
+    offset = line.offset + float(line.slope @ middle) - float(slope @ [MAP_WIDTH / 2, MAP_HEIGHT / 2])
+    ends = []
+    for axis, edges in ((0, (0, MAP_WIDTH)), (1, (0, MAP_HEIGHT))):
+        other, limit = 1 - axis, (MAP_WIDTH, MAP_HEIGHT)[1 - axis]
+        for edge in edges:
+            if slope[other] != 0:
+                at = -(slope[axis] * edge + offset) / slope[other]
+                if 0 <= at <= limit:
+                    ends.append((edge, at) if axis == 0 else (at, edge))
+    if len(ends) < 2:
+        return ""
+    (x, y), (u, v) = min(ends), max(ends)
+    return f'<path class="line" data-node="{node}" d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}"/>'
+
+
+def depth_tree(tree: TreeArrays, weight: FloatArray, labels: Sequence[str]) -> str:
+    """Draw the tree: width is the share of the rows, height the depth of the valley at a split.
+
+    `labels` are the names of the nodes for screen readers and tool tips, escaped.
+    """
+    left, top = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    quality = np.array([split.quality if split is not None else 0.0 for split in tree.splits])
+    for node in np.flatnonzero(tree.left >= 0).tolist():
+        a, b = tree.left[node], tree.right[node]
+        left[a], left[b] = left[node], left[node] + weight[a]
+        top[[a, b]] = top[node] + max(quality[node], 0.03)
+    wide = TREE_WIDTH / (weight[0] or 1.0)
+    high = (TREE_HEIGHT - LEAF_HEIGHT) / (float(top.max()) or 1.0)
+    pieces = []
+    for node in range(tree.n_nodes):
+        x, w, y = left[node] * wide, max(weight[node] * wide - 1.5, 1.0), top[node] * high
+        is_leaf = tree.left[node] < 0
+        h = LEAF_HEIGHT if is_leaf else max(quality[node], 0.03) * high - 1.5
+        text = str(tree.label[node]) if is_leaf else f"{quality[node]:.2f}"
+        kind = f"leaf {color(tree.label[node])}" if is_leaf else "inner"
+        words = f'<text x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}" text-anchor="middle">{text}</text>'
+        words = words if w > 9 * len(text) and h >= 13 else ""
+        pieces.append(
+            f'<a href="#node-{node}" aria-label="{labels[node]}"><title>{labels[node]}</title>'
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="2"/>'
+            f"{words}</a>"
+        )
+    return (
+        f'<svg class="depths" viewBox="0 0 {TREE_WIDTH} {TREE_HEIGHT}" width="{TREE_WIDTH}" '
+        f'height="{TREE_HEIGHT}" role="group" aria-label="The tree: wider nodes have more rows, taller ones '
+        f'a deeper valley">{"".join(pieces)}</svg>'
+    )
+
+
+def heat_map(values: FloatArray, names: Sequence[str], labels: Sequence[int]) -> str:
+    """Draw the mean of each column (down) in each cluster (across), in standard deviations from all rows."""
+    width, top = NAME_WIDTH + CELL * len(labels), 26
+    cells = []
+    for i, label in enumerate(labels):
+        x = NAME_WIDTH + CELL * i
+        cells.append(
+            f'<g class="tag {color(label)}"><circle cx="{x + 10}" cy="12" r="10"/>'
+            f'<text x="{x + 10}" y="16" text-anchor="middle">{label}</text></g>'
+        )
+    for j, name in enumerate(names):
+        y, shown = top + CELL * j, name if len(name) <= 26 else name[:25] + "\u2026"
+        cells.append(f'<text x="{NAME_WIDTH - 8}" y="{y + 15}" text-anchor="end">{escape(shown)}</text>')
+        for i, label in enumerate(labels):
+            value = values[i, j]
+            cells.append(
+                f'<rect x="{NAME_WIDTH + CELL * i}" y="{y}" width="21" height="21" '
+                f'fill="{palette.heat(value)}">'
+                f"<title>{escape(name)}, cluster {label}: {deviations(value)}</title></rect>"
+            )
+    title = f"Means of {len(names)} columns in {len(labels)} clusters"
+    return svg(max(width, 300), top + CELL * len(names) + 4, title, "".join(cells), "heat")
+
+
+def order_of_columns(values: FloatArray, n: int) -> IntArray:
+    """Return at most n columns, those that differ most between clusters, so that blocks show.
+
+    Columns that are highest in the same cluster are together, in the order of the clusters.
+    """
+    spread = values.max(axis=0) - values.min(axis=0)
+    kept = np.argsort(-spread, kind="stable")[:n]
+    home = values[:, kept].argmax(axis=0)
+    return np.asarray(kept[np.lexsort((-spread[kept], home))])
+
+
+def fewer(tree: TreeArrays, weight: FloatArray, n: int) -> str:
+    """Draw the clusters after each of the last n splits: one column per number of clusters."""
+    height, base = 220, 24
+    scale = height / (weight[0] or 1.0)
+    numbers = range(max(1, tree.n_leaves - n + 1), tree.n_leaves + 1)
+    pieces = []
+    for i, k in enumerate(numbers):
+        made, x = set(tree.inner[: k - 1].tolist()), 8 + STEP_WIDTH * i
+        last = int(tree.inner[k - 2]) if k > 1 else -1
+        newest = {int(tree.left[last]), int(tree.right[last])} if last >= 0 else set()
+        y, stack = float(base), [0]
+        while stack:
+            node = stack.pop()
+            if node in made:
+                stack += [int(tree.right[node]), int(tree.left[node])]
+                continue
+            h = weight[node] * scale
+            kind = "new" if node in newest else ""
+            fill = color(tree.label[_first_leaf(tree, node)])
+            pieces.append(
+                f'<rect class="band {fill} {kind}" x="{x}" y="{y:.1f}" width="{STEP_WIDTH - 12}" '
+                f'height="{max(h - 1.5, 0.5):.1f}"><title>{count(weight[node])} rows</title></rect>'
+            )
+            y += h
+        split = tree.splits[last] if last >= 0 else None
+        words = "" if split is None else f"{split.quality:.2f}"
+        at = f'x="{x + (STEP_WIDTH - 12) / 2:g}" text-anchor="middle"'
+        pieces.append(f'<text {at} y="16"><tspan font-weight="600">{k}</tspan></text>')
+        pieces.append(f'<text class="soft" {at} y="{base + height + 16}">{words}</text>')
+    title = f"The clusters for {numbers[0]} to {numbers[-1]} leaves of the tree"
+    return svg(16 + STEP_WIDTH * len(numbers), base + height + 24, title, "".join(pieces), "fewer")
+
+
+def _first_leaf(tree: TreeArrays, node: int) -> int:
+    while tree.left[node] >= 0:
+        node = int(tree.left[node])
+    return node
