@@ -1,6 +1,7 @@
 """The number of clusters by itself: false alarms, blobs, and real data beside the peers.
 
 python benchmarks/auto.py unimodal [--draws 100]
+python benchmarks/auto.py tables [--draws 100] [--rows 500]
 python benchmarks/auto.py blobs [--draws 100] [--k 20] [--features 100]
 python benchmarks/auto.py real --data DIR
 """
@@ -11,6 +12,7 @@ import argparse
 import sys
 import time
 import warnings
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,62 @@ SHAPES: dict[str, Callable[[int, int, np.random.Generator], Array]] = {
 }
 
 
+def one_hot(n: int, shares: list[float], rng: np.random.Generator) -> Array:
+    return np.asarray(np.eye(len(shares))[rng.choice(len(shares), n, p=shares)])
+
+
+def people(n: int, rng: np.random.Generator) -> Array:
+    """Income, age, number of children and share of savings."""
+    columns = rng.lognormal(10, 0.8, n), rng.integers(18, 90, n), rng.poisson(2, n), rng.beta(2, 5, n)
+    return np.column_stack(columns)
+
+
+def shares(n: int, rng: np.random.Generator) -> Array:
+    return np.column_stack([rng.beta(1, 3, n), rng.beta(5, 1, n), rng.beta(2, 2, n), rng.random(n)])
+
+
+def skewed(n: int, rng: np.random.Generator) -> Array:
+    return np.column_stack([rng.lognormal(0, 1, (n, 3)), rng.exponential(1, (n, 3))])
+
+
+def with_many_zeros(n: int, rng: np.random.Generator) -> Array:
+    spent = rng.lognormal(0, 1, (n, 2)) * (rng.random((n, 2)) < 0.5)
+    return np.column_stack([spent, rng.standard_normal((n, 2))])
+
+
+def indicators(n: int, rng: np.random.Generator) -> Array:
+    groups = one_hot(n, [1 / 3] * 3, rng), one_hot(n, [0.5, 0.25, 0.15, 0.1], rng)
+    return np.column_stack([*groups, rng.standard_normal((n, 4))])
+
+
+def mixed(n: int, rng: np.random.Generator) -> Array:
+    numbers = rng.lognormal(0, 1, n), rng.random(n), rng.poisson(3, n), rng.standard_normal(n)
+    discrete = rng.random(n) < 0.5, np.round(rng.normal(40, 12, n)), rng.integers(1, 6, n)
+    return np.column_stack([*numbers, *discrete])
+
+
+TABLES: dict[str, Callable[[int, np.random.Generator], Array]] = {
+    "square": lambda n, rng: rng.random((n, 2)),
+    "cube, 10 columns": lambda n, rng: rng.random((n, 10)),
+    "people": people,
+    "counts": lambda n, rng: rng.poisson([0.5, 1, 2, 4, 8], (n, 5)).astype(np.float64),
+    "skewed": skewed,
+    "rounded": lambda n, rng: np.round(rng.standard_normal((n, 5)) * [1, 2, 3, 5, 8]),
+    "shares": shares,
+    "two-valued": lambda n, rng: (rng.random((n, 6)) < [0.5, 0.4, 0.3, 0.2, 0.1, 0.5]).astype(np.float64),
+    "many zeros": with_many_zeros,
+    "indicators": indicators,
+    "mixed": mixed,
+}
+
+
+def segments(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Three segments of customers in three columns, beside the indicators of a city and of a membership."""
+    labels = rng.integers(0, 3, n)
+    places = np.array([[0, 0, 0], [6, 0, 0], [3, 5, 3]])[labels] + rng.standard_normal((n, 3))
+    return np.column_stack([places, one_hot(n, [1 / 3] * 3, rng), rng.random(n) < 0.4]), labels
+
+
 def blobs(k: int, d: int, rng: np.random.Generator, n: int = 200, apart: float = 8.0) -> tuple[Array, Array]:
     """Draw k unit Gaussians of n rows whose centers are random, the two closest `apart` from each other."""
     centers = rng.standard_normal((k, d))
@@ -90,6 +148,24 @@ def run_unimodal(given: argparse.Namespace) -> list[Row]:
                 row[name] = f"{sum(k == 1 for k in found)} of {given.draws}"
             rows.append(row)
             print(row, file=sys.stderr, flush=True)
+    return rows
+
+
+def run_tables(given: argparse.Namespace) -> list[Row]:
+    """How often tables of independent columns come out as one cluster, and segments as three."""
+    rows: list[Row] = []
+    for n in given.rows or (500, 2000):
+        row: Row = {"rows": n}
+        for name, draw in TABLES.items():
+            rng = np.random.default_rng([n, zlib.crc32(name.encode())])
+            found = [MinimumDensity("auto").fit(draw(n, rng)).n_clusters_ for _ in range(given.draws)]
+            row[name] = f"{sum(k == 1 for k in found)} of {given.draws}"
+            print(n, name, row[name], file=sys.stderr, flush=True)
+        rng = np.random.default_rng([n, 3])
+        found = [MinimumDensity("auto").fit(segments(n, rng)[0]).n_clusters_ for _ in range(given.draws)]
+        row["3 segments"] = f"{sum(k == 3 for k in found)} of {given.draws}"
+        rows.append(row)
+        print(row, file=sys.stderr, flush=True)
     return rows
 
 
@@ -146,7 +222,7 @@ def run_real(given: argparse.Namespace) -> list[Row]:
     return [*rows, mean_row("mean", rows)]
 
 
-RUN = {"unimodal": run_unimodal, "blobs": run_blobs, "real": run_real}
+RUN = {"unimodal": run_unimodal, "tables": run_tables, "blobs": run_blobs, "real": run_real}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -155,6 +231,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("what", choices=sorted(RUN))
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument(
+        "--rows", type=int, action="append", help="rows of the tables; 500 and 2000 by default"
+    )
     parser.add_argument("--k", type=int, action="append", help="numbers of blobs; all by default")
     parser.add_argument("--features", type=int, action="append", help="their dimensions; all by default")
     parser.add_argument("--data", help="directory of npz files; without it, OpenML is asked")

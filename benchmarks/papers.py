@@ -189,12 +189,12 @@ def mspc(directory: str | None) -> list[Row]:
         found["Dis-KM"] = min(error(discriminative_kmeans(X, 2, ridge)) for ridge in LAMBDAS)
         free: dict[str, float] = {}
         for solver in ("mpm", "gep"):
-            model = MaximinSeparation(solver=solver, standardize=False)
+            model = MaximinSeparation(2, solver=solver, standardize=False)
             tried = select(X, model, {"regularization": LAMBDAS})
             errors = [error(candidate.estimator.labels_) for candidate in tried.candidates]
             found[f"MSPC-{solver.upper()}"], free[solver] = min(errors), errors[0]
         found["MSPC-EIG"] = min(  # lambda does not move its eigenvectors: their number is what may be chosen
-            error(MaximinSeparation(solver="eig", standardize=False, n_init=tried).fit(X).labels_)
+            error(MaximinSeparation(2, solver="eig", standardize=False, n_init=tried).fit(X).labels_)
             for tried in (1, 4)
         )
         for method, value in found.items():

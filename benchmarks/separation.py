@@ -22,7 +22,7 @@ if not __package__:  # run as a script, from anywhere
 
 from benchmarks.datasets import load, of_classes, problem
 from ravine import MaximinSeparation
-from ravine.estimators.selection import SCORE_REGULARIZATION
+from ravine.estimators.judging import SCORE_REGULARIZATION
 from ravine.metrics import separation_probability
 
 Array = np.ndarray[Any, Any]
@@ -44,8 +44,8 @@ def scaling(directory: str | None, out: Path) -> None:
 
     methods: dict[str, Callable[[Array], Array]] = {
         "k-means": lambda X: KMeans(2, n_init=10, random_state=0).fit_predict(X),
-        "mpm from k-means as given": lambda X: MaximinSeparation(standardize=False).fit(X).labels_,
-        "mpm (default)": lambda X: MaximinSeparation().fit(X).labels_,
+        "mpm from k-means as given": lambda X: MaximinSeparation(2, standardize=False).fit(X).labels_,
+        "mpm (default)": lambda X: MaximinSeparation(2).fit(X).labels_,
     }
     print("| dataset | method | " + " | ".join(f"x {a}" for a in FACTORS) + " | fall |")
     print("|" + "---|" * (len(FACTORS) + 3))
@@ -93,7 +93,8 @@ def evaluate_projected(directory: str | None, out: Path) -> None:
         found = []
         for _, X, y in problems:
             # one lambda for the clusters and their measure; starts as the paper does
-            labels = MaximinSeparation(regularization=SCORE_REGULARIZATION, standardize=False).fit(X).labels_
+            model = MaximinSeparation(2, regularization=SCORE_REGULARIZATION, standardize=False)
+            labels = model.fit(X).labels_
             if len(np.unique(labels)) == 2:
                 msp = separation_probability(X, labels, regularization=SCORE_REGULARIZATION)
                 found.append((msp, accuracy(y, labels)))

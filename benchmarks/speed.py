@@ -3,6 +3,7 @@
 python benchmarks/speed.py                 all sections
 python benchmarks/speed.py split small     some of them
 python benchmarks/speed.py separation --data DIR   with the papers' data sets as well
+python benchmarks/speed.py trees --shapes 1000x20,10 20000x300,10 --methods MaximumMargin   a part of a table
 
 `peers` needs `make .venv-peers`.
 """
@@ -31,15 +32,24 @@ if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, ROOT)
 
 
-def four_gaussians(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
-    """Rows of four unit Gaussians whose centers are drawn with sd 1.2 a coordinate."""
+TREE_SHAPES = ("1000x20,10", "10000x20,10", "100000x20,10", "1000000x20,10", "20000x300,10", "1000000x50,2")
+TREE_METHODS = ("MinimumDensity", "SpectralConnectivity", "MaximinSeparation", "MaximumMargin")
+
+
+def gaussians(n: int, d: int, k: int, seed: int = 0) -> tuple[Array, Array]:
+    """Rows of k unit Gaussians whose centers are drawn with sd 1.2 a coordinate."""
     rng = np.random.default_rng(seed)
-    centers = 1.2 * rng.standard_normal((4, d))
-    labels = rng.integers(4, size=n)
+    centers = 1.2 * rng.standard_normal((k, d))
+    labels = rng.integers(k, size=n)
     X = rng.standard_normal((n, d))
-    for k in range(4):
-        X[labels == k] += centers[k]
+    for j in range(k):
+        X[labels == j] += centers[j]
     return X, labels
+
+
+def four_gaussians(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
+    """Rows of four unit Gaussians."""
+    return gaussians(n, d, 4, seed)
 
 
 def best_of(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
@@ -75,6 +85,53 @@ def split() -> None:
             f"| {threads} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} | {model.n_passes_:.1f} "
             f"| {ratio:.3f} | {status} |"
         )
+
+
+def processor_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the processor time of one run in all threads, and its result."""
+    began = time.process_time()
+    result = run()
+    return time.process_time() - began, result
+
+
+def trees(shapes: list[str], methods: list[str], repeats: int) -> None:
+    """Whole trees beside KMeans(K, n_init=1, random_state=0): medians, processor time, one thread.
+
+    The rows are K unit Gaussians (four for K = 2). All models are fitted turn by turn, so that they see the
+    same machine.
+    """
+    import numba
+    import scipy
+    import sklearn
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    import ravine
+
+    modules = (ravine, np, scipy, sklearn, numba)
+    print(", ".join(f"{module.__name__} {module.__version__}" for module in modules))
+    print(f"medians of {repeats}: seconds (ratio to KMeans, passes, V-measure)\n")
+    print("| rows x columns, K | KMeans | " + " | ".join(methods) + " |\n|" + "---|" * (2 + len(methods)))
+    for shape in shapes:
+        size, K = shape.split(",")
+        n, d = map(int, size.split("x"))
+        X, y = gaussians(n, d, 4 if int(K) == 2 else int(K))
+        models = [KMeans(int(K), n_init=1, random_state=0)]
+        models += [getattr(ravine, name)(int(K), n_jobs=1) for name in methods]
+        seconds = np.empty((repeats, len(models)))
+        with threadpool_limits(1):
+            for model in models:
+                model.fit(X[:500])  # compiles, which is not measured
+            for times in seconds:
+                for i, model in enumerate(models):
+                    times[i], _ = processor_seconds(lambda m=model, X=X: m.fit(X))  # type: ignore[misc]
+        first, *others = np.median(seconds, axis=0)
+        score = ravine.metrics.v_measure(y, models[0].labels_)
+        cells = [f"{n} x {d}, {K}", f"{first:.4f} ({score:.3f})"]
+        for model, median in zip(models[1:], others, strict=True):
+            score = ravine.metrics.v_measure(y, model.labels_)
+            cells.append(f"{median:.4f} ({median / first:.2f}, {model.n_passes_:.0f}, {score:.3f})")
+        print("| " + " | ".join(cells) + " |", flush=True)
 
 
 def growth() -> None:
@@ -265,9 +322,9 @@ def labels() -> None:
     known = np.where(np.arange(len(y)) < 20, y, -1)
     times: dict[str, list[float]] = {"MinimumDensity": [], "MinimumDensityClassifier": []}
     with threadpool_limits(1):
-        MinimumDensity().fit(X[:1000])
+        MinimumDensity(2).fit(X[:1000])
         for _ in range(9):
-            seconds, clusters = best_of(1, lambda: MinimumDensity().fit(X))
+            seconds, clusters = best_of(1, lambda: MinimumDensity(2).fit(X))
             times["MinimumDensity"].append(seconds)
             seconds, model = best_of(1, lambda: MinimumDensityClassifier().fit(X, known))
             times["MinimumDensityClassifier"].append(seconds)
@@ -395,7 +452,7 @@ def separation(directory: str | None = None) -> None:
             seconds, peer = best_of(1, lambda: KMeans(2, n_init=10, random_state=0).fit(X))
             times = [seconds]
             for solver, init in (("mpm", peer.labels_), ("gep", peer.labels_), ("mpm", None)):
-                model = MaximinSeparation(init=init).set_params(solver=solver)
+                model = MaximinSeparation(2, init=init).set_params(solver=solver)
                 times.append(best_of(3, lambda m=model: m.fit(X))[0])  # type: ignore[misc]
         figures = " | ".join(f"{seconds:.2f}" for seconds in times)
         print(f"| {X.shape[0]} | {X.shape[1]} | {figures} |", flush=True)
@@ -410,6 +467,7 @@ def separation(directory: str | None = None) -> None:
 
 SECTIONS: dict[str, Callable[..., None]] = {
     "split": split,
+    "trees": trees,
     "growth": growth,
     "small": small,
     "connectivity": connectivity,
@@ -429,13 +487,22 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--data", help="directory of npz files (X, y), for `separation` and `connectivity`")
+    parser.add_argument(
+        "--shapes", nargs="+", default=TREE_SHAPES, help="rows x columns, clusters, for `trees`"
+    )
+    parser.add_argument("--methods", nargs="+", default=TREE_METHODS, help="estimators, for `trees`")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of which `trees` prints the median")
     arguments = parser.parse_args(argv)
+    given: dict[str, tuple[Any, ...]] = {
+        "separation": (arguments.data,),
+        "connectivity": (arguments.data,),
+        "trees": (arguments.shapes, arguments.methods, arguments.repeats),
+    }
     warnings.simplefilter("ignore")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for section in arguments.sections or SECTIONS:
         print(f"\n## {section}\n")
-        run = SECTIONS[section]
-        run(arguments.data) if section in ("separation", "connectivity") else run()
+        SECTIONS[section](*given.get(section, ()))
     return 0
 
 

@@ -1,0 +1,178 @@
+"""AutoCluster against every single method: V-measure and regret at the true number of clusters.
+
+python benchmarks/choice.py --data DIR --out FILE        # every dense labeled set of at most 11 000 rows
+python benchmarks/choice.py --seeds 3 --out FILE         # generated sets instead
+python benchmarks/choice.py --read FILE                  # only the summary of an earlier run
+
+The oracle of a set is its best candidate, and the regret of a method what it loses against the oracle. The
+file has one row per set and method, with the figures of the judges, so that `--read` repeats the choice: also
+by other judges, and with the judges chosen on all other sets (leave-sets-out).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if not __package__:  # run as a script, from anywhere
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.datasets import load
+from benchmarks.generators import generated
+
+Array = np.ndarray[Any, Any]
+MAX_ROWS = 11_000
+FIGURES = ("separation_probability", "modularity", "agreement", "cut_ratio", "smallest_share", "n_clusters")
+JUDGES = {  # combinations that are compared: weights of the ranks of MSP, modularity and agreement
+    "MSP": (1, 0, 0),
+    "modularity": (0, 1, 0),
+    "agreement": (0, 0, 1),
+    "MSP + modularity": (1, 1, 0),
+    "MSP + agreement": (1, 0, 1),
+    "modularity + agreement": (0, 1, 1),
+    "MSP + modularity + agreement": (1, 1, 1),
+    "MSP + modularity + 2 agreement": (1, 1, 2),
+    "MSP + 2 modularity + agreement": (1, 2, 1),
+    "2 MSP + modularity + agreement": (2, 1, 1),
+}
+Row = dict[str, Any]
+
+
+def real_sets(directory: str) -> Iterator[tuple[str, Array, Array]]:
+    """Yield the labeled dense sets of a directory."""
+    for path in sorted(Path(directory).glob("*.npz")):
+        with np.load(path) as stored:
+            small = "X" in stored and len(stored["y"]) <= MAX_ROWS
+        if small:
+            yield path.stem, *load(path.stem, directory)
+
+
+def others(k: int) -> dict[str, Any]:
+    """Return clusterers of scikit-learn."""
+    from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+    from sklearn.mixture import GaussianMixture
+
+    spectral = {"affinity": "nearest_neighbors", "assign_labels": "cluster_qr", "random_state": 0}
+    return {
+        "KMeans": KMeans(k, n_init=10, random_state=0),
+        "Ward": AgglomerativeClustering(k),
+        "average linkage": AgglomerativeClustering(k, linkage="average"),
+        "GaussianMixture": GaussianMixture(k, reg_covar=1e-3, random_state=0),
+        "SpectralClustering": SpectralClustering(k, **spectral),
+    }
+
+
+def run_set(name: str, X: Array, y: Array, with_others: bool) -> Iterator[Row]:
+    """Yield one row per method: AutoCluster's candidates, itself, and scikit-learn's."""
+    from sklearn.preprocessing import StandardScaler
+
+    from ravine import AutoCluster
+    from ravine.metrics import v_measure
+
+    k = len(np.unique(y))
+    began = time.perf_counter()  # as for the candidates
+    model = AutoCluster(k).fit(X)
+    seconds = time.perf_counter() - began
+    yield {"dataset": name, "method": "AutoCluster", "V": v_measure(y, model.labels_), "seconds": seconds}
+    for c in model.candidates_:
+        v = v_measure(y, c.estimator.labels_)
+        figures = {figure: getattr(c, figure) for figure in FIGURES}
+        yield {"dataset": name, "method": c.name, "V": v, "seconds": c.seconds, **figures}
+    Z = StandardScaler().fit_transform(X)
+    for method, other in others(k).items() if with_others else ():
+        began = time.process_time()
+        labels = other.fit_predict(Z)
+        yield {
+            "dataset": name,
+            "method": method,
+            "V": v_measure(y, labels),
+            "seconds": time.process_time() - began,
+        }
+
+
+def by_set(rows: list[Row]) -> dict[str, dict[str, Row]]:
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row["dataset"], {})[row["method"]] = row
+    return found
+
+
+def candidates(methods: dict[str, Row]) -> list[Row]:
+    return [row for row in methods.values() if row.get("modularity") not in (None, "")]
+
+
+def chosen(rows: list[Row], weights: tuple[int, int, int], gate: bool = True) -> float:
+    """Return the V-measure of the candidate that a weighted sum of ranks chooses."""
+    from ravine.estimators.judging import Judgment, best_first, ranks
+
+    figures = [[float(row[figure]) for row in rows] for figure in FIGURES]
+    sums = np.array(sum(w * ranks(np.array(figures[j])) for j, w in enumerate(weights)))
+    judged = [
+        Judgment(msp, q, 0.0, ratio if gate else 1.0, share, int(k))
+        for msp, q, _, ratio, share, k in zip(*figures, strict=True)
+    ]
+    return float(rows[best_first(judged, sums, 0.05)[0]]["V"])
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """Return the means of all methods, the choice by other judges, and by judges chosen on the other sets."""
+    sets = by_set(rows)
+    oracle = np.array([max(float(row["V"]) for row in candidates(m)) for m in sets.values()])
+    lines = [f"{len(sets)} sets, oracle of the candidates {oracle.mean():.4f}", ""]
+    everywhere = [m for m in next(iter(sets.values())) if all(m in methods for methods in sets.values())]
+    for method in everywhere:
+        v = np.array([float(methods[method]["V"]) for methods in sets.values()])
+        lines.append(f"{method:34} V {v.mean():.4f}  regret {(oracle - v).mean():+.4f}")
+    ways = [(name, w, gate) for gate in (True, False) for name, w in JUDGES.items()]
+    table = np.array([[chosen(candidates(m), w, gate) for _, w, gate in ways] for m in sets.values()])
+    lines.append("")
+    for (name, _, gate), v in zip(ways, table.mean(axis=0), strict=True):
+        lines.append(f"{name + ('' if gate else ', ranks only'):48} V {v:.4f}")
+    left_out = [table[i, int(np.argmax(np.delete(table, i, axis=0).mean(axis=0)))] for i in range(len(table))]
+    lines.append(f"{'judges chosen on the other sets':34} V {np.mean(left_out):.4f}")
+    total = [sum(float(row["seconds"]) for row in candidates(m)) for m in sets.values()]
+    auto = [float(m["AutoCluster"]["seconds"]) for m in sets.values()]
+    lines.append(f"time: {sum(auto):.0f} s for {sum(total):.0f} s of the candidates")
+    return lines
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", help="directory of npz files (X, y)")
+    parser.add_argument("--seeds", type=int, default=1, help="generated sets of so many seeds")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="a CSV file, one row per set and method")
+    parser.add_argument("--read", type=Path, help="a CSV file of an earlier run")
+    parser.add_argument("--no-others", action="store_true", help="without the methods of scikit-learn")
+    arguments = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    rows: list[Row] = []
+    if arguments.read:
+        with open(arguments.read, newline="") as file:
+            rows = list(csv.DictReader(file))
+    else:
+        first = arguments.first_seed
+        made = (one for seed in range(first, first + arguments.seeds) for one in generated(seed))
+        for name, X, y in real_sets(arguments.data) if arguments.data else made:
+            rows += run_set(name, X, y, not arguments.no_others)
+            print(name, flush=True)
+            if arguments.out:
+                with open(arguments.out, "w", newline="") as file:
+                    writer = csv.DictWriter(file, ["dataset", "method", "V", "seconds", *FIGURES])
+                    writer.writeheader()
+                    writer.writerows(rows)
+    print("\n".join(summary(rows)))
+
+
+if __name__ == "__main__":
+    main()
