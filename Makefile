@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: bench demo test test-slow test-cpus test-mutants lint types browser clean
+PYTHON_OLDEST ?= python3.11
+
+.PHONY: bench demo test test-oldest test-slow test-cpus test-mutants lint types browser clean
 
 demo: .venv/demo
 	@mkdir -p build
@@ -13,6 +15,10 @@ test: lint types browser
 
 test-slow: .venv/dev
 	$(BIN)/python -m pytest -m slow
+
+# The suite with the oldest packages that pyproject.toml declares, on the oldest Python (PYTHON_OLDEST).
+test-oldest: .venv-oldest/dev
+	.venv-oldest/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # The numerical tests under emulated processors; `make test` has a short form of it (tests/test_processors.py).
 NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py tests/data/test_neighbors.py tests/index \
@@ -54,8 +60,15 @@ types: .venv/dev
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@ .venv/demo
 
+.venv-oldest/dev: pyproject.toml tests/lower_bounds.py
+	$(PYTHON_OLDEST) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-oldest/bin/python tests/lower_bounds.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --editable ".[all]" --group dev -c .venv-oldest/constraints.txt
+	touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment of its own for the peer that needs an older numpy; benchmarks/speed.py runs it there.
@@ -66,3 +79,30 @@ clean:
 # Every table of the papers from this commit, as CSV files: make bench DATA=folder OUT=folder
 bench: .venv/dev
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT))
+
+.PHONY: docs images dist
+
+# The site, in build/docs/index.html; a warning is an error, and nothing is fetched.
+docs: .venv/docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+
+# The pictures of the README and of the pages, which are committed.
+images: .venv/dev browser
+	$(BIN)/python docs/make_images.py
+
+# Wheel and source archive in dist/, checked, and the wheel tried in an environment of its own.
+dist: .venv/dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear build/try
+	build/try/bin/python -m pip install --quiet dist/*.whl
+	build/try/bin/ravine demo --report build/try/demo.html --force
+
+.venv/docs: pyproject.toml | .venv/pip
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group docs
+	touch $@
+
+.venv/dist: pyproject.toml | .venv/pip
+	$(BIN)/python -m pip install --quiet --group dist
+	touch $@
