@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "_jit": set(),
     "io": {"_validate", "exceptions"},
     "_rows": {"io", "_validate", "exceptions"},
-    "data": {"_jit", "_validate", "exceptions", "io"},
+    "data": {"_jit", "_rows", "_validate", "exceptions", "io"},
     "index": {"_jit", "_validate"},
     "optimize": {"data", "index", "_jit", "_validate", "exceptions"},
     "split": {"optimize", "data", "index", "_validate", "exceptions"},
@@ -31,7 +31,11 @@ MAY_IMPORT = {
         *("tree", "split", "optimize", "data", "index", "metrics", "io"),
         *("_rows", "_validate", "exceptions"),
     },
-    "cli": {"estimators", "view", "tree", "data", "metrics", "io", "_validate", "exceptions"},
+    "explorer": {
+        *("estimators", "view", "tree", "split", "data", "io"),
+        *("_rows", "_validate", "exceptions"),
+    },
+    "cli": {"explorer", "estimators", "view", "tree", "data", "metrics", "io", "_validate", "exceptions"},
 }
 # The files that import a package that not everybody has, or that is slow to load.
 ONE_PLACE = {
@@ -41,10 +45,15 @@ ONE_PLACE = {
     "matplotlib": {"view/plot.py"},
     "pyarrow": {"io/arrow_files.py"},
     "pynndescent": {"data/neighbors.py"},
+    "starlette": {"explorer/server.py"},
+    "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},
 }
-# A view that fits models, to show how a fit converges.
-EXCEPTIONS = {("view/plot.py", "ravine.estimators.minimum_density")}
+# A view that fits models, to show how a fit converges; and the view of an estimator in a notebook.
+EXCEPTIONS = {
+    ("view/plot.py", "ravine.estimators.minimum_density"),
+    ("estimators/clusterer.py", "ravine.view.notebook"),
+}
 
 
 def imported(path):

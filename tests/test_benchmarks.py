@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.datasets
-from benchmarks import baselines, datasets, kernels, papers, semisupervised, separation
+from benchmarks import baselines, bench, datasets, kernels, papers, semisupervised, separation
 from benchmarks.baselines import IterSVR
 from scipy import sparse
 
@@ -176,3 +176,55 @@ def test_results_of_draws_are_read_as_they_were_written(tmp_path):
     semisupervised.write(results, tmp_path / "results.csv")
     assert semisupervised.read(tmp_path / "results.csv") == results
     assert "| voting | 5 | 10.0 (10.0-10.0) | 11.0" in semisupervised.table(results)
+
+
+def test_means_that_got_worse_are_listed(tmp_path):
+    for folder, purity, error in (("before", 0.80, 5.0), ("now", 0.79, 6.0)):
+        (tmp_path / folder).mkdir()
+        rows = ["dataset,method,purity,paper purity,seconds", "wine,A,0.9,0.9,1"]
+        rows += [f"mean,A,{purity},0.9,1", "mean,B,0.7,nan,1"]
+        (tmp_path / folder / "scpp.csv").write_text("\n".join(rows))
+        (tmp_path / folder / "mspc.csv").write_text(f"dataset,mpm\nmean of ten,{error}\n")
+    now, before = tmp_path / "now", tmp_path / "before"
+    assert bench.worsened(now, before) == [
+        "mspc, mean of ten mpm: 6.0000, before 5.0000",
+        "scpp, mean A purity: 0.7900, before 0.8000",
+    ]
+    assert bench.worsened(before, now) == []
+
+
+def test_generated_sets_are_the_same_every_time_and_have_what_they_promise():
+    from benchmarks.generators import KINDS, generated, topics
+
+    one, two = (list(generated(3)) for _ in range(2))
+    assert len(one) == len(KINDS)
+    for (name, X, y), (_, again, _) in zip(one, two, strict=True):
+        np.testing.assert_array_equal(X, again)
+        assert np.isfinite(X).all(), name
+        assert np.bincount(y).min() >= 30
+        assert len(X) == len(y)
+    counts, weighted = (X for _, X, _ in topics(0))
+    assert (counts.data == np.round(counts.data)).all()
+    np.testing.assert_allclose(np.sqrt(weighted.multiply(weighted).sum(axis=1)), 1.0)
+
+
+def test_what_is_chosen_on_the_other_sets():
+    from benchmarks.defaults import left_out
+
+    table = np.array([[0.5, 0.6], [0.5, 0.7], [0.9, 0.1]])
+    mean, chosen = left_out(table)  # without a set, the best value over the two others
+    assert chosen == {1: 1, 0: 2}
+    assert mean == pytest.approx((0.5 + 0.5 + 0.1) / 3)
+
+
+def test_the_table_of_choices_can_be_read_again(tmp_path, capsys):
+    from benchmarks import choice
+
+    X, y = two_blobs(60, 2)
+    np.savez(tmp_path / "blobs.npz", X=X, y=y)
+    choice.main(["--data", str(tmp_path), "--no-others", "--out", str(tmp_path / "t.csv")])
+    first = capsys.readouterr().out.splitlines()
+    choice.main(["--read", str(tmp_path / "t.csv")])
+    again = capsys.readouterr().out.splitlines()
+    assert first[0] == "blobs"
+    assert first[1:] == again

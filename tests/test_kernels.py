@@ -6,13 +6,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.kernels import spirals
+from scipy import sparse
 from sklearn.datasets import load_iris, load_wine, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 import ravine
-from ravine import InvalidInputError, InvalidModelError, MinimumDensity, RavineError, SpectralConnectivity
+from ravine import (
+    InvalidInputError,
+    InvalidModelError,
+    MinimumDensity,
+    RavineError,
+    SpectralConnectivity,
+    metrics,
+)
 from ravine.data import kernel_map as maps
+from ravine.io.archive import read_archive, write_archive
 from tests.every_estimator import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -211,12 +220,7 @@ def test_what_needs_columns_is_refused_with_a_sentence():
     model = MinimumDensity(2, kernel="rbf").fit(IRIS)
     with pytest.raises(RavineError, match="has no SQL"):
         model.tree_.export_sql("iris")
-    for ask in (
-        ravine.explain,
-        ravine.report,
-        lambda m, X: m.tree_.simplify(X),
-        lambda m, X: m.tree_.predict(X),
-    ):
+    for ask in (lambda m, X: m.tree_.simplify(X), lambda m, X: m.tree_.predict(X)):
         with pytest.raises(InvalidInputError, match="feature space of a kernel"):
             ask(model, IRIS)
     plain = MinimumDensity(2).fit(IRIS)
@@ -284,3 +288,69 @@ def test_landmarks_keep_a_pass_no_dearer_than_the_exact_map(n, expected, monkeyp
     X = np.random.default_rng(0).standard_normal((n, 2))
     model = MinimumDensity(2, kernel="rbf", n_init=1).fit(X)
     assert len(model.feature_map_.landmarks) == expected
+
+
+# --- rows compared by angle --------------------------------------------------------------------------------
+
+
+def topic_rows(n=80):
+    rng = np.random.default_rng(0)
+    topic = np.repeat(np.arange(3), n)
+    rate = np.full((3, 60), 0.05)
+    for k in range(3):
+        rate[k, 20 * k : 20 * (k + 1)] = 0.6
+    return rng.poisson(rate[topic]).astype(float), topic
+
+
+def test_sparse_rows_are_compared_by_angle_whatever_their_length(tmp_path):
+    X, topic = topic_rows()
+    model = MinimumDensity(3, kernel="diffusion").fit(sparse.csr_matrix(X))
+    assert model.feature_map_.metric == "cosine"
+    assert sparse.issparse(model.feature_map_.landmarks)
+    assert metrics.v_measure(topic, model.labels_) > 0.9
+    lengths = np.random.default_rng(1).uniform(0.1, 10.0, (len(X), 1))
+    plain = MinimumDensity(3, kernel="diffusion", standardize=False)  # without weights of the columns
+    one, other = (plain.fit(sparse.csr_matrix(rows)).labels_ for rows in (X, X * lengths))
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(model.predict(sparse.csr_matrix(X * lengths)), model.labels_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)  # dense rows have the same angles
+    ravine.save(model, tmp_path / "m")
+    again = ravine.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(sparse.csr_matrix(X)), model.labels_)
+
+
+def test_frequent_words_do_not_hide_the_topics():
+    X, topic = topic_rows()
+    everywhere = np.random.default_rng(2).poisson(30.0, (len(X), 5))
+    rows = sparse.csr_matrix(np.column_stack([X, everywhere]))
+    weighted = MinimumDensity(3, kernel="diffusion").fit(rows).labels_
+    plain = MinimumDensity(3, kernel="diffusion", standardize=False).fit(rows).labels_
+    assert metrics.v_measure(topic, weighted) > 0.9 > 0.6 > metrics.v_measure(topic, plain)
+    counts = np.random.default_rng(3).integers(0, 3, len(X))
+    one = MinimumDensity(3, kernel="diffusion").fit(rows, sample_weight=counts).labels_
+    two = MinimumDensity(3, kernel="diffusion").fit(rows[np.repeat(np.arange(len(X)), counts)]).labels_
+    assert metrics.v_measure(np.repeat(one, counts), two) > 0.9
+
+
+def test_the_metric_of_the_diffusion_map_can_be_chosen():
+    X, topic = topic_rows()
+    angle = MinimumDensity(3, kernel="diffusion", kernel_params={"metric": "cosine"}).fit(X)
+    assert metrics.v_measure(topic, angle.labels_) > 0.9
+    assert MinimumDensity(3, kernel="diffusion").fit(X).feature_map_.metric == "euclidean"
+    distance = {"metric": "euclidean"}
+    rows = sparse.csr_matrix(X)
+    found = MinimumDensity(3, kernel="diffusion", kernel_params=distance, standardize=True).fit(rows)
+    np.testing.assert_array_equal(found.labels_, MinimumDensity(3, kernel="diffusion").fit(X).labels_)
+    with pytest.raises(InvalidInputError, match="metric has to be one of 'euclidean', 'cosine'"):
+        MinimumDensity(3, kernel="diffusion", kernel_params={"metric": "angle"}).fit(X)
+
+
+@pytest.mark.parametrize("part", ["indptr", "indices"])
+def test_damaged_sparse_landmarks_are_refused(part, tmp_path):
+    path = tmp_path / "m"
+    ravine.save(MinimumDensity(2, kernel="diffusion").fit(sparse.csr_matrix(topic_rows(20)[0])), path)
+    stored = read_archive(path.read_bytes())
+    stored.arrays[f"map_landmarks_{part}"][1] = 10**6
+    path.write_bytes(write_archive(stored.facts, stored.arrays))
+    with pytest.raises(InvalidModelError, match=f"map_landmarks_{part}"):
+        ravine.load(path)

@@ -227,3 +227,133 @@ def test_bad_input_of_separation_probabilities_is_one_clear_error():
         metrics.separation_probability(np.where(WINE > 1000, np.nan, WINE), CLASSES)
     with pytest.raises(InvalidInputError, match="5000 features are too large"):
         metrics.separation_probability(np.ones((4, 5000)), [0, 0, 1, 1])
+
+
+# --- judges by the graph of nearest neighbors, and by agreement -------------------------------------------
+
+
+def edges_by_hand(X, n_neighbors):
+    """The edges of the graph as a matrix: neighbors within the distance of the n-th other row, either way."""
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    distance = squareform(pdist(Z))
+    nth = np.sort(distance, axis=1)[:, n_neighbors]  # the row itself comes first
+    near = distance <= nth[:, None] * (1 + 1e-9)
+    np.fill_diagonal(near, False)
+    return (near | near.T).astype(float)
+
+
+def judged_by_hand(edges, labels):
+    """Modularity and normalized cut, by the definition over all pairs of rows."""
+    labels = np.asarray(labels)
+    degree, whole = edges.sum(axis=1), edges.sum()
+    same = labels[:, None] == labels[None, :]
+    modularity = ((edges / whole - np.outer(degree, degree) / whole**2) * same).sum()
+    cut = sum(
+        edges[labels == k][:, labels != k].sum() / edges[labels == k].sum()
+        for k in np.unique(labels).tolist()
+    )
+    return modularity, cut
+
+
+@pytest.mark.parametrize("n_neighbors", [3, 10])
+def test_judges_of_the_graph_are_their_definitions(n_neighbors):
+    rng = np.random.default_rng(0)
+    edges = edges_by_hand(WINE, n_neighbors)
+    for labels in (CLASSES, CLASSES == 1, rng.integers(0, 4, len(WINE)), np.array(list("abc"))[CLASSES]):
+        expected = judged_by_hand(edges, labels)
+        found = [
+            judge(WINE, labels, n_neighbors=n_neighbors)
+            for judge in (metrics.modularity, metrics.normalized_cut)
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_labels_unrelated_to_the_rows_have_no_modularity_and_true_ones_a_high_one():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (200, 3)), rng.normal(9, 1, (100, 3))])
+    true = np.repeat([0, 1], [200, 100])
+    assert metrics.modularity(X, true) == pytest.approx(1 - (2 / 3) ** 2 - (1 / 3) ** 2, abs=0.02)
+    assert metrics.normalized_cut(X, true) == 0.0
+    random = rng.integers(0, 3, 300)
+    assert abs(metrics.modularity(X, random)) < 0.05
+    assert metrics.normalized_cut(X, random) == pytest.approx(2.0, abs=0.1)
+    assert metrics.modularity(X, np.zeros(300)) == 0.0
+
+
+def test_units_and_rotations_of_the_rows_do_not_change_the_graph():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    labels = rng.integers(0, 3, 300)
+    units = X * [1e-6, 1.0, 1e3, 1e9] + [0, 5, -1e4, 1e12]
+    turned = X @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    for judge in (metrics.modularity, metrics.normalized_cut):
+        assert judge(units, labels) == pytest.approx(judge(X, labels), rel=1e-9)
+        plain = [judge(rows, labels, standardize=False) for rows in (X, turned)]
+        assert plain[0] == pytest.approx(plain[1], rel=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_in_the_graph_weights_are_repeats(seed, n_neighbors):
+    rng = np.random.default_rng(seed)
+    X, counts = rng.standard_normal((40, 2)), rng.integers(0, 4, 40)
+    labels = rng.integers(0, 3, 40)
+    for judge in (metrics.modularity, metrics.normalized_cut):
+        once = judge(X, labels, n_neighbors=n_neighbors, sample_weight=counts)
+        repeated = judge(np.repeat(X, counts, axis=0), np.repeat(labels, counts), n_neighbors=n_neighbors)
+        assert once == pytest.approx(repeated, rel=1e-9, abs=1e-12)
+
+
+def test_copies_of_a_row_in_different_clusters_are_neighbors():
+    X = np.repeat([[0.0], [1.0], [5.0], [6.0]], 3, axis=0)
+    labels = np.array([0, 0, 1] * 2 + [1, 1, 1] * 2)
+    edges = (np.abs(X - X.T) < 0.5).astype(float) - np.eye(12)  # two neighbors: the two other copies
+    expected = judged_by_hand(edges, labels)
+    found = metrics.modularity(X, labels, n_neighbors=2), metrics.normalized_cut(X, labels, n_neighbors=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_sparse_rows_are_compared_by_their_angle():
+    rng = np.random.default_rng(0)
+    topic = np.repeat([0, 1], 60)
+    X = rng.poisson(np.array([[4.0] * 5 + [0.2] * 5, [0.2] * 5 + [4.0] * 5])[topic]).astype(float)
+    lengths = rng.uniform(0.01, 100.0, (120, 1))
+    one, other = (metrics.modularity(sparse.csr_matrix(rows), topic) for rows in (X, X * lengths))
+    assert one == pytest.approx(other, rel=1e-12)
+    assert one > 0.45
+    assert metrics.normalized_cut(sparse.csr_matrix(X * lengths), topic) < 0.1
+    assert metrics.modularity(X, topic) != pytest.approx(metrics.modularity(X * lengths, topic), rel=1e-6)
+
+
+def test_large_data_are_judged_on_a_sample_that_is_fair():
+    rng = np.random.default_rng(0)
+    centers = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+    true = np.repeat([0, 1, 2], [9000, 2000, 1000])  # sorted: the first rows would not do
+    X = centers[true] + rng.standard_normal((12000, 2))
+    whole = metrics.modularity(X, true, max_rows=12000)
+    assert metrics.modularity(X, true) == pytest.approx(whole, abs=0.02)
+    assert metrics.modularity(X, true, max_rows=1000) == pytest.approx(whole, abs=0.05)
+
+
+def test_agreement_is_the_mean_v_measure_against_the_others():
+    rng = np.random.default_rng(0)
+    labelings = [rng.integers(0, k, 50) for k in (2, 3, 5)] + [np.zeros(50)]
+    weights = rng.integers(0, 3, 50)
+    for w in (None, weights):
+        repeats = np.ones(50, dtype=int) if w is None else w
+        expected = [
+            np.mean([v_measure_score(np.repeat(a, repeats), np.repeat(b, repeats)) for b in others])
+            for i, a in enumerate(labelings)
+            for others in [labelings[:i] + labelings[i + 1 :]]
+        ]
+        np.testing.assert_allclose(metrics.agreement(labelings, sample_weight=w), expected, atol=1e-12)
+    assert metrics.agreement([[0, 1]]).tolist() == [1.0]
+
+
+def test_judges_refuse_what_they_cannot_judge():
+    with pytest.raises(InvalidInputError, match="one entry for each of 178 rows"):
+        metrics.modularity(WINE, CLASSES[1:])
+    with pytest.raises(InvalidInputError, match="n_neighbors"):
+        metrics.normalized_cut(WINE, CLASSES, n_neighbors=0)
+    with pytest.raises(InvalidInputError, match="at least one labeling"):
+        metrics.agreement([])

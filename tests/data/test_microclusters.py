@@ -15,6 +15,7 @@ from ravine.data.microclusters import (
     fine_microclusters,
     microclusters,
     nearest,
+    plus_plus,
 )
 from ravine.data.node import Node, measure
 from ravine.data.query import run
@@ -264,3 +265,25 @@ def test_the_seeds_lie_where_the_weight_is():
     heavy = np.where(points[:, 0] < 0.1, 1e6, 1.0)
     assert all((found < 0.1).sum() >= 5 for found in centers(heavy))
     assert all((found < 0.1).sum() <= 2 for found in centers(np.ones(300)))
+
+
+def test_no_seed_depends_on_rounding():
+    """Pairs of far points tie exactly: each reduces the sum of squares by d1 + d2 - d12."""
+    rng = np.random.default_rng(0)
+    far = rng.standard_normal((10, 4)) * 50
+    X = np.concatenate([rng.standard_normal((100, 4)), far, far + rng.standard_normal((10, 4)) * 5])
+    noisy = X * (1 + 1e-12 * rng.standard_normal(X.shape))
+    for seed in range(100):
+        here, there = (plus_plus(Y, np.ones(120), 20, np.random.default_rng(seed)) for Y in (X, noisy))
+        np.testing.assert_array_equal(here, there)
+
+
+def test_seeds_are_different_points_of_positive_weight_spread_like_k_means():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([center + rng.standard_normal((40, 2)) for center in np.eye(2, 2) * 100])
+    weights = np.where(np.arange(80) % 4 == 0, 0.0, 3.0)
+    for seed in range(50):
+        chosen = plus_plus(X, weights, 12, np.random.default_rng(seed))
+        assert len(set(chosen.tolist())) == 12
+        assert (weights[chosen] > 0).all()
+        assert set((chosen[:2] >= 40).tolist()) == {False, True}  # the second group is found at once

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import euclidean_distances
@@ -14,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from ravine import MinimumDensity
 from ravine.data import neighbors as neighbors
-from ravine.data.neighbors import Nearest, nth_nearest, weighted_median
+from ravine.data.neighbors import Nearest, near_pairs, nth_nearest, weighted_median
 
 DIGITS = load_digits().data[:600]
 
@@ -120,3 +121,37 @@ def test_the_nth_nearest_counts_copies():
     assert nth_nearest(distances, np.array([3.0, 1.0, 1.0, 1.0]), 2).tolist() == [0.0, 1.0, 3.0, 6.0]
     assert nth_nearest(distances, np.ones(4), 9).tolist() == [7.0, 6.0, 4.0, 7.0]  # there are no nine
     assert weighted_median(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 3.0])) == 2.0
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("spacing", [1.0, 1e-3, 1e-5])  # the last two: inner products cancel
+def test_pairs_near_each_other_do_not_depend_on_rounding(store, spacing):
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), axis=-1).reshape(-1, 2) - 5.5
+    grid = np.hstack([1.0 + spacing * grid, np.zeros((len(grid), 1))])
+    masses = rng.integers(1, 4, len(grid)).astype(float)
+    slowly = [set(np.flatnonzero(near).tolist()) for near in _by_differences(grid, masses, 10)]
+    signs = np.array([1.0, -1.0, 1.0])
+    noisy = grid * (1 + 1e-13 * rng.standard_normal(grid.shape))
+    for points in (grid, grid * signs, grid[:, ::-1], noisy):
+        here, there = near_pairs(store(points), points @ points.T, masses, 10)
+        found = [{i, *there[here == i].tolist()} for i in range(len(grid))]
+        assert found == slowly
+
+
+def _by_differences(points, masses, n):
+    """Whether point j is near i, for all pairs."""
+    distances = np.sqrt(((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
+    nearer = distances[:, None, :] < distances[:, :, None] / (1 + 1e-6)
+    return (nearer * masses).sum(axis=2) < n
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_copies_that_differ_by_rounding_are_all_near_or_none(store):
+    rng = np.random.default_rng(1)
+    points = np.repeat(rng.standard_normal((5, 4)), 20, axis=0)
+    points *= 1 + 1e-12 * rng.standard_normal(points.shape)
+    here, there = near_pairs(store(points), points @ points.T, np.ones(100), 11)
+    assert set(zip(here.tolist(), there.tolist(), strict=True)) == {
+        (i, j) for i in range(100) for j in range(100) if i != j and i // 20 == j // 20
+    }

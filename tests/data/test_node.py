@@ -104,7 +104,7 @@ def test_opening_measures_and_draws_in_one_pass(make, store, below):
     opened, samples = run(open_node(node, [50, 200]))
     if isinstance(node.rows, MemoryRows):
         peek = 0 if below else nodes.PEEK_ROWS
-        assert node.rows.reads.rows == 1200 + 200 + peek
+        assert node.rows.reads.rows == 1200 + nodes.SCALE_ROWS + peek
     else:
         assert node.rows.engine.passes == (1 if below else 2)
     plain = run(measure(node))
@@ -214,3 +214,9 @@ def test_the_sizes_of_samples_grow_with_the_rows_and_are_bounded_in_memory():
     assert sample_sizes(10**9, 1000) == [most]
     assert sample_sizes(10**9, 10**6) == [nodes.FIRST_SAMPLE]
     assert all(b >= 2 * a for a, b in [sample_sizes(10**6, 3), sample_sizes(10**7, 3)])
+
+
+def test_copies_and_samples_keep_the_threads_of_their_node():
+    node = run(measure(Node(MemoryRows(ROWS, WEIGHTS, n_jobs=2))))
+    assert run(sample(node, 100, "some")).rows.n_jobs == 2
+    assert run(collect(node)).rows.n_jobs == 2

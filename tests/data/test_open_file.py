@@ -12,6 +12,7 @@ import pytest
 import ravine
 from ravine import MaximinSeparation, MinimumDensity, MinimumDensityClassifier, SpectralConnectivity
 from ravine.data.memory import chunk_rows
+from ravine.data.node import LOCAL_CELLS
 from ravine.exceptions import InvalidInputError, RavineError
 
 RNG = np.random.default_rng(0)
@@ -164,7 +165,7 @@ def test_missing_values_and_damaged_files_are_refused(tmp_path):
 
 
 def test_a_fit_holds_a_few_blocks_and_no_more(tmp_path):
-    values = np.repeat(X, 8, axis=0)  # 10 MB
+    values = np.repeat(X, LOCAL_CELLS // X.size + 1, axis=0)  # 35 MB: fewer are copied
     path = npy(tmp_path, values)
     MinimumDensity(2).fit(X)  # compiles
     gc.collect()

@@ -9,6 +9,7 @@ from ravine.data.node import Node, measure
 from ravine.data.principal import fix_sign, principal
 from ravine.data.query import run
 from ravine.data.sample import hashes
+from ravine.exceptions import OutlierWarning
 from tests.engines import in_blocks
 from tests.nodes import node_of
 
@@ -212,8 +213,8 @@ def test_rows_beside_a_row_very_far_away_are_constant_in_its_scale():
     root = standardization(X)
     below = standardization(X[:50], root=root)
     assert (below.inverse_scale == 0).all()
-    with pytest.warns(UserWarning, match="found 2 of 3"):
-        assert PrincipalDirection(3).fit(X).n_clusters_ == 2
+    with pytest.warns(OutlierWarning, match="row 50 is far"):
+        assert PrincipalDirection(3).fit(X).n_clusters_ == 3
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])

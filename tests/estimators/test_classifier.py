@@ -342,7 +342,7 @@ def test_sparse_rows_memory_maps_and_threads_give_the_same_classes(scheme, tmp_p
     known = few_labels(y, 15)
     mapped = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
     mapped[:] = X
-    model = MinimumDensityClassifier(multi_class=scheme)
+    model = MinimumDensityClassifier(multi_class=scheme, standardize=True)
     expected = model.fit(X, known).transduction_
     for same in (sparse.csr_array(X), mapped):
         assert (model.fit(same, known).transduction_ == expected).all()

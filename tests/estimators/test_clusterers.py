@@ -11,16 +11,20 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import ravine
 from ravine import (
     InterruptedWarning,
     InvalidInputError,
     MinimumDensity,
     MinimumDensityClassifier,
+    OneClusterWarning,
     PrincipalDirection,
     Progress,
+    compare,
 )
 from ravine.estimators.clusterer import AUTO_MIN_SIZE
 from ravine.split.boundary import Hyperplane
@@ -29,13 +33,18 @@ from tests.every_estimator import ESTIMATORS
 from tests.oracles import two_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-WINE = load_wine().data
+WINE, TARGET = load_wine(return_X_y=True)
 DIGITS = load_digits().data
 
 
 @pytest.fixture(params=sorted(ESTIMATORS))
 def make(request):
-    return ESTIMATORS[request.param]
+    """Makes a clusterer, for two clusters where the test names no number."""
+
+    def make_one(n_clusters=2, **parameters):
+        return ESTIMATORS[request.param](n_clusters, **parameters)
+
+    return make_one
 
 
 # --- bad input: one clear sentence, and nothing else happens ---------------------------------------------
@@ -85,7 +94,7 @@ def test_more_clusters_than_rows(make):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_clusters": 0}, 'n_clusters has to be a whole number of at least 1 or "auto", got 0'),
+        ({"n_clusters": 0}, 'n_clusters has to be a whole number of at least 1 or "auto" or "best", got 0'),
         ({"n_clusters": 2.5}, "n_clusters has to be a whole number"),
         ({"min_cluster_size": 0}, "min_cluster_size"),
         ({"split_order": "best"}, "'depth', 'size', 'value', 'neighbors'"),
@@ -320,7 +329,75 @@ def test_a_sparse_matrix_with_duplicate_entries_is_read_correctly_and_not_modifi
     assert halves.nnz == 2 * plain.nnz
     np.testing.assert_array_equal(model.predict(halves), model.labels_)
     assert halves.nnz == 2 * plain.nnz
-    np.testing.assert_array_equal(model.labels_, quiet_fit(make(), WINE).labels_)
+    np.testing.assert_array_equal(model.labels_, quiet_fit(make(), plain).labels_)
+
+
+# --- defaults --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["MinimumDensity", "MaximumMargin", "MaximinSeparation", "MinimumDensityClassifier"]
+)
+def test_by_default_dense_rows_are_standardized_and_sparse_ones_are_not(name):
+    X, y = WINE[:, [0, 4, 12]], np.where(np.arange(len(WINE)) % 5, -1, TARGET)
+    make = getattr(ravine, name)
+    parameters = {} if name.endswith("Classifier") else {"n_clusters": 3}
+
+    def fitted(rows, **more):
+        model = make(**parameters, **more).fit(rows, y)
+        return model.predict(rows).tolist()
+
+    stored = sparse.csr_array(X)
+    assert fitted(X) == fitted(X, standardize=True) != fitted(X, standardize=False)
+    assert fitted(stored) == fitted(stored, standardize=False)
+    if name == "MinimumDensity":
+        assert fitted(X, kernel="rbf") == fitted(X, kernel="rbf", standardize=True)
+        assert fitted(stored, kernel="rbf") == fitted(stored, kernel="rbf", standardize=False)
+    with pytest.raises(InvalidInputError, match="standardize has to be True, False or \"auto\", got 'no'"):
+        make(standardize="no").fit(X, y)
+
+
+def test_the_number_of_clusters_is_found_by_default_everywhere():
+    from ravine.cli.arguments import build_parser
+
+    X = np.concatenate([two_blobs(200, 2, gap=30.0)[0], two_blobs(200, 2, gap=30.0)[0] + [0.0, 60.0]])
+    assert MinimumDensity().fit(X).n_clusters_ == 4
+    found = compare(X, methods=[MinimumDensity(), PrincipalDirection()])
+    assert {candidate.estimator.n_clusters for candidate in found.candidates} == {"auto"}
+    for command in ("fit", "compare"):
+        assert build_parser().parse_args([command, "t.csv"]).clusters == "auto"
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_one_cluster_is_a_warning_that_says_why_and_what_to_try():
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    with pytest.warns(OneClusterWarning, match="try a number of clusters, SpectralConnectivity or") as caught:
+        model = MinimumDensity().fit(X)
+    refused = model.tree_.refused[0]
+    (reason,) = (str(one.message) for one in caught)
+    assert f"depth {refused.quality:.2f} (p = {refused.evidence.p_value:.1g})" in reason
+    assert "not significant at the level 0.01" in reason
+    with pytest.warns(OneClusterWarning, match="no hyperplane has enough rows on both sides"):
+        MinimumDensity().fit(X[:3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MinimumDensity(1).fit(X)
+        MinimumDensity(max_leaves=1).fit(X)
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_grid_search_over_the_number_of_clusters_is_warned_about():
+    X = two_blobs(120, 2, gap=8.0)[0]
+    folds = KFold(2, shuffle=True, random_state=0)
+    with pytest.warns(UserWarning, match="score cannot be compared across numbers of clusters"):
+        GridSearchCV(MinimumDensity(), {"n_clusters": [2, 3]}, cv=folds).fit(X)
+    piped = make_pipeline(StandardScaler(), MinimumDensity())
+    with pytest.warns(UserWarning, match="score cannot be compared across numbers of clusters"):
+        RandomizedSearchCV(piped, {"minimumdensity__n_clusters": [2]}, n_iter=1, cv=folds).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        GridSearchCV(MinimumDensity(2), {"bandwidth_factor": [1.0, 2.0]}, cv=folds).fit(X)
+        MinimumDensity(2).fit(X).score(X)
 
 
 # --- the contract beyond scikit-learn's own checks -------------------------------------------------------

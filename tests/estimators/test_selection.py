@@ -17,7 +17,7 @@ from ravine import (
     select,
 )
 from ravine.estimators.catalog import CLUSTERERS
-from ravine.estimators.selection import SCORE_REGULARIZATION
+from ravine.estimators.judging import SCORE_REGULARIZATION
 from tests.split.test_separation import with_a_far_row
 
 WINE = load_wine().data
@@ -46,9 +46,9 @@ class Sizes(ClusterMixin, BaseEstimator):
         return self
 
 
-def test_the_highest_separation_probability_wins():
+def test_the_highest_sum_of_ranks_wins():
     found = select(
-        WINE, PrincipalDirection(), {"threshold": ["mean", "density"], "standardize": [True, False]}
+        WINE, PrincipalDirection(2), {"threshold": ["mean", "density"], "standardize": [True, False]}
     )
     assert len(found.candidates) == 4
     for c in found.candidates:
@@ -56,7 +56,7 @@ def test_the_highest_separation_probability_wins():
             WINE, c.estimator.labels_, regularization=SCORE_REGULARIZATION
         )
         assert c.smallest_share == np.bincount(c.estimator.labels_).min() / len(WINE)
-    scores = [c.separation_probability for c in found.candidates if c.allowed]
+    scores = [c.rank_sum for c in found.candidates if c.allowed]
     assert scores == sorted(scores, reverse=True)
     assert found.best is found.candidates[0].estimator
     assert "threshold='density'" in str(found)
@@ -70,12 +70,12 @@ def test_one_outlier_does_not_win():
     assert far.separation_probability > best.separation_probability
     assert not far.allowed
     assert "too small to count" in str(found)
-    assert select(X, [FirstRows(500), FirstRows(1)], min_share=0.0).best.n_rows == 1
+    assert all(c.allowed for c in select(X, [FirstRows(500), FirstRows(1)], min_share=0.0))
 
 
 def test_compare_does_not_rank_an_outlier_first():
     X, _ = with_a_far_row()
-    found = compare(X, methods=[FirstRows(1), *(make() for make in CLUSTERERS.values())])
+    found = compare(X, 2, methods=[FirstRows(1), *(make() for make in CLUSTERERS.values())])
     far = next(c for c in found.candidates if c.name == "FirstRows()")
     assert far.separation_probability == max(c.separation_probability for c in found.candidates)
     assert far is found.candidates[-1]
@@ -85,8 +85,9 @@ def test_compare_does_not_rank_an_outlier_first():
 def test_compare_uses_the_given_minimum_share():
     X, _ = with_a_far_row()
     methods = [FirstRows(1), FirstRows(500)]
-    assert compare(X, methods=methods).best.n_rows == 500
-    assert compare(X, methods=methods, min_share=0.0).best.n_rows == 1
+    assert compare(X, 2, methods=methods).best.n_rows == 500
+    assert [c.allowed for c in compare(X, 2, methods=methods)] == [True, False]
+    assert all(c.allowed for c in compare(X, 2, methods=methods, min_share=0.0))
 
 
 def test_if_no_cluster_is_large_enough_the_largest_wins_with_a_warning():
@@ -100,6 +101,8 @@ def test_compare_runs_every_method():
     assert {"MinimumDensity", "MaximinSeparation"} <= CLUSTERERS.keys() <= set(ravine.__all__)
     found = compare(WINE, 3)
     assert {type(c.estimator) for c in found.candidates} == set(CLUSTERERS.values())
+    kernels = [c.estimator.kernel for c in found.candidates]
+    assert (len(kernels), kernels.count("diffusion")) == (len(CLUSTERERS) + 2, 2)
     assert all(c.n_clusters == 3 for c in found.candidates)
     assert found.candidates[0].separation_probability > 0.5
 
@@ -120,8 +123,8 @@ def test_estimators_of_scikit_learn_are_candidates_and_shares_are_relative_to_th
 
 def test_weights_reach_the_fit_and_the_score():
     counts = np.random.default_rng(0).integers(1, 4, len(WINE))
-    one = select(WINE, [MinimumDensity(), MaximinSeparation()], sample_weight=counts)
-    two = select(np.repeat(WINE, counts, axis=0), [MinimumDensity(), MaximinSeparation()])
+    one = select(WINE, [MinimumDensity(2), MaximinSeparation(2)], sample_weight=counts)
+    two = select(np.repeat(WINE, counts, axis=0), [MinimumDensity(2), MaximinSeparation(2)])
     for a, b in zip(one.candidates, two.candidates, strict=True):
         assert a.name == b.name
         assert a.separation_probability == pytest.approx(b.separation_probability, rel=1e-6)
@@ -129,10 +132,10 @@ def test_weights_reach_the_fit_and_the_score():
 
 def test_no_split_and_no_candidates():
     with pytest.warns(UserWarning, match="no candidate"):
-        found = select(np.ones((10, 2)), [MaximinSeparation()])
+        found = select(np.ones((10, 2)), [MaximinSeparation(2)])
     assert (found.candidates[0].n_clusters, found.candidates[0].separation_probability) == (1, 0.0)
     assert "no split" in str(found)
     with pytest.raises(InvalidInputError, match="at least one candidate"):
         select(WINE, [])
     with pytest.raises(InvalidInputError, match="min_share"):
-        select(WINE, [MinimumDensity()], min_share=2)
+        select(WINE, [MinimumDensity(2)], min_share=2)

@@ -168,3 +168,16 @@ def test_a_grid_at_the_points_finds_what_an_even_one_finds(monkeypatch):
         np.testing.assert_allclose(
             np.diff(curve), np.diff(index.curve(profile, thresholds)), atol=1e-9
         )  # up to a constant
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_points_and_a_small_bandwidth_need_few_thresholds(seed):
+    """Points that are many bandwidths apart are thresholds themselves, and the minimum is the same."""
+    profile = make_profile(seed, n=30)
+    h = profile.std / 1000
+    line = line_of(profile, h, half=0.9 * profile.std)
+    assert len(kernels.coarse_curve(line, PlacedLabels(*UNLABELED))[0]) <= 2 * len(profile.points) + 3
+    index = MinimumDensityIndex(h, 0.9)
+    every = np.linspace(-line.half, line.half, 40_001)
+    found = index.evaluate(profile)
+    assert found.value <= index.curve(profile, every).min() + 1e-9

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from ravine.data.query import run
 from ravine.index.base import IndexValue
+from ravine.index.connectivity import ConnectivityIndex
 from ravine.index.density import MinimumDensityIndex, relative_depth
 from ravine.optimize import pursuit
 from ravine.optimize.pursuit import evaluate, pursue
@@ -134,3 +135,29 @@ def test_continuation_from_a_random_start_ends_in_the_valley():
     side = Z @ end.point.direction > end.point.index_value.threshold
     assert max((side == labels).mean(), (side != labels).mean()) > 0.99
     assert relative_depth(end.point.profile, end.point.index_value.threshold, H) > 0.8
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "index", [MinimumDensityIndex(H, ALPHA), ConnectivityIndex(0.3, 1.5), ConnectivityIndex(0.3, 1.0, False)]
+)
+def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch, store, weighted, index):
+    X, _ = oracles.two_blobs(500, 6, gap=4.0, seed=3, share=0.3)
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, 500) if weighted else None
+    node = replace(standardized(store(X), weights)[0], deviation=1.5)
+    for max_iter in (0, 1, 4, 40):  # the path as well as its end
+        options = {"tol": 1e-3, "max_iter": max_iter, "progress": 1e-6}
+        monkeypatch.setattr(pursuit, "HELD_CELLS", 1 << 22)
+        compiled = run(pursue(node, unit(3, 6), [index], **options))
+        before = node.rows.reads.rows
+        monkeypatch.setattr(pursuit, "HELD_CELLS", 0)
+        asked = run(pursue(node, unit(3, 6), [index], **options))
+        assert node.rows.reads.rows > before
+        assert compiled.status == asked.status
+        assert compiled.n_iter == asked.n_iter
+        assert compiled.point.value == pytest.approx(asked.point.value, abs=1e-7)
+        assert compiled.point.smaller_side == pytest.approx(asked.point.smaller_side)
+        np.testing.assert_allclose(compiled.point.direction, asked.point.direction, atol=1e-6)
+        np.testing.assert_allclose(compiled.point.gradient, asked.point.gradient, atol=1e-5)
+        assert len(compiled.curvature.steps) == len(asked.curvature.steps)

@@ -46,12 +46,14 @@ def slow_cut(points, right):
 def test_the_cut_is_that_of_plain_loops():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((70, 3)) * [1.0, 5.0, 0.2]
-    graph = graph_of(X)
-    standardization = graph.standardization
+    node = measured(X)
+    graph, standardization = run(neighbor_graph(node)), node.standardization
     for direction in rng.standard_normal((5, 3)):
         standardized = (X - X.mean(axis=0)) / X.std(axis=0)
         expected = slow_cut(standardized, standardized @ direction > 0.3)
-        assert graph.cut(graph.project(direction[None, :])[:, 0] > 0.3) == pytest.approx(expected, rel=1e-12)
+        assert graph.cut(graph.project(standardization, direction[None, :])[:, 0] > 0.3) == pytest.approx(
+            expected, rel=1e-12
+        )
         plane = Hyperplane(standardization.normals(direction), standardization.mean, 0.3)
         assert graph.cut_by(plane) == pytest.approx(expected, rel=1e-12)
 
@@ -152,7 +154,9 @@ def test_of_several_directions_too(digits, graph):
     ends = [method.pursue(rng.standard_normal((2, 64))) for _ in range(5)]
 
     def cut(end):
-        near = nearest(graph.project(end.directions), clusters.centers @ end.directions.T)[0]
+        near = nearest(
+            graph.project(digits.standardization, end.directions), clusters.centers @ end.directions.T
+        )[0]
         return graph.cut(end.right[near])
 
     def share(end):
@@ -217,7 +221,8 @@ def test_with_labels_fewer_mistakes_come_first(digits, graph):
         point = end.point
         right = node.standardized_labels @ point.direction > point.index_value.threshold
         wrong = sum(bool(side) != bool(c) for side, c in zip(right, labels.classes, strict=True))
-        return wrong, graph.cut(graph.project(point.direction[None, :])[:, 0] > point.index_value.threshold)
+        points = graph.project(node.standardization, point.direction[None, :])[:, 0]
+        return wrong, graph.cut(points > point.index_value.threshold)
 
     alone = [judged(run(method.choose(node, [end]))[0]) for end in ends]
     assert min(alone)[1] > min(cut for _, cut in alone)  # another has a smaller cut and more mistakes
@@ -234,5 +239,26 @@ def test_the_graph_of_sparse_rows_is_that_of_dense_ones():
         run(neighbor_graph(replace(node, rows=MemoryRows(rows)))) for rows in (X, sparse.csr_array(X))
     )
     for direction in rng.standard_normal((4, 6)):
-        cuts = [graph.cut(graph.project(direction[None, :])[:, 0] > 0.1) for graph in (dense, csr)]
+        cuts = [
+            graph.cut(graph.project(node.standardization, direction[None, :])[:, 0] > 0.1)
+            for graph in (dense, csr)
+        ]
         assert cuts[0] == pytest.approx(cuts[1], rel=1e-9)
+
+
+def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((1000, 4))
+    root = measured(X)
+    whole = run(neighbor_graph(root))
+    right = X[:, 0] > 0.2
+    for size, shared in ((neighbor_cut.SHARED_ROWS, True), (neighbor_cut.SHARED_ROWS - 1, False)):
+        here = np.flatnonzero(right)[:size]
+        leaf = replace(root, rows=root.rows.select(here), root=root.standardization, memo={})
+        graph = run(neighbor_graph(leaf))
+        assert sorted(graph.rows.names.tolist()) == here.tolist()
+        edges = {tuple(sorted(pair)) for pair in graph.rows.names[graph.ends].T.tolist()}
+        of_root = {tuple(sorted(pair)) for pair in whole.rows.names[whole.ends].T.tolist()}
+        inside = {pair for pair in of_root if set(pair) <= set(here.tolist())}
+        assert (edges == inside) is shared
+        assert edges >= inside or shared

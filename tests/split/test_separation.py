@@ -79,14 +79,14 @@ def test_the_solver_is_the_papers(solver, slow, X, regularization):
     start = X[:, 0] > np.median(X[:, 0])
     expected = slow(X, start, regularization)
     assert 0.05 <= expected.mean() <= 0.95
-    model = MaximinSeparation(solver=solver, regularization=regularization, init=start).fit(X)
+    model = MaximinSeparation(2, solver=solver, regularization=regularization, init=start).fit(X)
     assert same(model.labels_ == 1, expected)
 
 
 def test_the_threshold_leaves_the_least_mass_on_both_sides():
     t = np.sort(np.append(np.random.default_rng(0).standard_normal(99), 60.0))
     t -= t.mean()
-    grid = Grid.around_mean(100.0, 0.01)
+    grid = Grid.around_mean(100.0, 0.01, 1000)
     at = np.floor((t - grid.low) / grid.width).astype(int)
     mass = np.bincount(at, minlength=grid.n_bins).astype(float)
     moment = np.bincount(at, weights=t, minlength=grid.n_bins)
@@ -108,7 +108,7 @@ def test_eig_is_theorem_3_with_its_matrix_of_rows(standardize, regularization):
     matrix = np.eye(len(Z)) - np.linalg.inv(np.eye(len(Z)) + scatter)
     q = np.linalg.eigh(matrix)[1][:, -1]
     model = MaximinSeparation(
-        solver="eig", regularization=regularization, standardize=standardize, n_init=1
+        2, solver="eig", regularization=regularization, standardize=standardize, n_init=1
     ).fit(X)
     assert same(model.labels_ == 1, Z @ Z.T @ q > 0)
 
@@ -119,15 +119,15 @@ def test_of_several_eigenvectors_eig_takes_the_surest():
     loose = rng.standard_normal((400, 1)) + 0.5 * rng.standard_normal((400, 4))  # the first, with one mode
     apart = 4.0 * truth[:, None] + rng.standard_normal((400, 2))  # the second, with two
     X = np.column_stack([loose, apart])
-    one, two = (MaximinSeparation(solver="eig", n_init=k).fit(X).labels_ for k in (1, 2))
+    one, two = (MaximinSeparation(2, solver="eig", n_init=k).fit(X).labels_ for k in (1, 2))
     assert metrics.clustering_error(truth, one) > 0.3
     assert metrics.clustering_error(truth, two) < 0.05
 
 
 def test_eig_with_more_columns_than_rows():
     X, truth = two_blobs(60, 2000, gap=40.0)
-    assert same(MaximinSeparation(solver="eig").fit(X).labels_, truth)
-    assert same(MaximinSeparation(solver="eig").fit(sparse.csr_array(X)).labels_, truth)
+    assert same(MaximinSeparation(2, solver="eig").fit(X).labels_, truth)
+    assert same(MaximinSeparation(2, solver="eig").fit(sparse.csr_array(X)).labels_, truth)
 
 
 @pytest.mark.parametrize("waiting", [256, 7])
@@ -186,18 +186,18 @@ def test_without_regularization_no_invertible_map_matters(solver):
     rng = np.random.default_rng(0)
     P = rng.standard_normal((13, 13)) + 3 * np.eye(13)
     start = WINE[:, 0] > np.median(WINE[:, 0])
-    one = MaximinSeparation(solver=solver, regularization=0.0, init=start).fit(WINE)
-    two = MaximinSeparation(solver=solver, regularization=0.0, init=start).fit(WINE @ P + 5.0)
+    one = MaximinSeparation(2, solver=solver, regularization=0.0, init=start).fit(WINE)
+    two = MaximinSeparation(2, solver=solver, regularization=0.0, init=start).fit(WINE @ P + 5.0)
     assert same(one.labels_, two.labels_)
     assert one.tree_.splits[0].value == pytest.approx(two.tree_.splits[0].value, rel=1e-4)
-    regularized = [MaximinSeparation(solver=solver, init=start).fit(Z) for Z in (WINE, WINE @ P)]
+    regularized = [MaximinSeparation(2, solver=solver, init=start).fit(Z) for Z in (WINE, WINE @ P)]
     assert not same(*(m.labels_ for m in regularized))  # lambda diag(S) is not invariant under such maps
 
 
 def test_the_value_is_the_separation_probability():
     X = two_blobs(300, 4, gap=5.0, seed=2)[0]
     for regularization in (0.0, 0.3):
-        model = MaximinSeparation(regularization=regularization).fit(X)
+        model = MaximinSeparation(2, regularization=regularization).fit(X)
         expected = metrics.separation_probability(X, model.labels_, regularization=regularization)
         assert 1 - model.tree_.splits[0].value == pytest.approx(expected, rel=1e-6)
 
@@ -231,13 +231,13 @@ def test_theorem_4_a_hard_margin_bounds_the_separation_probability(gap, share):
     r = min(labels.mean(), 1 - labels.mean())
     min_weight = 1 / (2 / r * widest / margin**2 - 2 * (1 - r) + 1)
     assert 0 < min_weight <= metrics.separation_probability(X, labels)
-    assert min_weight <= 1 - MaximinSeparation(regularization=0.0).fit(X).tree_.splits[0].value
+    assert min_weight <= 1 - MaximinSeparation(2, regularization=0.0).fit(X).tree_.splits[0].value
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.8])
 def test_theorem_5_most_rows_are_far_from_the_hyperplane(rho):
     X = two_blobs(400, 4, gap=7.0, seed=1)[0]
-    model = MaximinSeparation(regularization=0.0).fit(X)
+    model = MaximinSeparation(2, regularization=0.0).fit(X)
     p = 1 - model.tree_.splits[0].value
     t = model.transform(X)[:, 0]
     means = [t[model.labels_ == k].mean() for k in (0, 1)]
@@ -280,14 +280,14 @@ def test_sums_of_rows_that_switch_sides_are_those_of_all_rows_also_over_chunks(m
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_one_far_row_is_no_cluster(solver):
     X, truth = with_a_far_row()
-    model = MaximinSeparation(solver=solver, standardize=False).fit(X)
+    model = MaximinSeparation(2, solver=solver, standardize=False).fit(X)
     assert model.n_clusters_ == 2
     assert metrics.clustering_error(truth, model.labels_) < 0.05
 
 
 def test_pursuit_is_not_drawn_to_the_far_row():
     X, truth = with_a_far_row()
-    model = MaximinSeparation(solver="pursuit").fit(X)
+    model = MaximinSeparation(2, solver="pursuit").fit(X)
     assert metrics.clustering_error(truth, model.labels_) < 0.05
 
 
@@ -301,16 +301,16 @@ def test_pursuit_finds_the_best_direction_in_the_plane():
         t = np.sort(Z @ v)
         kappa, _ = best_by_hand(t, np.ones(200), 0.1, 0.05)
         best = max(best, kappa)
-    model = MaximinSeparation(solver="pursuit", regularization=0.1).fit(X)
+    model = MaximinSeparation(2, solver="pursuit", regularization=0.1).fit(X)
     assert 1 - model.tree_.splits[0].value >= 0.998 * best**2 / (1 + best**2)
 
 
 def test_min_share_is_kept_or_there_is_no_split():
     X = two_blobs(300, 3, gap=10.0, share=0.2)[0]
     for solver in SOLVERS:
-        smaller = np.bincount(MaximinSeparation(solver=solver, min_share=0.1).fit(X).labels_).min()
+        smaller = np.bincount(MaximinSeparation(2, solver=solver, min_share=0.1).fit(X).labels_).min()
         assert 0.1 * 300 <= smaller < 0.4 * 300
-        model = MaximinSeparation(solver=solver, min_share=0.4).fit(X)
+        model = MaximinSeparation(2, solver=solver, min_share=0.4).fit(X)
         if solver == "mpm":  # its threshold is that of the best direction, and no other is tried
             assert model.n_clusters_ == 1
         else:
@@ -329,10 +329,12 @@ def test_weights_sparse_rows_and_threads(solver):
     np.testing.assert_array_equal(np.repeat(model.labels_, counts), repeated.labels_)
     np.testing.assert_array_equal(model.predict(CANCER), model.labels_)
     few = CANCER * (np.median(CANCER, axis=0) < CANCER)
-    dense, csr = (MaximinSeparation(solver=solver).fit(X) for X in (few, sparse.csr_array(few)))
+    dense, csr = (
+        MaximinSeparation(2, solver=solver, standardize=True).fit(X) for X in (few, sparse.csr_array(few))
+    )
     np.testing.assert_array_equal(dense.labels_, csr.labels_)
     X = two_blobs(20_000, 4, gap=4.0)[0]
-    one, two = (MaximinSeparation(solver=solver, n_jobs=k).fit(X) for k in (1, 2))
+    one, two = (MaximinSeparation(2, solver=solver, n_jobs=k).fit(X) for k in (1, 2))
     assert one.tree_.splits[0].boundary.threshold == two.tree_.splits[0].boundary.threshold
 
 
@@ -351,7 +353,7 @@ def test_auto_does_not_split_one_mode_and_finds_as_many_as_there_are(solver):
 def test_pursuit_starts_from_given_labels():
     X, truth = two_blobs(300, 30, gap=6.0, seed=3)
     X = np.column_stack([X, 40.0 * np.random.default_rng(0).standard_normal((300, 2))])
-    model = MaximinSeparation(solver="pursuit", init=truth).fit(X)
+    model = MaximinSeparation(2, solver="pursuit", init=truth).fit(X)
     assert metrics.clustering_error(truth, model.labels_) < 0.02
 
 
@@ -376,11 +378,11 @@ def test_bad_parameters_are_one_clear_error(parameters, message):
 def test_too_many_features_for_a_square_matrix_are_an_error():
     X = sparse.random_array((20, 5000), density=0.1, format="csr", random_state=0)
     with pytest.raises(InvalidInputError, match="takes at most 4096 features, got 5000: use solver='eig'"):
-        MaximinSeparation().fit(X)
-    assert MaximinSeparation(solver="pursuit").fit(X).n_features_in_ == 5000
+        MaximinSeparation(2).fit(X)
+    assert MaximinSeparation(2, solver="pursuit").fit(X).n_features_in_ == 5000
 
 
 def test_labels_that_are_all_on_one_side_find_no_split():
     weights = np.where(np.arange(178) < 100, 1.0, 0.0)
-    model = MaximinSeparation(init=np.arange(178) < 100).fit(WINE, sample_weight=weights)
+    model = MaximinSeparation(2, init=np.arange(178) < 100).fit(WINE, sample_weight=weights)
     assert model.n_clusters_ == 1

@@ -35,7 +35,6 @@ def tree_of(rows, method, n_clusters, *, level=None, priority="depth", labels=No
         priority=PRIORITIES[priority],
         level=level,
         watch=lambda progress: None,
-        passes=lambda: 0.0,
         labels=labels,
     )
 

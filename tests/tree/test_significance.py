@@ -110,11 +110,11 @@ def test_shrinking_flattens_noise_and_leaves_structure():
 
 def test_the_p_value_is_that_of_one_new_value():
     depths = np.array([0.30, 0.42, 0.35, 0.38, 0.31])
-    found = t_test(0.9, depths, n=10**6)
+    found = t_test(0.9, [depths], n=10**6)
     statistic = (0.9 - depths.mean()) / (depths.std(ddof=1) * np.sqrt(1 + 1 / 5))
     assert found.p_value == pytest.approx(student.sf(statistic, 4))
-    assert t_test(0.05, np.zeros(8), n=200).p_value > 0.05
-    assert t_test(0.30, depths, n=200).p_value > 0.5
+    assert t_test(0.05, [np.zeros(8)], n=200).p_value > 0.05
+    assert t_test(0.30, [depths], n=200).p_value > 0.5
 
 
 @pytest.mark.parametrize("d", [2, 10])
@@ -286,7 +286,7 @@ def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_
     run(test.run(node, replace(split, quality=0.5)))
     n = min(node.total, significance.REFERENCE_ROWS)
     assert len(method.nodes) >= significance.MIN_DRAWS
-    np.testing.assert_allclose([reference.min_weight for reference in method.nodes], part * 0.1 * n)
+    np.testing.assert_allclose([node.min_weight / node.total for node in method.nodes], part * 0.1)
     assert {reference.n_rows for reference in method.nodes} == {n}
     draws = {reference.rows.array.tobytes() for reference in method.nodes}
     assert len(draws) == len(method.nodes)  # each is another draw

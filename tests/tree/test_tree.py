@@ -418,3 +418,45 @@ def test_trees_are_compared_by_value():
     assert MinimumDensity(3).fit(WINE).tree_ == MinimumDensity(3).fit(WINE).tree_
     assert TREE.cut(3) != TREE
     assert TREE != "a tree"
+
+
+def test_a_moved_threshold_is_that_of_the_distances():
+    X = load_wine().data
+    tree = MinimumDensity(3).fit(X).tree_
+    distance = tree.boundary(0).signed_distance_of(X)
+    for by in (-0.5, 0.3):
+        moved = tree.move(0, by, X)
+        right = np.isin(moved.decision_path(X).toarray()[:, tree.right[0]], 1)
+        np.testing.assert_array_equal(right, distance > by)
+        assert moved.weight[0] == 178
+        assert moved.weight[moved.right[0]] == (distance > by).sum()
+        for leaf in moved.leaves:
+            assert moved.weight[leaf] == (moved.predict(X) == moved.label[leaf]).sum()
+        assert moved.splits[0].quality < tree.splits[0].quality
+        assert moved.splits[0].evidence is None
+        np.testing.assert_array_equal(moved.move(0, -by, X).predict(X), tree.predict(X))
+    weights = np.arange(178.0)
+    heavy = tree.move(0, 0.3, X, weights)
+    assert heavy.weight[heavy.right[0]] == weights[distance > 0.3].sum()
+    for node, by, why in [
+        (0, 99.0, "empty side"),
+        (int(tree.leaves[0]), 0.1, "no threshold"),
+        (77, 0.1, "nodes 0 to"),
+    ]:
+        with pytest.raises(InvalidInputError, match=why):
+            tree.move(node, by, X)
+
+
+def test_labels_steer_a_resplit():
+    X = load_wine().data
+    tree = MinimumDensity(2).fit(X).tree_
+    node = int(tree.leaves[0])
+    here = tree.leaf_of(tree.rows(X)) == node
+    y = np.full(178, -1)
+    y[np.flatnonzero(here)[:6]] = [0, 1, 0, 1, 1, 0]
+    steered = tree.resplit(node, MinimumDensity(2), X, y=y)
+    expected = MinimumDensity(2).fit(X[here], y[here]).labels_
+    found = steered.predict(X)[here]
+    assert len({*zip(found, expected, strict=True)}) == 2
+    with pytest.raises(InvalidInputError, match="one label for each of the 178 rows"):
+        tree.resplit(node, MinimumDensity(2), X, y=y[:5])

@@ -2,22 +2,17 @@
 
 import base64
 import io
-import json
-import shutil
+import time
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
 from ravine import MinimumDensity, explain, report
+from tests import chromium as chromium_tools
 
-BINARY = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    BINARY is None or DRIVER is None,
-    reason="no chromium and chromedriver: the report was not looked at in a browser "
-    "(apt-get install chromium chromium-driver)",
-)
+pytestmark = chromium_tools.needs_chromium
 WINE = load_wine(as_frame=True)
 BAD = "<script>window.hacked = 1</script>"
 NAMES = [BAD, *WINE.data.columns[1:]]
@@ -45,17 +40,13 @@ def address(model, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
+def downloads(tmp_path_factory):
+    return tmp_path_factory.mktemp("downloads")
 
-    options = Options()
-    options.binary_location = BINARY
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+
+@pytest.fixture(scope="module")
+def chromium(downloads):
+    browser = chromium_tools.start(downloads=downloads)
     yield browser
     browser.quit()
 
@@ -68,13 +59,7 @@ def browser(chromium, address):
     chromium.get(address)
     yield chromium
     assert chromium.get_log("browser") == []
-    asked = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
-    urls = {
-        message["params"]["request"]["url"].partition("#")[0]
-        for message in asked
-        if message["method"] == "Network.requestWillBeSent"
-    }
-    assert {url for url in urls if not url.startswith("data:")} == {address}
+    assert chromium_tools.requested(chromium) == {address}
     assert chromium.execute_script("return window.hacked") is None
 
 
@@ -98,6 +83,9 @@ def test_a_click_opens_a_split_and_shows_the_model_s_numbers(browser, model):
     for number, split in explained.splits.items():
         (node,) = find(browser, f"#node-{number}")
         body = node.find_element("css selector", ".body")
+        if number == 0:  # the first split is open
+            assert body.is_displayed()
+            node.find_element("css selector", "summary").click()
         assert not body.is_displayed()
         node.find_element("css selector", "summary").click()
         assert body.is_displayed()
@@ -150,7 +138,8 @@ def test_a_link_opens_its_node(browser, model):
     assert browser.execute_script(f'return document.getElementById("node-{leaf}").open')
     focused = browser.switch_to.active_element
     assert "Cluster" in focused.text
-    browser.find_element("css selector", '.ice a[href="#node-0"]').click()
+    browser.find_element("css selector", "#node-0 > summary").click()  # closes it
+    browser.find_element("css selector", '.depths a[href="#node-0"]').click()
     opened = 'return document.getElementById("node-0").open'
     WebDriverWait(browser, 10).until(
         lambda page: page.execute_script(opened)
@@ -165,18 +154,17 @@ def test_the_keyboard_is_enough(browser, model):
 
     def opened():
         return browser.execute_script(
-            'return [...document.querySelectorAll(".tree details")].map(d => d.open)'
+            'return [...document.querySelectorAll(".tree details[id]")].map(d => d.open)'
         )
 
     press(Keys.TAB)
     assert browser.switch_to.active_element.text == "Skip to the tree"
     for _ in range(60):
         press(Keys.TAB)
-        if browser.switch_to.active_element.tag_name == "summary":
+        here = browser.switch_to.active_element
+        if here.tag_name == "summary" and "split by" in here.text:
             break
-    assert opened() == [False] * model.tree_.n_nodes
-    press(Keys.ENTER)
-    assert opened()[0]
+    assert opened() == [True] + [False] * (model.tree_.n_nodes - 1)
     press(Keys.ARROW_DOWN)
     press(Keys.SPACE)
     assert opened()[:2] == [True, True]
@@ -191,8 +179,8 @@ def test_the_keyboard_is_enough(browser, model):
 
 
 def test_paper_shows_everything(browser, model):
-    states = 'return [...document.querySelectorAll(".tree details")].map(d => d.open)'
-    find(browser, ".tree summary")[1].click()
+    states = 'return [...document.querySelectorAll(".tree details[id]")].map(d => d.open)'
+    find(browser, ".tree details[id] > summary")[1].click()
     before = browser.execute_script(states)
     browser.execute_script('window.dispatchEvent(new Event("beforeprint"))')
     assert browser.execute_script(states) == [True] * model.tree_.n_nodes
@@ -218,7 +206,7 @@ const light = c => { const [r, g, b] = c.match(/[0-9.]+/g).map(Number);
 const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
   if (c !== "rgba(0, 0, 0, 0)") return c; } return "rgb(255, 255, 255)"; };
 const found = [];
-const all = "h1, p, th, td, summary .what, .soft, a, .chip, button, dt, dd, pre, svg text";
+const all = "h1, p, th, td, summary .what, .soft, :not(svg) > a, .chip, button, dt, dd, pre, svg > text";
 for (const e of document.querySelectorAll(all)) {
   const style = getComputedStyle(e);
   const [a, b] = [light(e.closest("svg") ? style.fill : style.color), light(behind(e))].sort((x, y) => y - x);
@@ -244,13 +232,12 @@ def test_text_stands_out_in_light_and_dark(browser, scheme):
 def test_the_two_sides_differ_for_every_eye(browser, sight):
     from PIL import Image
 
-    find(browser, ".tree summary")[0].click()
     browser.execute_cdp_cmd("Emulation.setEmulatedVisionDeficiency", {"type": sight})
-    (figure,) = find(browser, "#node-0 figure svg")
+    (figure,) = find(browser, "#node-0 figure svg.density")
     picture = Image.open(io.BytesIO(figure.screenshot_as_png)).convert("RGB")
     browser.execute_cdp_cmd("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
     counts = sorted(picture.getcolors(1 << 20), reverse=True)
-    two = np.array([color for _, color in counts[:3] if min(color) < 240][:2], dtype=float)
+    two = np.array([color for _, color in counts[:3] if min(color) < 225][:2], dtype=float)
     assert np.abs(two[0] - two[1]).max() > 40, two
 
 
@@ -262,11 +249,73 @@ def test_a_screen_reader_finds_names_for_everything(browser, model):
         if not item.get("ignored"):
             role = item["role"]["value"]
             named.setdefault(role, []).append(item.get("name", {}).get("value", ""))
-    nodes = named["DisclosureTriangle"]
+    nodes = [name for name in named["DisclosureTriangle"] if "rows" in name]
     assert len(nodes) == model.tree_.n_nodes
-    assert all("rows" in name for name in nodes)
     pictures = named.get("image", []) + named.get("img", []) + named.get("graphics-document", [])
     assert sum(name.startswith("Density of the rows") for name in pictures) == model.tree_.n_leaves - 1
     for role in ("link", "button", "heading", "columnheader", "rowheader"):
         assert all(name.strip() for name in named[role]), role
     assert browser.find_element("css selector", "html").get_attribute("lang") == "en"
+
+
+def wait_for(path, what=lambda text: True):
+    for _ in range(100):
+        if path.exists() and what(path.read_text()):
+            return path.read_text()
+        time.sleep(0.1)
+    raise AssertionError(f"{path} was not written")
+
+
+def test_labels_and_pictures_are_saved_from_the_page(browser, model, downloads):
+    browser.find_element("id", "save-labels").click()
+    lines = wait_for(downloads / "labels.csv").splitlines()
+    assert lines == ["id,cluster", *(f"bottle {i},{k}" for i, k in enumerate(model.labels_))]
+    names = [
+        button.get_attribute("data-file") for button in find(browser, "button.save") if button.is_displayed()
+    ]
+    assert {"map.svg", "tree.svg", "columns.svg", "fewer.svg", "split-0.svg"} <= set(names)
+    for name in ("map.svg", "tree.svg"):
+        find(browser, f'button.save[data-file="{name}"]')[0].click()
+        picture = ElementTree.fromstring(wait_for(downloads / name))
+        assert picture.tag.endswith("svg")
+    dots = [part for part in picture.iter() if part.tag.endswith("rect")]
+    assert len(dots) == model.tree_.n_nodes
+    assert "rgb(19, 124, 199)" in (downloads / "tree.svg").read_text()  # colors are in the file itself
+
+
+def test_the_map_shows_the_open_split_and_its_rows(browser, model):
+    def dim():
+        return {
+            int(part.get_attribute("data-leaf"))
+            for part in find(browser, "svg.map .dots")
+            if "dim" in part.get_attribute("class")
+        }
+
+    points = sum(part.get_attribute("d").count("M") for part in find(browser, "svg.map .dots"))
+    assert points == len(WINE.data)
+    assert dim() == set()
+    (line,) = find(browser, "svg.map .line.on")
+    assert line.get_attribute("data-node") == "0"
+    inner = next(int(node) for node in model.tree_.inner if node)
+    browser.find_element("css selector", f"#node-{inner} > summary").click()
+    outside = {int(leaf) for leaf in model.tree_.leaves if inner not in model.tree_.path(leaf)}
+    assert dim() == outside
+    assert "split that is open" in browser.find_element("id", "map-note").text
+
+
+def test_tables_are_sorted_and_searched(browser):
+    main = browser.find_element("css selector", "main")
+    before = [row[0] for row in cells(main, "ranking")]
+    find(browser, "table.ranking button.sort")[0].click()
+    names = [row[0] for row in cells(main, "ranking")]
+    assert names == sorted(before, key=str.lower, reverse=True)
+    rows = find(browser, "table.clusters button.sort")[1]
+    rows.click()
+    sizes = [int(row[1]) for row in cells(main, "clusters")]
+    assert sizes == sorted(sizes, reverse=True)
+    browser.find_element("css selector", ".scroll input.find").send_keys("phenols")
+    shown = [row for row in find(browser, "table.ranking tbody tr") if row.is_displayed()]
+    assert {row.find_element("css selector", "th").text for row in shown} == {
+        "total_phenols",
+        "nonflavanoid_phenols",
+    }

@@ -30,7 +30,7 @@ def test_contributions_are_shares_of_the_distance_of_the_means():
 
 def test_text_report_and_explanation_rank_features_alike():
     explained, page = explain(MODEL, WINE), report(MODEL, WINE)
-    nodes = dict(re.findall(r'<details id="node-(\d+)">(.*?)</details>', page, re.S))
+    nodes = dict(re.findall(r'<details id="node-(\d+)" (.*?)(?=<details id=|</main>)', page, re.S))
     lines = [line for line in MODEL.tree_.export_text(n_features=8).splitlines() if " by " in line]
     assert len(lines) == len(explained.splits)
     for line, node in zip(

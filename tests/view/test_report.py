@@ -1,6 +1,9 @@
 """The page: whole, small, escaped, and true to the model; test_browser.py looks at it in a browser."""
 
+import copy
 import html
+import json
+import pickle
 import re
 from html.parser import HTMLParser
 
@@ -10,13 +13,21 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 
 import ravine
-from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, explain, report
+from ravine import (
+    InvalidInputError,
+    MinimumDensity,
+    MinimumDensityClassifier,
+    PrincipalDirection,
+    explain,
+    report,
+)
 from ravine.data.memory import MemoryRows
 from ravine.view.facts import agreement, gather
+from ravine.view.fitted import rows_of, tree_of
 
 WINE = load_wine(as_frame=True)
 MODEL = MinimumDensity("auto").fit(WINE.data)
-VOID = {"meta", "link", "wbr"}
+VOID = {"meta", "link", "wbr", "input"}
 
 
 class Reader(HTMLParser):
@@ -56,14 +67,14 @@ def read(page):
 
 def node(page, number):
     """Return the text of one node of the tree."""
-    found = re.search(rf'<details id="node-{number}">(.*?)</details>', page, re.S).group(1)
+    found = re.search(rf'<details id="node-{number}" (.*?)(?=<details id=|</main>)', page, re.S).group(1)
     return html.unescape(re.sub(r"<[^>]+>", " ", found.replace("<wbr>", "")))
 
 
 def test_the_page_is_whole_and_refers_to_nothing_outside():
     page = report(MODEL, WINE.data, labels=WINE.target, source="wine.csv", command="ravine fit wine.csv")
     reader = read(page)
-    assert reader.tags.count("details") == MODEL.tree_.n_nodes
+    assert page.count('<details id="node-') == MODEL.tree_.n_nodes
     assert "http://" not in page
     assert "https://" not in page
     assert reader.tags.count("script") == 1
@@ -141,6 +152,134 @@ def test_thirty_clusters_are_under_a_megabyte():
     read(page)
 
 
+def test_a_hundred_thousand_rows_are_under_a_megabyte():
+    rng = np.random.default_rng(0)
+    which = rng.integers(0, 30, 100_000)
+    X = 30 * rng.standard_normal((30, 8))[which] + rng.standard_normal((100_000, 8))
+    tree = PrincipalDirection(30).fit(X).tree_
+    page = report(tree, X, row_ids=[f"customer {i}" for i in range(len(X))])
+    assert len(page.encode()) < 1_000_000
+    drawn = sum(
+        part.count("M") for part in re.findall(r'class="dots [^"]*" data-leaf="\d+" d="([^"]*)"', page)
+    )
+    assert 3000 <= drawn <= 3030
+    packed = json.loads(html.unescape(re.search(r'data-labels="([^"]*)"', page).group(1)))["labels"]
+    runs = [(part.split("*") + ["1"])[:2] for part in packed.split(" ")]
+    labels = np.concatenate([np.full(int(times), int(label)) for label, times in runs])
+    np.testing.assert_array_equal(labels, tree.predict(X))
+
+
+def test_a_kernel_has_a_page_about_the_user_s_columns():
+    model = MinimumDensity(3, kernel="rbf").fit(WINE.data)
+    page = report(model, WINE.data, labels=WINE.target)
+    read(page)
+    assert "component 1" not in page.replace("principal component 1", "")
+    assert "The boundary is curved (a kernel)" in page
+    explained = explain(model, WINE.data)
+    right = model.transform(WINE.data)[:, 0] > 0
+    Z = (WINE.data - WINE.data.mean()) / WINE.data.std(ddof=0)
+    difference = Z[right].mean() - Z[~right].mean()
+    strongest = difference.abs().idxmax()
+    first = explained.splits[0].drivers[0]
+    assert first.feature == strongest
+    assert first.weight == pytest.approx(difference[strongest])
+    assert first.left_mean == pytest.approx(WINE.data[strongest][~right].mean())
+    assert sum(d.contribution for d in explained.splits[0].drivers) == pytest.approx(1)
+    for cluster in explained.clusters:
+        assert cluster.weight == (model.labels_ == cluster.label).sum()
+    with pytest.raises(InvalidInputError, match="give the model itself"):
+        report(model.tree_, WINE.data)
+
+
+def test_a_precomputed_kernel_is_described_by_its_components():
+    K = np.exp(-((WINE.data.to_numpy()[:, None, -1] - WINE.data.to_numpy()[None, :, -1]) ** 2) / 1e5)
+    page = report(MinimumDensity(2, kernel="precomputed").fit(K), K)
+    read(page)
+    assert "component 1" in page
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_classifier_has_a_page_about_its_classes(n_classes, kernel):
+    names = np.array(["<red>", "rose", "white"])
+    y = np.full(178, "-1", dtype=object)
+    y[::9] = names[np.minimum(WINE.target[::9], n_classes - 1)]
+    model = MinimumDensityClassifier(multi_class="tree", kernel=kernel).fit(WINE.data, y)
+    tree = tree_of(model)
+    rows = rows_of(model, WINE.data)
+    np.testing.assert_array_equal(model.classes_[tree.route(rows)], model.predict(WINE.data))
+    page = report(model, WINE.data)
+    read(page)
+    assert f"{n_classes} classes in 178 rows" in page
+    for k, name in enumerate(model.classes_):
+        size = (model.predict(WINE.data) == name).sum()
+        assert f"<b>Class {html.escape(name)}</b>: {size} rows" in page, k
+    assert "model.transduction_" in page
+    explained = explain(model, WINE.data)
+    assert sum(cluster.weight for cluster in explained.clusters) == 178
+
+
+def test_pairs_of_classes_are_no_tree():
+    model = MinimumDensityClassifier().fit(WINE.data, np.where(np.arange(178) % 7, -1, WINE.target))
+    with pytest.raises(InvalidInputError, match='multi_class="tree"'):
+        report(model, WINE.data)
+
+
+def test_what_is_handed_in_is_shown():
+    page = report(MODEL, WINE.data, row_html=lambda i: f"<b>picture of {i}</b>")
+    for rows in MODEL.tree_.exemplars(WINE.data):
+        assert all(f"<b>picture of {i}</b>" in page for i in rows)
+    assert "Rows set aside" not in page
+    shown = copy.copy(MODEL)
+    shown.outliers_ = np.array([3, 90])
+    page = report(shown, WINE.data, row_ids=[f"bottle <{i}>" for i in range(178)])
+    assert "2 rows far from all others" in page
+    assert "bottle &lt;3&gt;, bottle &lt;90&gt;." in page
+    shown.outliers_ = np.zeros(0, dtype=np.int64)
+    assert "Rows set aside" not in report(shown, WINE.data)
+
+
+def test_findings_about_the_data_are_listed_as_text():
+    X = np.column_stack([WINE.data, np.ones(178)])
+    names = [*WINE.feature_names, "<a>"]
+    page = report(MinimumDensity(2).fit(X), X, feature_names=names)
+    assert "About the data" in page
+    assert "&lt;a&gt; is constant" in page
+    assert "<a>" not in page
+
+
+def test_given_coordinates_are_the_places_of_the_map():
+    places = np.random.default_rng(0).standard_normal((178, 2))
+    facts = gather(MODEL, WINE.data, None, None, None, None, places)
+    np.testing.assert_array_equal(facts.plane.points, places)
+    assert facts.plane.lines == {}
+    with pytest.raises(InvalidInputError, match=r"shape \(178, 2\)"):
+        report(MODEL, WINE.data, coordinates=places[:5])
+
+
+def test_defaults_are_left_out_and_shares_have_no_negative_zero():
+    page = report(MinimumDensity(2, alpha_max=0.5).fit(WINE.data), WINE.data)
+    folded = re.search(r"parameters that are not the defaults.*?</details>", page, re.S).group()
+    assert "<dt>alpha_max</dt><dd>0.5</dd>" in folded
+    assert "None" not in folded
+    assert "\u22120\u00a0%" not in page
+    assert "1 clusters" not in report(MODEL.tree_.cut(1), WINE.data.to_numpy())
+
+
+def test_one_cluster_less_and_one_more():
+    page = report(MODEL, WINE.data)
+    last = int(MODEL.tree_.inner[-1])
+    quality = MODEL.tree_.splits[last].quality
+    text = html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("One cluster less, one more") :]))
+    assert re.search(rf"With one cluster less,\s+0\s+and\s+1\s+would be one.*quality of {quality:.2f}", text)
+    refused = max(
+        (MODEL.tree_.weight[leaf] * refused.quality, leaf)
+        for leaf in MODEL.tree_.leaves
+        if (refused := MODEL.tree_.refused[leaf]) is not None
+    )[1]
+    assert re.search(rf"With one more,\s+{MODEL.tree_.label[refused]}\s+would be divided", text)
+
+
 def test_odd_trees_have_pages():
     X = WINE.data.to_numpy()
     one = report(MODEL.tree_.cut(1), X)
@@ -153,18 +292,18 @@ def test_odd_trees_have_pages():
     few = report(MODEL.tree_, X[MODEL.labels_ != 1])  # nobody in a cluster
     read(few)
     assert "None of these rows" in few
-    assert report(MODEL.tree_, sparse.csr_array(X)).count("<details") == MODEL.tree_.n_nodes
+    assert report(MODEL.tree_, sparse.csr_array(X)).count('<details id="node-') == MODEL.tree_.n_nodes
 
 
 def test_other_numbers_of_a_split_are_shown():
     from types import SimpleNamespace
 
-    from ravine.view.report import _how_good
+    from ravine.view.report_nodes import how_good
 
     split = SimpleNamespace(
         quality=0.5, evidence=None, facts={"margin <": 0.25}, method="m", status="s", n_iter=1
     )
-    assert "<dt>margin &lt;</dt><dd>0.25</dd>" in _how_good(split)
+    assert "<dt>margin &lt;</dt><dd>0.25</dd>" in how_good(split)
 
 
 def test_weights_count_as_rows():
@@ -180,22 +319,29 @@ def test_weights_count_as_rows():
 def test_notebooks_show_estimators_and_trees():
     assert "ravine-tree" not in MinimumDensity(2)._repr_html_()
     shown = MODEL._repr_html_()
-    assert MODEL.tree_._repr_html_() in shown
-    assert MODEL._repr_mimebundle_()["text/html"].count("ravine-tree") == 1
+    assert shown.count('class="spark"') == MODEL.tree_.n_leaves - 1
+    assert MODEL.tree_._repr_html_().count("<li>") == MODEL.tree_.n_nodes
+    assert MODEL._repr_mimebundle_()["text/html"].count('class="ravine-tree"') == 1
     for k in range(MODEL.n_clusters_):
-        assert f"<b>cluster {k}</b>: {(MODEL.labels_ == k).sum()} rows" in shown
+        assert f">cluster {k}</b>: {(MODEL.labels_ == k).sum()} rows" in shown
+    loaded = pickle.loads(pickle.dumps(MODEL))
+    assert loaded._repr_html_().count('class="spark"') == MODEL.tree_.n_leaves - 1
+    edited = copy.copy(MODEL)
+    edited.tree_ = MODEL.tree_.prune(0).resplit(0, PrincipalDirection(3), WINE.data)  # other splits
+    assert 'class="spark"' not in edited._repr_html_()
 
 
-def test_a_report_reads_the_rows_five_times():
+def test_a_report_reads_the_rows_six_times():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.standard_normal((20_000, 3)), rng.standard_normal((20_000, 3)) + 8.0])
     rows = MemoryRows(X)
-    gather(PrincipalDirection(4).fit(X).tree_, rows, None, None, None, np.arange(len(X)) % 2)
+    tree = PrincipalDirection(4).fit(X).tree_
+    gather(tree, rows, None, None, None, np.arange(len(X)) % 2)
     assert rows.reads.rows / len(X) == pytest.approx(
-        5, abs=0.05
-    )  # besides, a few rows to begin, and exemplars
-    assert "five passes" in report.__doc__
-    assert "five passes" in gather.__doc__
+        6, abs=0.1
+    )  # besides, 3000 rows of the map, and exemplars
+    assert "six passes" in report.__doc__
+    assert "six passes" in gather.__doc__
 
 
 def test_the_report_is_public():

@@ -1,0 +1,308 @@
+"""The first five minutes on the command line: what people bring works, or is answered in one sentence."""
+
+import bz2
+import json
+import lzma
+import sqlite3
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ravine
+from tests.cli.test_cli import fail, succeed
+from tests.processes import COMMAND, started
+
+RNG = np.random.default_rng(0)
+N = 90
+GROUP = np.arange(N) % 3
+FRAME = pd.DataFrame(
+    {
+        "size": 4.0 * GROUP + RNG.normal(0, 0.3, N),
+        "price": 1000.0 + 700.0 * (GROUP == 1) + RNG.normal(0, 30, N),
+    }
+).round(3)
+OPTIONS = ("--clusters", "3", "--jobs", "1")
+
+
+def labels(*arguments, where):
+    """The clusters that a command writes, and its notes."""
+    done = succeed(*arguments, "--out", "-", where=where)
+    return np.loadtxt(done.stdout.splitlines()[1:], delimiter=",", usecols=-1, dtype=int), done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    where = tmp_path_factory.mktemp("first")
+    FRAME.to_csv(where / "plain.csv", index=False)
+    succeed("fit", "plain.csv", *OPTIONS, "--model", "m.ravine", where=where)
+    return where
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return ravine.MinimumDensity(3).fit(FRAME).labels_
+
+
+def with_commas(frame):
+    return frame.map(lambda x: f"{x:.3f}".replace(".", ","))
+
+
+THOUSANDS = FRAME["price"].map("{:,.3f}".format)
+WRITERS = {
+    "index.csv": lambda p: FRAME.to_csv(p),
+    "shuffled index.csv": lambda p: FRAME.set_index(RNG.permutation(N) + 1000).to_csv(p),
+    "named index.parquet": lambda p: FRAME.set_index(np.arange(N) + 7).to_parquet(p),
+    "array.json": lambda p: FRAME.to_json(p, orient="records", double_precision=15),
+    "lines.json": lambda p: FRAME.to_json(p, orient="records", lines=True, double_precision=15),
+    "t.csv.bz2": lambda p: p.write_bytes(bz2.compress(FRAME.to_csv(index=False).encode())),
+    "t.csv.xz": lambda p: p.write_bytes(lzma.compress(FRAME.to_csv(index=False).encode())),
+    "decimal comma.csv": lambda p: FRAME.to_csv(p, index=False, sep=";", decimal=","),
+    "decimal comma.tsv": lambda p: with_commas(FRAME).to_csv(p, index=False, sep="\t"),
+    "german.csv": lambda p: with_commas(FRAME).assign(
+        price=[f"{x:,.3f}".translate(str.maketrans(",.", ".,")) for x in FRAME["price"]]
+    ).to_csv(p, index=False, sep=";"),
+    "thousands.csv": lambda p: FRAME.assign(price=THOUSANDS).to_csv(p, index=False),
+    "currency.csv": lambda p: FRAME.assign(price="$" + THOUSANDS).to_csv(p, index=False),
+    "euro.csv": lambda p: with_commas(FRAME).assign(price=lambda f: f["price"] + " €").to_csv(
+        p, index=False, sep=";"
+    ),
+    "percent.csv": lambda p: FRAME.assign(size=FRAME["size"].map("{:.3f}%".format)).to_csv(p, index=False),
+    "comment.csv": lambda p: p.write_text("# made by hand\n# in 2026\n" + FRAME.to_csv(index=False)),
+    "trailing.csv": lambda p: p.write_text(FRAME.to_csv(index=False).replace("\n", ",\n")),
+    "date.csv": lambda p: FRAME.assign(day=pd.date_range("2024-01-31", periods=N)).to_csv(p, index=False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_people_bring_gives_the_clusters_of_the_plain_table(tmp_path, expected, name):
+    WRITERS[name](tmp_path / name)
+    found, notes = labels("fit", name, *OPTIONS, where=tmp_path)
+    np.testing.assert_array_equal(found, expected)
+    for word, note in (
+        ("index.csv", "an index, which is left out; --columns uses it"),
+        ("comma", "decimal commas are expected in size, price"),
+        ("comment", "2 comment lines at the top skipped"),
+        ("date", "1 date column left out (day); write them as numbers, such as days, to use them"),
+    ):
+        if word in name:
+            assert note in notes
+
+
+def test_true_and_false_are_numbers_in_every_format(tmp_path):
+    flag = FRAME.assign(flag=GROUP == 2)
+    flag.to_csv(tmp_path / "t.csv", index=False)
+    flag.to_parquet(tmp_path / "t.parquet")
+    found = [json.loads(succeed("fit", name, *OPTIONS, "--json", where=tmp_path).stdout) for name in
+             ("t.csv", "t.parquet")]  # fmt: skip
+    assert found[0]["columns"] == found[1]["columns"] == ["size", "price", "flag"]
+    assert found[0]["sizes"] == found[1]["sizes"]
+    assert found[0]["splits"] == found[1]["splits"]
+
+
+def _zip(path, *names):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+
+
+def _sqlite(path):
+    with sqlite3.connect(path) as database:
+        database.execute("create table t (a real)")
+
+
+REFUSED = {
+    "t.xlsx": (lambda p: _zip(p, "[Content_Types].xml", "xl/workbook.xml"), "is an Excel file"),
+    "t.ods": (lambda p: _zip(p, "mimetype", "content.xml"), "is an office document"),
+    "t.xls": (lambda p: p.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 8), "is an Excel file"),
+    "t.zip": (lambda p: _zip(p, "t.csv"), "is a zip archive; unpack it first"),
+    "t.sqlite": (_sqlite, "is an SQLite database"),
+    "t.h5": (lambda p: p.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(64)), "is an HDF5 file"),
+    "t.csv.zst": (lambda p: p.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(64)), "compressed by zstd"),
+    "t.pkl": (lambda p: FRAME.to_pickle(p), "is a pickle"),
+    "columns.json": (lambda p: FRAME.to_json(p), 'to_json(orient="records")'),
+    "broken.json": (lambda p: p.write_text('[{"a": 1}, {"a": '), "item 2 is not JSON"),
+    "numbers.json": (lambda p: p.write_text("[1, 2]"), "item 1 is JSON, but not an object"),
+    "broken.bz2": (lambda p: p.write_bytes(b"BZh9" + bytes(64)), "broken.bz2 cannot be read"),
+    "one row.csv": (lambda p: p.write_text("a,b\n1,2\n"), "has one row"),
+    "no numbers.csv": (lambda p: p.write_text("a title\nx,y\n1,2\n3,4\n"), "--skip"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_read_is_named_in_one_sentence(tmp_path, name):
+    write, message = REFUSED[name]
+    write(tmp_path / name)
+    line = fail(1, "fit", name, where=tmp_path)
+    assert message in line
+    assert "allow_pickle" not in line
+
+
+def test_a_title_above_the_table_is_skipped_on_request(tmp_path, expected):
+    (tmp_path / "t.csv").write_text("a title\n" + FRAME.to_csv(index=False))
+    found, _ = labels("fit", "t.csv", "--skip", "1", *OPTIONS, where=tmp_path)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_decimal_sign_can_be_given(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n" + "\n".join(f"{i % 7},{i:03};{i}" for i in range(50)))
+    for sign, largest in ((",", 6.048), (".", 6048.0)):
+        succeed("fit", "t.csv", "--decimal", sign, "--clusters", "1", "--append", f"{sign}.parquet",
+                where=tmp_path)  # fmt: skip
+        assert pd.read_parquet(tmp_path / f"{sign}.parquet")["a"].max() == largest
+
+
+def test_swapped_model_and_data(folder):
+    line = fail(2, "predict", "plain.csv", "m.ravine", where=folder)
+    assert "plain.csv is not a ravine model, but m.ravine is; the model comes first: " in line
+    assert line.endswith("ravine predict m.ravine plain.csv")
+    assert "m.ravine is a ravine model, where a table is expected" in fail(1, "fit", "m.ravine", where=folder)
+    np.savez(folder / "t.npz", X=FRAME.to_numpy())
+    assert "t.npz is not a whole ravine model" in fail(1, "predict", "t.npz", "plain.csv", where=folder)
+
+
+def test_an_unknown_option_or_command_is_one_line_with_a_hint(folder):
+    for words, message in (
+        (("fit", "plain.csv", "--cluster-number", "3"), "see 'ravine fit --help'"),
+        (("fit", "plain.csv", "--imptue", "median"), "did you mean --impute?; see 'ravine fit --help'"),
+        (("fti", "plain.csv"), "see 'ravine --help'"),
+        ((), "see 'ravine --help'"),
+    ):
+        done = started(*words, where=folder)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.endswith(message)
+
+
+def test_a_misspelled_setting_is_found_before_the_data_is_read(folder):
+    line = fail(2, "fit", "none.csv", "--set", "bandwith_factor=2", where=folder)
+    assert "did you mean bandwidth_factor?" in line
+
+
+def test_quiet_silences_the_progress_and_not_the_result(folder):
+    loud = succeed("fit", "plain.csv", *OPTIONS, where=folder)
+    quiet = succeed("fit", "plain.csv", *OPTIONS, "--quiet", where=folder)
+    assert quiet.stdout == loud.stdout
+    assert "cluster 2" in quiet.stdout
+    assert "depth: 0 is no valley" in quiet.stdout
+    assert quiet.stderr == ""
+    assert loud.stderr != ""
+
+
+def test_the_data_is_checked_before_the_fit(tmp_path):
+    rare = np.exp(3 * RNG.normal(size=N))
+    frame = FRAME.assign(customer=RNG.permutation(N) + 500, member=GROUP % 2, one=1, rare=rare, again=rare)
+    pd.concat([frame, frame[:2]]).to_csv(tmp_path / "t.csv", index=False)
+    found = json.loads(succeed("fit", "t.csv", "--clusters", "2", "--report", "r.html", "--json",
+                               where=tmp_path).stdout)["notes"]  # fmt: skip
+    for note in (
+        "customer looks like an id, with a different whole number in nearly every row; leave it out with "
+        "--exclude customer, or copy it to the output with --id",
+        "one is constant",
+        "member has only two values",
+        "rare, again are extremely skewed",
+        "again is the same as rare; leave out with --exclude again",
+        "2 of 92 rows repeat an earlier one",
+    ):
+        assert any(line.startswith(note) for line in found), note
+    assert not any("variance" in line for line in found)
+    page = (tmp_path / "r.html").read_text()
+    assert "About the data" in page
+    assert "customer looks like an id" in page
+    done = succeed("fit", "t.csv", "--clusters", "2", "--set", "standardize=no", "--columns", "size,price",
+                   where=tmp_path)  # fmt: skip
+    assert "price has 100% of the variance of all columns; it decides alone" in done.stderr
+
+
+def test_one_cluster_is_explained(tmp_path):
+    pd.DataFrame(np.random.default_rng(1).normal(size=(300, 2)), columns=["a", "b"]).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    done = succeed("fit", "t.csv", "--jobs", "1", where=tmp_path)
+    (line,) = [line for line in done.stderr.splitlines() if "one cluster" in line]
+    assert line.startswith("note: found one cluster: the deepest valley has depth 0.")
+    assert "(p = " in line
+    assert line.endswith("try --clusters 2, --kernel diffusion, or all methods with 'ravine compare t.csv'")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_append_writes_all_columns_and_the_clusters(tmp_path, expected, suffix):
+    frame = FRAME.assign(name=[f"=row {i}" for i in range(N)], cluster="old")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / f"out{suffix}"
+    succeed("fit", "t.csv", *OPTIONS, "--append", out, "--proba", "--model", "m.ravine", where=tmp_path)
+    if suffix == ".parquet":
+        found = pd.read_parquet(out)
+    else:
+        found = pd.read_csv(out, sep="\t" if suffix == ".tsv" else ",", float_precision="round_trip")
+    shares = [f"membership_{k}" for k in range(3)]
+    assert list(found.columns) == ["size", "price", "name", "cluster", "cluster_", *shares]
+    assert list(found["size"]) == list(FRAME["size"])
+    assert list(found["name"]) == [f"{'' if suffix == '.parquet' else chr(39)}=row {i}" for i in range(N)]
+    np.testing.assert_array_equal(found["cluster_"], expected)
+    proba = ravine.MinimumDensity(3).fit(FRAME).predict_proba(FRAME)
+    np.testing.assert_array_equal(found[shares], proba)
+    again = tmp_path / f"again{suffix}"
+    succeed("predict", "m.ravine", "t.csv", "--append", again, "--proba", where=tmp_path)
+    assert again.read_bytes() == out.read_bytes() or suffix == ".parquet"
+
+
+def test_standard_input_is_appended_to(expected):
+    done = succeed("fit", "-", *OPTIONS, "--append", "-", "--quiet", data=FRAME.to_csv(index=False))
+    assert done.stdout.splitlines()[0] == "size,price,cluster"
+    assert [int(line[-1]) for line in done.stdout.splitlines()[1:]] == expected.tolist()
+
+
+def test_proba_needs_a_file(folder):
+    assert "name it with --out or --append" in fail(2, "fit", "plain.csv", "--proba", where=folder)
+
+
+def test_show_prints_a_model(folder):
+    text = succeed("show", "m.ravine", where=folder).stdout
+    assert text.startswith("MinimumDensity(")
+    assert "n_clusters=3" in text
+    assert "2 columns: size, price" in text
+    assert str(ravine.load(folder / "m.ravine").tree_) in text
+    found = json.loads(succeed("show", "m.ravine", "--json", where=folder).stdout)
+    assert (found["class"], found["columns"], found["n_clusters"]) == ("MinimumDensity", ["size", "price"], 3)
+
+
+def test_cut_writes_a_model_with_fewer_clusters(folder):
+    done = succeed("cut", "m.ravine", "-k", "2", "-o", "two.ravine", where=folder)
+    model = ravine.load(folder / "two.ravine")
+    assert model.tree_ == ravine.load(folder / "m.ravine").tree_.cut(2)
+    assert str(model.tree_) in done.stdout
+    assert "exists; --force overwrites it" in fail(
+        2, "cut", "m.ravine", "-k", "2", "-o", "two.ravine", where=folder
+    )
+    assert "is the input file" in fail(
+        2, "cut", "m.ravine", "-k", "2", "-o", "m.ravine", "--force", where=folder
+    )
+    assert "cannot be cut into 9" in fail(1, "cut", "m.ravine", "-k", "9", "-o", "nine.ravine", where=folder)
+
+
+def test_predict_needs_neither_scikit_learn_nor_numba(folder, expected):
+    code = (
+        "import sys, resource; from ravine.cli.main import main\n"
+        "code = main(['predict', 'm.ravine', 'plain.csv', '--out', 'quick.csv', '--force', '--proba'])\n"
+        "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "print(code, [n for n in ('sklearn', 'numba', 'pyarrow', 'pandas') if n in sys.modules],"
+        " used.ru_utime + used.ru_stime)"
+    )
+    seconds = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+        code_and_modules, used = done.stdout.strip().rsplit(" ", 1)
+        assert code_and_modules == "0 []", done.stderr
+        seconds.append(float(used))
+    assert min(seconds) < 0.7 * 2  # twice the aim, for machines that are slow or busy
+    found = pd.read_csv(folder / "quick.csv")
+    np.testing.assert_array_equal(found["cluster"], expected)
+
+
+def test_help_names_every_command_in_one_screen():
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True)
+    assert all(word in done.stdout for word in ("show", "cut", "predict"))

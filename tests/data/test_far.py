@@ -1,0 +1,237 @@
+"""Rows far from everything: found by scales that few rows cannot move, set aside, reported."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+import ravine
+from ravine.data.far import FAR, FarRows, find_far, robust_scales
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, open_node
+from ravine.data.query import run
+from ravine.estimators.stored_model import read_model
+from ravine.exceptions import OutlierWarning
+
+CENTERS = [(-8.0, -6.0), (0.0, 8.0), (9.0, -5.0)]
+BLOBS, CLASSES = make_blobs([150, 150, 150], 2, centers=CENTERS, cluster_std=0.8, random_state=3)
+RNG = np.random.default_rng(0)
+
+
+def found_in(rows, weights=None, **given):
+    node, _ = run(open_node(Node(MemoryRows(rows, weights), **given), []))
+    return run(find_far(node))
+
+
+def spread(share, times=100):
+    low, high = BLOBS.min(axis=0), BLOBS.max(axis=0)
+    noise = np.random.default_rng(1).uniform(-0.5, 0.5, (int(share * len(BLOBS)), 2))
+    return (low + high) / 2 + times * (high - low) * noise
+
+
+CELL = np.array([[99999.0, 0.5]])
+ADDED = {
+    **{f"1e{k}": np.full((1, 2), 10.0**k) for k in (2, 3, 6, 9)},
+    "1 %": spread(0.01),
+    "5 %": spread(0.05),
+    "cell": CELL,
+}
+MODELS = {
+    "density": ravine.MinimumDensity,
+    "connectivity": ravine.SpectralConnectivity,
+    "margin": ravine.MaximumMargin,
+    "separation": ravine.MaximinSeparation,
+    "valleys": lambda k, **given: ravine.PrincipalDirection(k, threshold="density", **given),
+    "rbf": lambda k, **given: ravine.MinimumDensity(k, kernel="rbf", **given),
+}
+
+
+def fitted(model, rows, *given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutlierWarning)
+        return model.fit(rows, *given)
+
+
+# --- the rule ---
+
+
+def slow_scales(column):
+    """The median, and the 90 % quantile of the distances of values that differ from it, over 1.645."""
+    middle = np.median(column)
+    distances = np.sort(np.abs(column - middle))
+    distances = distances[distances > 0]
+    return middle, distances[int(np.ceil(0.9 * len(distances) - 1e-9)) - 1] / 1.645 if len(distances) else 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-20, 20), min_size=2, max_size=60))
+def test_scales_are_those_of_plain_quantiles(values):
+    column = np.array(values, dtype=float)
+    center, scale = robust_scales(column[:, None], np.ones(len(column)))
+    assert (center[0], scale[0]) == pytest.approx(slow_scales(column))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), min_size=2, max_size=30))
+def test_a_weight_counts_as_copies_in_the_scales(pairs):
+    values, copies = np.array(pairs).T
+    weighted = robust_scales(values[:, None].astype(float), copies.astype(float))
+    copied = robust_scales(np.repeat(values, copies)[:, None].astype(float), np.ones(copies.sum()))
+    np.testing.assert_allclose(weighted, copied)
+
+
+def test_less_than_a_tenth_of_the_rows_cannot_move_the_scales():
+    rows = RNG.normal(size=(500, 3))
+    clean = robust_scales(rows, np.ones(500))[1]
+    rows[:40] = 1e9
+    assert (robust_scales(rows, np.ones(500))[1] < 2.0 * clean).all()
+
+
+def test_columns_that_are_mostly_zero_have_a_scale_and_are_not_far():
+    rows = (RNG.random((400, 3)) < 0.03).astype(float)
+    rows[:, 0] *= RNG.gamma(3.0, size=400)
+    assert found_in(rows) is None
+
+
+def test_the_rows_beyond_the_limit_are_far_except_near_a_group():
+    rule = FarRows(np.array([1.0, 0.0]), np.array([1.0, 0.0]), groups=np.array([[30.0, 0.0]]))
+    rows = np.array([[1.0 + FAR, 1e9], [1.1 + FAR, 0.0], [31.0, 5.0], [-29.0, 0.0]])
+    assert rule.of_rows(rows).tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_one_far_row_is_found_in_any_unit(scale):
+    rows = np.vstack([BLOBS, [[300.0, 300.0]]]) * scale
+    assert np.flatnonzero(found_in(rows).rule.of_rows(rows)).tolist() == [len(BLOBS)]
+
+
+def test_far_rows_that_move_no_scale_are_left_alone():
+    rows = np.vstack([BLOBS, [[70.0, 0.0]]])
+    assert found_in(rows) is None
+    wide = np.column_stack([RNG.normal(size=(1000, 20)), np.zeros(1000)])
+    wide[0, 0] = 15.0
+    assert found_in(wide) is None
+
+
+def test_a_column_whose_variance_is_one_cell_makes_its_row_far_among_many_columns():
+    rows = RNG.normal(size=(1000, 20))
+    rows[7, 3] = 99999.0
+    assert np.flatnonzero(found_in(rows).rule.of_rows(rows)).tolist() == [7]
+
+
+def test_a_far_group_is_a_cluster_and_a_row_with_its_weight_too():
+    group = RNG.normal(300.0, 0.5, (6, 2))
+    assert found_in(np.vstack([BLOBS, group[:2]])).rule is not None
+    found = found_in(np.vstack([BLOBS, group]))
+    assert found.rule is None
+    assert np.abs(found.groups - 300.0).max() < 3.0
+    weights = np.append(np.ones(len(BLOBS)), 6.0)
+    assert found_in(np.vstack([BLOBS, group[:1]]), weights).rule is None
+
+
+def test_a_group_below_the_least_weight_of_a_side_is_far():
+    group = np.vstack([BLOBS, RNG.normal(300.0, 0.5, (6, 2))])
+    assert found_in(group, min_weight=10.0).rule is not None
+
+
+def test_sparse_and_few_rows_are_not_examined():
+    assert found_in(sparse.csr_array(np.vstack([BLOBS, [[1e6, 1e6]]]))) is None
+    assert found_in(np.append(np.zeros(9), 1e6)[:, None] + np.arange(10.0)[:, None]) is None
+
+
+def test_mirrored_and_permuted_rows_have_the_same_far_rows():
+    rows = np.vstack([BLOBS, spread(0.05)])
+    base = found_in(rows).rule.of_rows(rows)
+    assert base.sum() >= 20
+    for changed in (-rows, rows[:, ::-1], rows * [1.0, -3.0]):
+        assert (found_in(changed).rule.of_rows(changed) == base).all()
+
+
+# --- estimators ---
+
+
+@pytest.mark.parametrize("added", ADDED)
+@pytest.mark.parametrize("model", MODELS)
+def test_far_rows_do_not_change_the_clusters(model, added):
+    rows = np.vstack([BLOBS, ADDED[added]])
+    for k in (3, "auto"):
+        if k == "auto" and (model in ("margin", "rbf") or added not in ("1e3", "5 %", "cell")):
+            continue  # slow
+        labels = fitted(MODELS[model](k), rows).labels_[: len(BLOBS)]
+        expected = MODELS[model](k).fit(BLOBS).labels_ if model == "rbf" else CLASSES
+        assert adjusted_rand_score(expected, labels) >= 0.99
+
+
+def test_far_rows_are_set_aside_at_nodes_below_the_root():
+    inner = np.vstack([BLOBS / 100, BLOBS + [100.0, 0.0]])
+    rows = np.vstack([inner, [[4.0, 4.0]]])  # near, for all rows; far, for the first three blobs
+    labels = fitted(ravine.MinimumDensity(6), rows).labels_[:-1]
+    assert adjusted_rand_score(np.concatenate([CLASSES, CLASSES + 3]), labels) >= 0.99
+
+
+def test_outliers_are_reported_and_labeled_if_asked():
+    rows = np.vstack([BLOBS[:200], [[500.0, 0.0]], BLOBS[200:], [[0.0, -500.0]]])
+    with pytest.warns(OutlierWarning, match=r"2 rows \(200, 451\) are far"):
+        assigned = ravine.MinimumDensity(3).fit(rows)
+    labeled = fitted(ravine.MinimumDensity(3, outliers="label"), rows)
+    assert assigned.outliers_.tolist() == labeled.outliers_.tolist() == [200, 451]
+    assert assigned.labels_.min() == 0
+    assert np.flatnonzero(labeled.labels_ == -1).tolist() == [200, 451]
+    near = np.delete(np.arange(len(rows)), [200, 451])
+    assert (assigned.labels_[near] == labeled.labels_[near]).all()
+    for model in (assigned, labeled):
+        assert (model.predict(rows) == model.labels_).all()
+    assert labeled.predict([[0.0, 1e5], [-8.0, -6.0]]).tolist() == [-1, assigned.predict([[-8.0, -6.0]])[0]]
+    assert labeled.tree_.weight[0] == len(rows)
+    assert labeled.n_clusters_ == 3
+
+
+def test_a_model_file_keeps_the_rule(tmp_path):
+    rows = np.vstack([BLOBS, [[1e5, 0.0]]])
+    for kernel in (None, "rbf"):
+        model = fitted(ravine.MinimumDensity(3, outliers="label", kernel=kernel), rows)
+        ravine.save(model, tmp_path / "model.ravine")
+        loaded = ravine.load(tmp_path / "model.ravine")
+        assert loaded.predict(rows)[-1] == -1
+        assert (loaded.predict(rows) == model.labels_).all()
+        if kernel is None:  # what `ravine predict` uses
+            assert (read_model(tmp_path / "model.ravine").predict(rows) == model.labels_).all()
+
+
+def test_far_groups_are_clusters_of_their_own():
+    group = RNG.normal(300.0, 0.5, (6, 2))
+    model = fitted(ravine.MinimumDensity(4), np.vstack([BLOBS, group]))
+    classes = np.append(CLASSES, np.full(6, 3))
+    assert adjusted_rand_score(classes, model.labels_) > 0.99
+    assert set(np.flatnonzero(model.labels_ == model.labels_[-1])) >= set(range(len(BLOBS), len(BLOBS) + 6))
+    assert len(model.outliers_) == 0
+
+
+def test_score_leaves_far_rows_out():
+    model = ravine.MinimumDensity(3).fit(BLOBS)
+    rows = np.vstack([BLOBS, [[1e4, 1e4]]])
+    robust = fitted(ravine.MinimumDensity(3), rows)
+    assert robust.score(rows) == pytest.approx(model.score(BLOBS), abs=1e-3)
+
+
+def test_the_classifier_leaves_unlabeled_far_rows_out():
+    rows = np.vstack([BLOBS, spread(0.05)])
+    y = np.full(len(rows), -1)
+    y[:450:15] = CLASSES[::15]
+    model = fitted(ravine.MinimumDensityClassifier(), rows, y)
+    assert len(model.outliers_) >= 20
+    assert (model.transduction_[: len(BLOBS)] == CLASSES).mean() > 0.99
+
+
+def test_files_find_the_same_far_rows(tmp_path):
+    rows = np.vstack([BLOBS, spread(0.05)])
+    np.save(tmp_path / "rows.npy", rows)
+    memory = fitted(ravine.MinimumDensity(3, outliers="label"), rows)
+    file = fitted(ravine.MinimumDensity(3, outliers="label"), ravine.open(tmp_path / "rows.npy"))
+    assert (file.labels_ == memory.labels_).all()
+    assert file.outliers_.tolist() == memory.outliers_.tolist()

@@ -1,0 +1,218 @@
+"""Sessions: every action is Python that repeats it, can be undone, and is on disk at once."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from ravine import InvalidInputError, MinimumDensity, explain
+from ravine.explorer.answers import Answers
+from ravine.explorer.session import Session
+from ravine.explorer.state import Rows
+
+X = load_wine().data
+MODEL = MinimumDensity(3).fit(X)
+WORK = [
+    ("split", {"node": 2, "method": "MinimumDensity", "n_clusters": 2}),
+    ("rename", {"label": 3, "name": 'it\'s "good"'}),
+    ("color", {"label": 1, "color": "#aa0000"}),
+    ("move", {"node": 0, "distance": 0.25}),
+    ("mark", {"numbers": [3, 70, 2], "label": 0}),
+    ("mark", {"numbers": [100, 140], "label": 1}),
+    ("set_aside", {"numbers": [9, 8]}),
+    ("set_aside", {"numbers": [120]}),
+    ("split", {"node": 1, "method": "MinimumDensity", "n_clusters": 3}),
+    ("set_aside", {"numbers": []}),
+    ("split", {"node": 3, "method": "PrincipalDirection", "n_clusters": 2}),
+    ("merge", {"a": 0, "b": 4}),
+    ("prune", {"node": 2}),
+    ("cut", {"n_leaves": 4}),
+]
+
+
+@pytest.fixture
+def session(tmp_path):
+    return Session(Rows(X), MODEL, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+
+
+def labels(session):
+    return session.state.tree.route(session.rows.of(session.state.model))
+
+
+def run(session):
+    """The labels that the script of a session gives alone."""
+    written = {}
+    script = session.script().replace("np.savetxt", "_ = str")
+    script = script.replace('_ = str("labels.csv", labels, fmt="%d")', "")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(script, {"X": X}, written)
+    return written
+
+
+def do(session, work):
+    for action, arguments in work:
+        session.act(action, arguments)
+
+
+def test_the_script_gives_the_same_labels_after_every_action(session):
+    for action, arguments in WORK:
+        session.act(action, arguments)
+        found = run(session)
+        np.testing.assert_array_equal(found["labels"], labels(session), err_msg=action)
+        assert found.get("names", {}) == session.state.names
+        assert found.get("colors", {}) == session.state.colors
+        y = session.state.partial_labels(len(X))
+        assert ("y" in found) == (y is not None)
+        assert y is None or (found["y"] == y).all()
+        w = session.state.weights(len(X))
+        assert (found.get("w", np.ones(1)) == (1.0 if w is None else w)).all()
+    assert len(np.unique(labels(session))) == 4
+
+
+def test_with_a_kernel_too(session):
+    do(session, [("split", {"node": 0, "method": "MinimumDensity", "n_clusters": 3, "kernel": "rbf"})])
+    assert session.state.tree.mapped
+    do(
+        session,
+        [
+            ("move", {"node": 0, "distance": 0.01}),
+            ("split", {"node": 2, "n_clusters": 2}),
+            ("prune", {"node": 1}),
+        ],
+    )
+    np.testing.assert_array_equal(run(session)["labels"], labels(session))
+    do(session, [("set_aside", {"numbers": [5]}), ("split", {"node": 1, "n_clusters": 2})])
+    np.testing.assert_array_equal(run(session)["labels"], labels(session))
+    with pytest.raises(InvalidInputError, match="choose the root"):
+        session.act("split", {"node": 1, "kernel": "rbf"})
+
+
+def test_undo_and_redo_go_through_the_same_states(session):
+    seen = [labels(session)]
+    for action, arguments in WORK:
+        session.act(action, arguments)
+        seen.append(labels(session))
+    for before in reversed(seen[:-1]):
+        session.act("undo", {})
+        np.testing.assert_array_equal(labels(session), before)
+    with pytest.raises(InvalidInputError, match="nothing to undo"):
+        session.act("undo", {})
+    for after in seen[1:]:
+        session.act("redo", {})
+        np.testing.assert_array_equal(labels(session), after)
+    session.act("undo", {})
+    session.act("rename", {"label": 0, "name": "other"})
+    with pytest.raises(InvalidInputError, match="nothing to redo"):
+        session.act("redo", {})
+
+
+def test_a_session_comes_back_where_it_was(session, tmp_path):
+    do(session, [*WORK, ("undo", {})])
+    found = Session.restored(Rows(X), tmp_path)
+    assert found.script() == session.script()
+    assert [state.tree for state in found.states] == [state.tree for state in session.states]
+    assert (found.state.names, found.state.colors, found.state.marks, found.state.aside) == (
+        session.state.names,
+        session.state.colors,
+        session.state.marks,
+        session.state.aside,
+    )
+    do(found, [("redo", {}), ("merge", {"a": 0, "b": 1})])
+    again = Session.restored(Rows(X), tmp_path)
+    np.testing.assert_array_equal(labels(again), labels(found))
+    with pytest.raises(InvalidInputError, match="other rows"):
+        Session.restored(Rows(X + 1), tmp_path)
+    (tmp_path / "session.json").write_text(json.dumps({"format": "ravine session"}))
+    with pytest.raises(InvalidInputError, match="no whole session"):
+        Session.restored(Rows(X), tmp_path)
+
+
+def test_an_action_that_fails_changes_nothing(session):
+    wrong = [
+        ("split", {"node": 99}),
+        ("split", {"node": 1, "method": "os.system"}),
+        ("split", {"node": 1, "kernel": "no"}),
+        ("move", {"node": 0, "distance": 1e9}),
+        ("move", {"node": 2, "distance": 0.1}),
+        ("merge", {"a": 0, "b": 0}),
+        ("cut", {"n_leaves": 99}),
+        ("rename", {"label": 9, "name": "x"}),
+        ("rename", {"label": 0, "name": 5}),
+        ("color", {"label": 0, "color": "url(x)"}),
+        ("mark", {"numbers": [9999], "label": 0}),
+        ("mark", {"numbers": [1], "label": "a"}),
+        ("set_aside", {"numbers": [-1]}),
+        ("exec", {}),
+    ]
+    for action, arguments in wrong:
+        with pytest.raises(InvalidInputError):
+            session.act(action, arguments)
+        assert (session.position, session.version, len(session.states)) == (0, 0, 1), action
+
+
+def test_a_cut_replaces_the_cut_before_it(session):
+    do(session, [("cut", {"n_leaves": 2}), ("cut", {"n_leaves": 3}), ("cut", {"n_leaves": 2})])
+    assert session.position == 1
+    assert session.most_leaves == 3
+    session.act("undo", {})
+    assert session.state.tree.n_leaves == 3
+
+
+def test_names_follow_their_clusters(session):
+    do(session, [("rename", {"label": 2, "name": "last"}), ("rename", {"label": 0, "name": "first"})])
+    members = {name: labels(session) == k for k, name in session.state.names.items()}
+    session.act("split", {"node": 1, "n_clusters": 3})
+    for k, name in session.state.names.items():
+        np.testing.assert_array_equal(labels(session) == k, members[name])
+    assert "last" in session.state.names.values()
+    session.act("merge", {"a": session.state.tree.n_clusters - 1, "b": 0})
+    assert "last" in session.state.names.values()
+
+
+def test_answers_are_those_of_the_model(session):
+    session.act("move", {"node": 0, "distance": 0.1})
+    answers = Answers(session)
+    tree, summary = session.state.tree, answers.summary()
+    assert [one["weight"] for one in summary["clusters"]] == np.bincount(labels(session)).tolist()
+    np.testing.assert_array_equal(summary["leaf"], tree.leaf_of(session.rows.of(MODEL)))
+    explained, shown = explain(tree, X), answers.node(0)
+    assert shown["quality"] == tree.splits[0].quality
+    assert shown["drivers"] == [
+        [d.feature, d.left_mean, d.right_mean, d.contribution] for d in explained.splits[0].drivers[:8]
+    ]
+    distance = tree.boundary(0).signed_distance_of(X)
+    for at in (-1.0, 0.0, 0.4, 50.0):
+        sides = answers.threshold(0, at)
+        assert (sides["left"], sides["right"]) == ((distance <= at).sum(), (distance > at).sum())
+    assert answers.threshold(0, 0.0)["quality"] == pytest.approx(shown["quality"], abs=0.03)
+    leaf = int(tree.leaves[0])
+    nearest = answers.node(leaf)["exemplars"]["rows"]
+    assert [row[0] for row in nearest[:3]] == tree.exemplars(X)[0].tolist()
+
+
+def test_two_methods_are_compared_without_a_change(session):
+    answers = Answers(session)
+    first, second = (
+        {"method": "MinimumDensity", "n_clusters": 3},
+        {"method": "PrincipalDirection", "n_clusters": 2},
+    )
+    found = answers.compare(0, first, first)
+    assert found["agreement"] == 1.0
+    assert found["candidates"][0]["labels"] == MODEL.labels_.tolist()
+    assert found["candidates"][0]["sizes"] == np.bincount(MODEL.labels_).tolist()
+    other = answers.compare(1, first, second)
+    assert len(other["candidates"][1]["sizes"]) == 2
+    assert session.version == 0
+
+
+def test_rows_set_aside_have_a_label_and_no_influence(session):
+    session.act("set_aside", {"numbers": [0, 1, 2, 90]})
+    session.act("split", {"node": 0, "n_clusters": 3})
+    w = np.ones(len(X))
+    w[[0, 1, 2, 90]] = 0
+    np.testing.assert_array_equal(labels(session), MinimumDensity(3).fit(X, sample_weight=w).labels_)
+    session.act("set_aside", {"numbers": []})
+    assert session.state.weights(len(X)) is None

@@ -1,0 +1,24 @@
+"""Prints the oldest versions that pyproject.toml declares, as constraints for pip."""
+
+import re
+import tomllib
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+BOUND = re.compile(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)")
+
+
+def declared():
+    """Every package that the project or one of its extras needs, as declared; not what develops it."""
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    extras = [one for needed in project["optional-dependencies"].values() for one in needed]
+    return [one for one in [*project["dependencies"], *extras] if not one.startswith(project["name"])]
+
+
+def lower_bounds():
+    """Return the least version of every declared package."""
+    return dict(BOUND.fullmatch(one).groups() for one in declared())
+
+
+if __name__ == "__main__":
+    print("\n".join(f"{name}=={version}" for name, version in lower_bounds().items()))
