@@ -15,6 +15,7 @@ from ravine.exceptions import DiscreteColumnWarning, OneClusterWarning
 from ravine.split.split import MADE_BY
 from ravine.tree.discrete import without
 from ravine.tree.margins import discrete_variables, explained, grouped, margins, normal_scores, unimodal
+from ravine.tree.orientation import Orientation
 from ravine.tree.significance import margins_of, t_test
 from tests.nodes import measured
 
@@ -55,7 +56,7 @@ def table(n=2000, seed=0):
 
 def test_the_reference_has_the_margins_and_the_correlation_of_the_columns():
     X = table()
-    drawn = margins(X, np.ones(len(X)), np.arange(6)).draw(4000, np.random.default_rng(1))
+    drawn = margins(X, np.ones(len(X))).draw(4000, np.random.default_rng(1))
     np.testing.assert_allclose(drawn.std(axis=0), X.std(axis=0), rtol=1e-9)
     assert [len(np.unique(drawn[:, j].round(9))) for j in range(2, 6)] == [2, 2, 2, 2]
     skew = ((drawn[:, 0] / drawn[:, 0].std()) ** 3).mean()
@@ -71,7 +72,7 @@ def test_a_continuous_margin_has_no_valley_and_a_discrete_one_keeps_its_gaps():
     rng = np.random.default_rng(0)
     two = np.concatenate([rng.normal(0, 1, 500), rng.normal(10, 1, 500)])
     three = rng.choice(3, 1000, p=[0.45, 0.1, 0.45]).astype(float)
-    found = margins(np.column_stack([two, three]), np.ones(1000), np.arange(2))
+    found = margins(np.column_stack([two, three]), np.ones(1000))
     values = found.variables[0].quantile(rng.random(5000))[:, 0]
     assert ((values > 4) & (values < 6)).mean() > 0.05  # filled
     np.testing.assert_allclose(
@@ -83,8 +84,8 @@ def test_margins_with_weights_are_those_of_copies():
     X = table(300)
     counts = np.random.default_rng(1).integers(0, 4, 300)
     kept = counts > 0
-    one = margins(X[kept], counts[kept].astype(float), np.arange(6))
-    two = margins(np.repeat(X, counts, axis=0), np.ones(counts.sum()), np.arange(6))
+    one = margins(X[kept], counts[kept].astype(float))
+    two = margins(np.repeat(X, counts, axis=0), np.ones(counts.sum()))
     np.testing.assert_allclose(one.root, two.root, atol=1e-9)
     draws = [found.draw(50, np.random.default_rng(0)) for found in (one, two)]
     np.testing.assert_allclose(*draws, atol=1e-6)
@@ -191,7 +192,7 @@ def test_margins_come_from_a_request():
     node = measured(table(300))
     before = node.rows.reads.rows
     assert isinstance(node.rows, MemoryRows)
-    run(margins_of(node))
+    run(margins_of(node, Orientation(np.arange(6), np.ones(6), 6)))
     assert node.rows.reads.rows - before == 300
 
 

@@ -16,6 +16,7 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Verbs, search
 from ravine.tree import significance
+from ravine.tree.orientation import Orientation
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import Ellipsoid, SignificanceTest, ellipsoid, log_depth, shrink, t_test
 from tests.nodes import measured, node_of
@@ -36,7 +37,8 @@ AXES = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0]])
 
 @pytest.mark.parametrize("in_columns", [True, False])
 def test_the_reference_has_the_covariance_asked_for_and_is_uniform(in_columns):
-    shape = Ellipsoid(np.array([2.0, 0.5]), AXES, in_columns)
+    columns = Orientation(np.array([2, 0, 1]), np.array([1.0, -1.0, 1.0]), 3) if in_columns else None
+    shape = Ellipsoid(np.array([2.0, 0.5]), AXES, columns)
     drawn = shape.draw(200_000, None, np.random.default_rng(1))
     axes = AXES if in_columns else np.eye(2)
     np.testing.assert_allclose(np.cov(drawn.T), axes.T @ np.diag([4.0, 0.25]) @ axes, atol=0.03)
@@ -52,7 +54,7 @@ def test_the_ellipsoid_is_that_of_the_rows(d):
     shape = run(ellipsoid(node))
     total = np.trace(np.cov(X.T, bias=True)) * node.standardization.inverse_scale[0] ** 2
     assert (shape.deviations**2).sum() == pytest.approx(total, rel=0.1)
-    assert shape.in_columns == (d <= 256)
+    assert (shape.columns is not None) == (d <= 256)
 
 
 def test_the_reference_lies_in_the_columns_as_the_rows_do():

@@ -16,7 +16,8 @@ from ravine.data.principal import FULL_COVARIANCE
 from ravine.data.query import Query
 from ravine.split.search import Method, search
 from ravine.split.split import MADE_BY, Split
-from ravine.tree.margins import BoolArray, Variable, discrete_variables, explained
+from ravine.tree.margins import SETTLED_DIGITS, BoolArray, Variable, discrete_variables, explained
+from ravine.tree.orientation import orientation
 from ravine.tree.significance import SignificanceTest
 
 CAUSE_ROWS = 2048  # rows of the sample from which the cause of a split is found
@@ -33,7 +34,7 @@ def cause(node: Node, split: Split) -> Query[Variable | None]:
         return None
     rows, weights, variables = yield from _table(node)
     right = split.boundary.signed_distance_of(rows) > 0
-    shares = [explained(variable.levels_of(rows), weights, right) for variable in variables]
+    shares = [round(explained(v.levels_of(rows), weights, right), SETTLED_DIGITS) for v in variables]
     best = int(np.argmax(shares)) if shares else 0
     return variables[best] if shares and shares[best] >= EXPLAINED else None
 
@@ -42,8 +43,9 @@ def _table(node: Node) -> Query[tuple[FloatArray, FloatArray, list[Variable]]]:
     """Return sampled rows, their weights, and their discrete variables; asked for once per node."""
     if "discrete" not in node.memo:
         rows, weights = yield from sample_rows(node, CAUSE_ROWS, "discrete columns")
-        varies = np.flatnonzero(node.standardization.varies)
-        node.memo["discrete"] = rows, weights, discrete_variables(rows, weights, varies)
+        own = node.standardization
+        columns = orientation(own.apply(rows), np.flatnonzero(own.varies)).order
+        node.memo["discrete"] = rows, weights, discrete_variables(rows, weights, columns)
     found: tuple[FloatArray, FloatArray, list[Variable]] = node.memo["discrete"]
     return found
 

@@ -126,12 +126,12 @@ def discrete_variables(rows: FloatArray, weights: FloatArray, varies: IntArray) 
     return [variable for variable in found if variable.levels is not None]
 
 
-def margins(rows: FloatArray, weights: FloatArray, varies: IntArray) -> Margins:
-    """Return the margins of weighted rows in the columns that vary, and the correlation of their scores."""
+def margins(rows: FloatArray, weights: FloatArray) -> Margins:
+    """Return the margins of weighted rows, and the correlation of their scores; no column is constant."""
     rows = settled(rows)
     total = float(weights.sum())
     found, scores, spread = [], [], []
-    for columns in grouped(rows, weights, varies):
+    for columns in grouped(rows, weights, np.arange(rows.shape[1])):
         one, score = _variable(rows, weights / total, total, columns)
         found.append(one)
         scores.append(score)
@@ -168,24 +168,39 @@ def shrink(values: FloatArray, n: float) -> FloatArray:
 def grouped(rows: FloatArray, weights: FloatArray, varies: IntArray) -> list[IntArray]:
     """Return the columns of each variable: those with two values that exclude each other belong together.
 
-    Two indicators exclude each other if no row has the higher value of both. Larger shares come first, so
-    that the order of the columns matters only among equal ones.
+    Two indicators exclude each other if no row has the rarer value of both; so negated indicators are the same
+    variable. An indicator whose rarer value is that of all the others together belongs to them: its other
+    value is the category of most rows. Larger shares come first, so that the order of the columns matters only
+    among equal ones.
     """
     two = [j for j in varies if _n_values(rows[:, j], 2) == 2]
-    high = {j: rows[:, j] == rows[:, j].max() for j in two}
-    share = {j: float(weights[high[j]].sum()) for j in two}
-    groups: list[list[int]] = []
-    taken: list[BoolArray] = []
+    rare = {j: _rarer(rows[:, j], weights) for j in two}
+    share = {j: round(float(weights[rare[j]].sum() / weights.sum()), SETTLED_DIGITS) for j in two}
+    groups: list[tuple[list[int], BoolArray]] = []
     for j in sorted(two, key=lambda j: -share[j]):
-        for group, rest in zip(groups, taken, strict=True):
-            if not (rest & high[j]).any():
+        for group, taken in groups:
+            if not (taken & rare[j]).any():
                 group.append(j)
-                rest |= high[j]
+                taken |= rare[j]
                 break
         else:
-            groups.append([j])
-            taken.append(high[j].copy())
-    return [np.array([j]) for j in varies if j not in high] + [np.array(sorted(g)) for g in groups]
+            groups.append(([j], rare[j].copy()))
+    whole = _with_complements(groups)
+    return [np.array([j]) for j in varies if j not in rare] + [np.array(sorted(g)) for g in whole]
+
+
+def _with_complements(groups: list[tuple[list[int], BoolArray]]) -> list[list[int]]:
+    """Return the groups, those that take the same rows as one."""
+    found: dict[bytes, list[int]] = {}
+    for group, taken in groups:
+        found.setdefault(taken.tobytes(), []).extend(group)
+    return list(found.values())
+
+
+def _rarer(column: FloatArray, weights: FloatArray) -> BoolArray:
+    """Return the rows that have the rarer of two values; of equally frequent ones, that of the first row."""
+    first = column == column[0]
+    return first if round(float(weights[first].sum() / weights.sum()), SETTLED_DIGITS) <= 0.5 else ~first
 
 
 def _n_values(column: FloatArray, most: int) -> int:

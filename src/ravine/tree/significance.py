@@ -28,6 +28,7 @@ from ravine.data.standardization import Standardization
 from ravine.split.search import Method, search
 from ravine.split.split import Evidence, Split
 from ravine.tree.margins import Margins, margins, shrink
+from ravine.tree.orientation import Orientation, orientation
 
 MAX_DRAWS = 8  # most references; each costs one search of as many rows as the node has
 MIN_DRAWS = 3  # least references before the test may end early
@@ -92,11 +93,13 @@ class SignificanceTest:
         n = int(min(max(round(node.total), 2), REFERENCE_ROWS))
         shape = yield from ellipsoid(node, with_axes=self.own_tails)
         radii = (yield from shape.radii(node)) if self.own_tails else None
-        method = self.method if shape.in_columns else _without_given_starts(self.method)
+        method = self.method if shape.columns is not None else _without_given_starts(self.method)
         kinds = [Reference(lambda n, rng: shape.draw(n, radii, rng), n, method)]
-        if shape.in_columns and self.table:
-            table = yield from margins_of(node)
-            kinds.append(Reference(table.draw, n, method, float(shape.deviations.max()), table.has_gaps))
+        columns = shape.columns
+        if columns is not None and self.table:
+            table = yield from margins_of(node, columns)
+            draw = lambda n, rng: columns.undo(table.draw(n, rng))
+            kinds.append(Reference(draw, n, method, float(shape.deviations.max()), table.has_gaps))
         return kinds
 
     def _of_reference(self, split: Split | None, total: float) -> float:
@@ -153,11 +156,10 @@ class Reference:
         )
 
 
-def margins_of(node: Node) -> Query[Margins]:
-    """Return the margins of the standardized columns, from a sample; one pass."""
+def margins_of(node: Node, columns: Orientation) -> Query[Margins]:
+    """Return the margins of the standardized columns in their orientation, from a sample; one pass."""
     values, weights = yield from sample_rows(node, REFERENCE_ROWS, "margins")
-    own = node.standardization
-    return margins(own.apply(values), weights, np.flatnonzero(own.varies))
+    return margins(columns.apply(node.standardization.apply(values)), weights)
 
 
 def _without_given_starts(method: Any) -> Method:
@@ -170,13 +172,13 @@ def _without_given_starts(method: Any) -> Method:
 class Ellipsoid:
     """Standard deviations along the axes of an ellipsoid, and the axes (r, d) if they are needed.
 
-    With `in_columns`, references have the columns of the rows, because a method may scale columns or have
-    given starts. Otherwise they are coordinates along the axes: very wide references need too much memory.
+    With `columns`, references have the columns of the rows, because a method may scale columns or have given
+    starts. Otherwise they are coordinates along the axes: very wide references need too much memory.
     """
 
     deviations: FloatArray
     axes: FloatArray | None
-    in_columns: bool = False
+    columns: Orientation | None = None
 
     def radii(self, node: Node) -> Query[FloatArray]:
         """Return the Mahalanobis distances of a sample of rows from the mean, and their weights."""
@@ -193,17 +195,29 @@ class Ellipsoid:
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
         """Draw n rows: uniform directions, with these radii, or uniform in the ellipsoid."""
         r = len(self.deviations)
-        points = rng.standard_normal((n, r))
+        points = self._normal(n, rng)
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         if radii is None:
             points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
         else:
             points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
         points *= self.deviations
-        if not self.in_columns:
-            return np.asarray(points)
+        if self.columns is None:
+            return points
         assert self.axes is not None
         return np.asarray(points @ self.axes)
+
+    def _normal(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw n rows of standard normal coordinates along the axes.
+
+        In columns they are drawn per column: the signs of the axes are arbitrary, and so are axes of equal
+        variances, but rows drawn so and put back in columns depend on neither.
+        """
+        if self.columns is None:
+            return rng.standard_normal((n, len(self.deviations)))
+        assert self.axes is not None
+        drawn = rng.standard_normal((n, len(self.columns.order)))
+        return np.asarray(self.columns.undo(drawn) @ self.axes.T)
 
 
 def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
@@ -215,10 +229,13 @@ def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
     """
     own = node.standardization
     axes: FloatArray | None
-    in_columns = node.n_features <= FULL_COVARIANCE
-    if in_columns:
-        ((matrix,),) = yield node.ask(Covariance(own))
+    columns: Orientation | None = None
+    if node.n_features <= FULL_COVARIANCE:
+        request = node.sample_request(SPECTRUM_ROWS, "orientation")
+        (matrix,), answer = yield node.ask(Covariance(own), request)
         varies = own.varies
+        few = MemoryRows(sampled(answer)[0]).map(lambda block: own.apply(block.dense()))
+        columns = orientation(few, np.flatnonzero(varies))
         values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / own.total)
         axes = np.zeros((len(values), len(varies)))
         axes[:, varies] = vectors.T
@@ -228,7 +245,7 @@ def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
         values, axes, n = _of_sample(*sampled(answer)[:2], own, with_axes)
     shrunk = shrink(values, n)
     kept = shrunk > SMALLEST * shrunk.max()
-    return Ellipsoid(np.sqrt(shrunk[kept]), axes[kept] if axes is not None else None, in_columns)
+    return Ellipsoid(np.sqrt(shrunk[kept]), axes[kept] if axes is not None else None, columns)
 
 
 def _of_sample(
