@@ -633,6 +633,24 @@ time.sleep(60)
     assert (done.stdout, done.returncode) == ("lost\n", TERMINATED)
 
 
+def test_a_signal_decides_the_exit_code_whatever_is_raised_after_it():
+    lost = """
+import os, signal, sys
+from ravine.cli import main
+
+def run(arguments):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        raise ValueError("ended in the middle")
+
+main._run = run
+sys.exit(main.main(["demo"]))
+"""
+    done = subprocess.run([COMMAND[0], "-c", lost], capture_output=True, text=True, timeout=60)
+    assert (done.stderr, done.returncode) == ("ravine: error: terminated by SIGTERM\n", TERMINATED)
+
+
 def shell(command, where, **environment):
     """Run a line of shell, which can close streams; the word `ravine` is replaced by the command."""
     return subprocess.run(

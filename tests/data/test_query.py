@@ -185,3 +185,21 @@ def test_an_error_of_the_engine_itself_ends_the_run(rows, run_several, monkeypat
     monkeypatch.setattr(rows.engine, "answer", broken)
     with pytest.raises(OSError, match="the disk is gone"):
         run_several([weigh(rows, 2), never_fails(rows, 2)])
+
+
+def test_an_interrupt_of_compiled_code_is_an_interrupt():
+    def query():
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+        yield
+
+    with pytest.raises(KeyboardInterrupt):
+        run(query())
+
+
+def test_other_errors_of_the_interpreter_stay():
+    def query():
+        raise SystemError("other") from ValueError()
+        yield
+
+    with pytest.raises(SystemError, match="other"):
+        run(query())

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sentence = f"{error}{did_you_mean(str(error), command.strip())}; see 'ravine{command} --help'"
         return _fail(sentence, USAGE_ERROR, as_json="--json" in given)
     arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
-    end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
+    received = end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
     try:
         _run(arguments)
         sys.stdout.flush()
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt, Ended) as error:
         if arguments.debug:
             traceback.print_exc()
-        return _fail(*_sentence(error), as_json=getattr(arguments, "json", False))
+        return _fail(*_sentence(received[0] if received else error), as_json=getattr(arguments, "json", False))
     finally:
         _set_alarm(0.0)
 
@@ -87,26 +87,35 @@ def _to_ascii(error: UnicodeError) -> tuple[str, int]:
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
 
 
-def end_on_signals(*, keep_interrupts: bool = False) -> None:
+def end_on_signals(*, keep_interrupts: bool = False) -> list[Ended]:
     """Let Ctrl-C and SIGTERM end the program by an exception, so that partial files are deleted.
 
     With `keep_interrupts`, Ctrl-C acts as in Python, where an interrupted fit keeps the tree found so far.
+    Return the list to which received signals are added: code that is ended in the middle may raise another
+    exception instead.
     """
-    signal.signal(signal.SIGTERM, _end)
+    received: list[Ended] = []
+
+    def end(number: int, _: Any) -> NoReturn:
+        received.append(_ended(number))
+        if hasattr(signal, "SIGALRM"):  # not on Windows
+            # An exception raised inside a callback of compiled code is printed and dropped, so it is raised
+            # again until the program ends.
+            signal.signal(signal.SIGALRM, lambda *_: end(number, None))
+            _set_alarm(REPEAT_SECONDS)
+        raise received[0]
+
+    signal.signal(signal.SIGTERM, end)
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a background job of a script
     if not keep_interrupts and not is_ignored:
-        signal.signal(signal.SIGINT, _end)
+        signal.signal(signal.SIGINT, end)
+    return received
 
 
-def _end(number: int, _: Any) -> NoReturn:
-    if hasattr(signal, "SIGALRM"):  # not on Windows
-        # An exception raised inside a callback of compiled code is printed and dropped, so it is raised again
-        # until the program ends.
-        signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
-        _set_alarm(REPEAT_SECONDS)
+def _ended(number: int) -> Ended:
     if number == signal.SIGINT:
-        raise Ended("interrupted", INTERRUPTED)
-    raise Ended("terminated by SIGTERM", TERMINATED)
+        return Ended("interrupted", INTERRUPTED)
+    return Ended("terminated by SIGTERM", TERMINATED)
 
 
 def _set_alarm(seconds: float) -> None:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
+from ravine.data.interrupts import interrupts_pass
 
 AnyArray = npt.NDArray[Any]
 Answer = tuple[AnyArray, ...]
@@ -196,11 +197,12 @@ def answer(asked: Sequence[Asked]) -> list[Answer]:
 
 def run(query: Query[Result]) -> Result:
     """Run a query to its end. A request that fails raises inside the query, so that a traceback shows it."""
-    try:
-        next(_answering(query, lambda asked: True))  # nothing is yielded: all requests are answered inside
-    except StopIteration as stop:
-        result: Result = stop.value
-        return result
+    with interrupts_pass():
+        try:
+            next(_answering(query, lambda asked: True))  # nothing is yielded: all is answered inside
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
     raise AssertionError("unreachable")
 
 

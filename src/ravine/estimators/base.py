@@ -29,6 +29,7 @@ from ravine.data.blocks import NO_NUMBERS
 from ravine.data.far import FarRows, find_far
 from ravine.data.feature_map import FeatureMap, mapped_blocks
 from ravine.data.kernel import check_kernel
+from ravine.data.interrupts import interrupts_pass
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run
@@ -103,7 +104,8 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         state = self.__dict__
         before = {name: value for name, value in state.items() if name.endswith("_")}
         try:
-            yield
+            with interrupts_pass():
+                yield
         except BaseException:
             for name in [name for name in state if name.endswith("_")]:
                 del state[name]
