@@ -223,18 +223,22 @@ while True:
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 def test_a_signal_at_any_moment_ends_a_fit_by_the_exception_of_its_handler():
-    """Without `interrupts_pass` half of these end by a SystemError of compiled code that returns its result."""
+    """Without `interrupts_pass` half of these end by a SystemError of compiled code."""
     X = np.concatenate([np.random.default_rng(0).normal(place, 1, (60, 3)) for place in (0, 8)])
     model = MinimumDensity(2, bandwidth_factor=1e-9).fit(X)
     model.score(X)
+
+    def fit_until(delay):
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        while True:
+            model.fit(X)
+            model.score(X + 1e12)
+
     before = signal.signal(signal.SIGALRM, lambda *_: sys.exit(3))
     try:
         for delay in np.linspace(0.0005, 0.005, 60):
             with pytest.raises(SystemExit):
-                signal.setitimer(signal.ITIMER_REAL, delay)
-                while True:
-                    model.fit(X)
-                    model.score(X + 1e12)
+                fit_until(delay)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

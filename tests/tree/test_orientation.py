@@ -12,7 +12,7 @@ from tests.nodes import measured
 
 
 def table(n=400):
-    """Skewed and normal columns, a flag, a city, and a category that most rows have; the last one is constant."""
+    """Skewed and normal columns, a flag, a city, a category that most rows have, and a constant column."""
     rng = np.random.default_rng(0)
     z = rng.standard_normal((n, 3)) @ rng.standard_normal((3, 3))
     city = np.eye(3)[rng.integers(0, 3, n)]

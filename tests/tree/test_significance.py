@@ -16,9 +16,11 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Verbs, search
 from ravine.tree import significance
+from ravine.tree.ellipsoid import REFERENCE_ROWS, SPECTRUM_ROWS, Columns, Ellipsoid, WideAxes, ellipsoid
+from ravine.tree.margins import shrink
 from ravine.tree.orientation import Orientation
 from ravine.tree.reunite import reunite
-from ravine.tree.significance import Ellipsoid, SignificanceTest, ellipsoid, log_depth, shrink, t_test
+from ravine.tree.significance import SignificanceTest, log_depth, t_test
 from tests.nodes import measured, node_of
 
 
@@ -37,8 +39,9 @@ AXES = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0]])
 
 @pytest.mark.parametrize("in_columns", [True, False])
 def test_the_reference_has_the_covariance_asked_for_and_is_uniform(in_columns):
-    columns = Orientation(np.array([2, 0, 1]), np.array([1.0, -1.0, 1.0]), 3) if in_columns else None
-    shape = Ellipsoid(np.array([2.0, 0.5]), AXES, columns)
+    oriented = Orientation(np.array([2, 0, 1]), np.array([1.0, -1.0, 1.0]), 3)
+    combined = WideAxes(AXES, np.full(2, 0.5), np.eye(2))
+    shape = Ellipsoid(np.array([2.0, 0.5]), Columns(AXES, oriented) if in_columns else combined)
     drawn = shape.draw(200_000, None, np.random.default_rng(1))
     axes = AXES if in_columns else np.eye(2)
     np.testing.assert_allclose(np.cov(drawn.T), axes.T @ np.diag([4.0, 0.25]) @ axes, atol=0.03)
@@ -78,11 +81,11 @@ def test_given_starts_do_not_break_the_test(d):
 
 def test_a_reference_with_the_rows_own_tails_has_their_radii():
     node = measured(np.random.default_rng(0).standard_t(3, (500, 4)))
-    shape = run(ellipsoid(node, with_axes=True))
+    shape = run(ellipsoid(node))
     found = run(shape.radii(node))
     radii = found[:, 0]
     drawn = shape.draw(4000, found, np.random.default_rng(1))
-    again = np.linalg.norm(drawn @ shape.axes.T / shape.deviations, axis=1)
+    again = np.linalg.norm(drawn @ shape.axes.axes.T / shape.deviations, axis=1)
     assert set(np.round(again, 9)) <= set(np.round(radii, 9))
     assert np.quantile(again, 0.99) == pytest.approx(np.quantile(radii, 0.99), rel=0.3)
 
@@ -95,9 +98,11 @@ def test_the_axes_of_wide_rows_are_those_of_their_covariance(kind):
     )
     weights = rng.integers(1, 4, 80).astype(float)
     node = measured(kind(X), weights, standardize=False)
-    shape = run(ellipsoid(node, with_axes=True))
+    shape = run(ellipsoid(node))
     values, vectors = np.linalg.eigh(np.cov(node.standardization.apply(X).T, bias=True, aweights=weights))
-    np.testing.assert_allclose(np.abs((shape.axes[:2] * vectors.T[:-3:-1]).sum(axis=1)), 1.0, rtol=1e-6)
+    found = shape.axes.project(kind(X), node.standardization)[:, :2]
+    expected = node.standardization.apply(X) @ vectors[:, :-3:-1]
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
     expected = np.sqrt(shrink(values[::-1][:80], weights.sum()))
     np.testing.assert_allclose(shape.deviations[:2], expected[:2], rtol=1e-6)
 
@@ -244,7 +249,7 @@ def test_weights_count_in_the_reference():
     copies = np.repeat(X, heavy.astype(int), axis=0)
     means = []
     for node in (measured(X, heavy), measured(copies)):
-        shape = run(ellipsoid(node, with_axes=True))
+        shape = run(ellipsoid(node))
         drawn = shape.draw(20_000, run(shape.radii(node)), np.random.default_rng(1))
         means.append((drawn**2).sum(axis=1).mean())
     assert means[0] == pytest.approx(means[1], rel=0.03)
@@ -257,7 +262,7 @@ def test_weights_are_copies_in_the_reference_of_wide_rows():
     copied = measured(np.repeat(wide, counts, axis=0))
     weighted = replace(copied, rows=MemoryRows(wide, counts.astype(float)))
     found, expected = (run(ellipsoid(node)).deviations for node in (weighted, copied))
-    assert copied.n_rows <= significance.SPECTRUM_ROWS  # all of them are drawn
+    assert copied.n_rows <= SPECTRUM_ROWS  # all of them are drawn
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert len(found) <= 300  # no more than there are columns
 
@@ -286,7 +291,7 @@ def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_
     test = SignificanceTest(method, 0.01, own_tails)
     node = replace(node, min_weight=0.1 * node.total)
     run(test.run(node, replace(split, quality=0.5)))
-    n = min(node.total, significance.REFERENCE_ROWS)
+    n = min(node.total, REFERENCE_ROWS)
     assert len(method.nodes) >= significance.MIN_DRAWS
     np.testing.assert_allclose([node.min_weight / node.total for node in method.nodes], part * 0.1)
     assert {reference.n_rows for reference in method.nodes} == {n}

@@ -49,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt, Ended) as error:
         if arguments.debug:
             traceback.print_exc()
-        return _fail(*_sentence(received[0] if received else error), as_json=getattr(arguments, "json", False))
+        return _fail(
+            *_sentence(received[0] if received else error), as_json=getattr(arguments, "json", False)
+        )
     finally:
         _set_alarm(0.0)
 

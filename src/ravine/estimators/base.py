@@ -28,8 +28,8 @@ from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.far import FarRows, find_far
 from ravine.data.feature_map import FeatureMap, mapped_blocks
-from ravine.data.kernel import check_kernel
 from ravine.data.interrupts import interrupts_pass
+from ravine.data.kernel import check_kernel
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run

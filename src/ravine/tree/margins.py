@@ -168,10 +168,10 @@ def shrink(values: FloatArray, n: float) -> FloatArray:
 def grouped(rows: FloatArray, weights: FloatArray, varies: IntArray) -> list[IntArray]:
     """Return the columns of each variable: those with two values that exclude each other belong together.
 
-    Two indicators exclude each other if no row has the rarer value of both; so negated indicators are the same
-    variable. An indicator whose rarer value is that of all the others together belongs to them: its other
-    value is the category of most rows. Larger shares come first, so that the order of the columns matters only
-    among equal ones.
+    Two indicators exclude each other if no row has the rarer value of both; so negated indicators are the
+    same variable. An indicator whose rarer value is that of all the others together belongs to them: its
+    other value is the category of most rows. Larger shares come first, so that the order of the columns
+    matters only among equal ones.
     """
     two = [j for j in varies if _n_values(rows[:, j], 2) == 2]
     rare = {j: _rarer(rows[:, j], weights) for j in two}

@@ -27,7 +27,8 @@ class Orientation:
     def apply(self, rows: FloatArray) -> FloatArray:
         """Return the columns that vary, in their order and with their signs.
 
-        >>> Orientation(np.array([2, 0]), np.array([-1.0, 1.0]), 3).apply(np.array([[1.0, 2.0, 3.0]])).tolist()
+        >>> found = Orientation(np.array([2, 0]), np.array([-1.0, 1.0]), 3)
+        >>> found.apply(np.array([[1.0, 2.0, 3.0]])).tolist()
         [[-3.0, 1.0]]
         """
         return np.asarray(rows[:, self.order] * self.signs)

@@ -16,29 +16,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, sample_rows
-from ravine.data.principal import FULL_COVARIANCE, Covariance
 from ravine.data.query import Query
-from ravine.data.sample import sampled
 from ravine.data.standardization import Standardization
 from ravine.split.search import Method, search
 from ravine.split.split import Evidence, Split
-from ravine.tree.margins import Margins, margins, shrink
-from ravine.tree.orientation import Orientation, orientation
+from ravine.tree.ellipsoid import REFERENCE_ROWS, ellipsoid
+from ravine.tree.margins import Margins, margins
+from ravine.tree.orientation import Orientation
 
 MAX_DRAWS = 8  # most references; each costs one search of as many rows as the node has
 MIN_DRAWS = 3  # least references before the test may end early
-REFERENCE_ROWS = 8192  # most rows of a reference; conservative, as fewer rows have deeper valleys by chance
-SPECTRUM_ROWS = 1024  # rows from which the covariance is estimated above 256 columns
 STOP_ABOVE = 0.2  # p-value above which the test ends early
 STOP_BELOW = 0.01  # share of the level below which a p-value ends the test early
 DEEPEST = 36.0  # largest L: 1 - valley / mode has no more digits
 FLOOR = 0.6 * 0.885  # times n^(-2/5): least deviation of L; 0.885 n^(-2/5) is that of a log density estimate
-SMALLEST = 1e-10  # share of the largest variance of the reference: smaller ones are rounding
 
 
 def log_depth(quality: float) -> float:
@@ -91,15 +86,17 @@ class SignificanceTest:
     def references(self, node: Node) -> Query[list[Reference]]:
         """Return the kinds of reference rows: an ellipsoid, and for few columns their own margins."""
         n = int(min(max(round(node.total), 2), REFERENCE_ROWS))
-        shape = yield from ellipsoid(node, with_axes=self.own_tails)
+        shape = yield from ellipsoid(node)
         radii = (yield from shape.radii(node)) if self.own_tails else None
         method = self.method if shape.columns is not None else _without_given_starts(self.method)
         kinds = [Reference(lambda n, rng: shape.draw(n, radii, rng), n, method)]
         columns = shape.columns
         if columns is not None and self.table:
             table = yield from margins_of(node, columns)
-            draw = lambda n, rng: columns.undo(table.draw(n, rng))
-            kinds.append(Reference(draw, n, method, float(shape.deviations.max()), table.has_gaps))
+            widest = float(shape.deviations.max())
+            kinds.append(
+                Reference(lambda n, rng: columns.undo(table.draw(n, rng)), n, method, widest, table.has_gaps)
+            )
         return kinds
 
     def _of_reference(self, split: Split | None, total: float) -> float:
@@ -166,107 +163,6 @@ def _without_given_starts(method: Any) -> Method:
     """Return the method without `init`: the reference does not have the columns of these normals."""
     found: Method = method if getattr(method, "init", None) is None else replace(method, init=None)
     return found
-
-
-@dataclass(frozen=True)
-class Ellipsoid:
-    """Standard deviations along the axes of an ellipsoid, and the axes (r, d) if they are needed.
-
-    With `columns`, references have the columns of the rows, because a method may scale columns or have given
-    starts. Otherwise they are coordinates along the axes: very wide references need too much memory.
-    """
-
-    deviations: FloatArray
-    axes: FloatArray | None
-    columns: Orientation | None = None
-
-    def radii(self, node: Node) -> Query[FloatArray]:
-        """Return the Mahalanobis distances of a sample of rows from the mean, and their weights."""
-        assert self.axes is not None
-        (answer,) = yield node.ask(node.sample_request(REFERENCE_ROWS, "radii"))
-        values, weights, _ = sampled(answer)
-        whiten = self.axes.T / self.deviations
-        own = node.standardization
-        project = MemoryRows(values).map(
-            lambda block: np.linalg.norm(own.apply(block.dense()) @ whiten, axis=1)
-        )
-        return np.column_stack([project, weights])
-
-    def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
-        """Draw n rows: uniform directions, with these radii, or uniform in the ellipsoid."""
-        r = len(self.deviations)
-        points = self._normal(n, rng)
-        points /= np.linalg.norm(points, axis=1, keepdims=True)
-        if radii is None:
-            points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
-        else:
-            points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
-        points *= self.deviations
-        if self.columns is None:
-            return points
-        assert self.axes is not None
-        return np.asarray(points @ self.axes)
-
-    def _normal(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Draw n rows of standard normal coordinates along the axes.
-
-        In columns they are drawn per column: the signs of the axes are arbitrary, and so are axes of equal
-        variances, but rows drawn so and put back in columns depend on neither.
-        """
-        if self.columns is None:
-            return rng.standard_normal((n, len(self.deviations)))
-        assert self.axes is not None
-        drawn = rng.standard_normal((n, len(self.columns.order)))
-        return np.asarray(self.columns.undo(drawn) @ self.axes.T)
-
-
-def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
-    """Return the ellipsoid of the shrunk covariance of the standardized rows; one pass.
-
-    The eigenvalues of the covariance of few rows in many dimensions are too far apart. Without shrinkage
-    (oracle approximating shrinkage; Chen, Wiesel, Eldar, Hero 2010) the reference would be narrower than the
-    distribution of the rows in most directions, and its valleys less deep.
-    """
-    own = node.standardization
-    axes: FloatArray | None
-    columns: Orientation | None = None
-    if node.n_features <= FULL_COVARIANCE:
-        request = node.sample_request(SPECTRUM_ROWS, "orientation")
-        (matrix,), answer = yield node.ask(Covariance(own), request)
-        varies = own.varies
-        few = MemoryRows(sampled(answer)[0]).map(lambda block: own.apply(block.dense()))
-        columns = orientation(few, np.flatnonzero(varies))
-        values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / own.total)
-        axes = np.zeros((len(values), len(varies)))
-        axes[:, varies] = vectors.T
-        n = own.total
-    else:
-        (answer,) = yield node.ask(node.sample_request(SPECTRUM_ROWS, "ellipsoid"))
-        values, axes, n = _of_sample(*sampled(answer)[:2], own, with_axes)
-    shrunk = shrink(values, n)
-    kept = shrunk > SMALLEST * shrunk.max()
-    return Ellipsoid(np.sqrt(shrunk[kept]), axes[kept] if axes is not None else None, columns)
-
-
-def _of_sample(
-    rows: Any, weights: FloatArray, own: Standardization, with_axes: bool
-) -> tuple[FloatArray, FloatArray | None, float]:
-    """Return the variances of wide rows along their principal axes, from inner products, and the axes."""
-    n = float(weights.sum())
-    scaled: Any = (
-        rows.multiply(own.inverse_scale[None, :]).tocsr() if sparse.issparse(rows) else own.apply(rows)
-    )
-    products = np.asarray((scaled @ scaled.T).toarray() if sparse.issparse(scaled) else scaled @ scaled.T)
-    center = np.eye(len(weights)) - np.outer(np.ones(len(weights)), weights / n)
-    root = np.sqrt(weights)
-    values, vectors = np.linalg.eigh(root[:, None] * (center @ products @ center.T) * root)
-    rank = min(len(weights), int(own.varies.sum()))  # further eigenvalues are 0 and belong to no column
-    values, vectors = np.maximum(values[::-1][:rank], 0.0), vectors[:, ::-1][:, :rank]
-    if not with_axes:
-        return values / n, None, n
-    axes = np.asarray((vectors * root[:, None]).T @ center @ scaled)
-    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
-    return values / n, axes / np.maximum(lengths, np.finfo(float).tiny), n
 
 
 def significance_tests(
