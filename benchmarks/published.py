@@ -204,7 +204,7 @@ def margin_grid(X: Any, seed: int, factors: Sequence[float], balances: Sequence[
 
 
 def cpmmc(directory: str | None) -> Iterator[Case]:
-    """Table 5 of Efficient Maximum Margin Clustering via Cutting Plane Algorithm; text and MNIST are left out.
+    """Table 5 of Efficient Maximum Margin Clustering via Cutting Plane Algorithm, without text and MNIST.
 
     C and l are chosen by the classes, as in the paper.
     """

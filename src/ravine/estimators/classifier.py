@@ -110,6 +110,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         for such rows.
     max_iter : int, default 15
         Maximum number of evaluations for each step of alpha and gamma.
+    samples : bool, default True
+        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient, relative to the density, is at most this.
 
@@ -159,6 +162,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     discount_overlap: bool = True
     outliers: Literal["assign", "include"] = "assign"
     max_iter: int = 15
+    samples: bool = True
     tol: float = 0.02
 
     @classmethod
@@ -178,6 +182,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             "n_alphas": 10,
             "follow": "lowest",
             "discount_overlap": False,
+            "samples": False,
             "outliers": "include",
         }
         return cls(**{**settings, **params})
@@ -348,6 +353,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             "discount_overlap": check_bool("discount_overlap", self.discount_overlap),
             "tol": check_real("tol", self.tol, 0, open_low=False),
             "max_iter": check_int("max_iter", self.max_iter, 0),
+            "samples": check_bool("samples", self.samples),
         }
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from ravine._validate import check_choice, check_int, check_real
+from ravine._validate import check_bool, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
@@ -55,6 +55,9 @@ class MaximinSeparation(TreeClusterer):
         does so unless the rows are a sparse matrix.
     max_iter : int, default 50
         Maximum number of iterations; for "pursuit", of evaluations.
+    samples : bool, default True
+        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        all rows from every start, in many more passes.
 
     Notes
     -----
@@ -82,6 +85,7 @@ class MaximinSeparation(TreeClusterer):
     n_init: int = 4
     init: Any = None
     max_iter: int = 50
+    samples: bool = True
 
     @classmethod
     def as_published(cls, n_clusters: int | Literal["auto", "best"] = 2, **params: Any) -> Self:
@@ -94,7 +98,12 @@ class MaximinSeparation(TreeClusterer):
         >>> MaximinSeparation.as_published(solver="eig").n_init
         1
         """
-        settings: dict[str, Any] = {"standardize": False, "min_share": 0.0, "outliers": "include"}
+        settings: dict[str, Any] = {
+            "standardize": False,
+            "min_share": 0.0,
+            "samples": False,
+            "outliers": "include",
+        }
         if params.get("solver") == "eig":
             settings["n_init"] = 1
         return cls(n_clusters, **{**settings, **params})
@@ -105,11 +114,12 @@ class MaximinSeparation(TreeClusterer):
         min_share = check_real("min_share", self.min_share, 0, 0.5, open_low=False)
         n_init = check_int("n_init", self.n_init, 1)
         max_iter = check_int("max_iter", self.max_iter, 1)
+        samples = check_bool("samples", self.samples)
         given = None if self.init is None or rows is None else _second_label(self.init, rows)
         if solver == "pursuit":
             schedule = SeparationSchedule(regularization, min_share)
-            return SeparationPursuit(schedule, n_init, max_iter=max_iter, given=given)
-        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter)
+            return SeparationPursuit(schedule, n_init, max_iter=max_iter, samples=samples, given=given)
+        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter, samples)
 
 
 def _second_label(init: Any, rows: MemoryRows) -> MemoryRows:

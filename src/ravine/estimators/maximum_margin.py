@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from ravine._validate import check_choice, check_int, check_real
+from ravine._validate import check_bool, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
@@ -52,6 +52,9 @@ class MaximumMargin(TreeClusterer):
     max_iter : int, default 50
         Maximum number of iterations per start; 3 to 15 are usual, more if C is large or the margin empty. If
         the limit is reached, `status` says so and `violation` is above epsilon.
+    samples : bool, default True
+        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        all rows from every start, in many more passes.
 
     Notes
     -----
@@ -83,6 +86,7 @@ class MaximumMargin(TreeClusterer):
     n_init: int = 4
     init: Literal["2-means", "random"] = "2-means"
     max_iter: int = 50
+    samples: bool = True
 
     @classmethod
     def as_published(cls, n_clusters: int | Literal["auto", "best"] = 2, **params: Any) -> Self:
@@ -101,6 +105,7 @@ class MaximumMargin(TreeClusterer):
             "init": "random",
             "n_init": 1,
             "max_iter": 200,
+            "samples": False,
             "outliers": "include",
         }
         return cls(n_clusters, **{**settings, **params})
@@ -115,6 +120,7 @@ class MaximumMargin(TreeClusterer):
             n_init=check_int("n_init", self.n_init, 1),
             random_starts=check_choice("init", self.init, ("2-means", "random")) == "random",
             max_iter=check_int("max_iter", self.max_iter, 1),
+            samples=check_bool("samples", self.samples),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from ravine._validate import check_directions, check_int, check_real, is_random
+from ravine._validate import check_bool, check_directions, check_int, check_real, is_random
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.index.density import MinimumDensitySchedule
@@ -43,6 +43,9 @@ class MinimumDensity(TreeClusterer):
         are random combinations of the mapped rows.
     max_iter : int, default 15
         Maximum number of evaluations for each of the ten interval widths.
+    samples : bool, default True
+        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient, relative to the density, is at most this.
 
@@ -70,6 +73,7 @@ class MinimumDensity(TreeClusterer):
     n_init: int = 4
     init: Any = None
     max_iter: int = 15
+    samples: bool = True
     tol: float = 0.02
 
     @classmethod
@@ -86,7 +90,7 @@ class MinimumDensity(TreeClusterer):
         >>> MinimumDensity.as_published(kernel="rbf", init="random").n_init
         10
         """
-        settings: dict[str, Any] = {"n_init": 2, "overshoot": 0.0, "outliers": "include"}
+        settings: dict[str, Any] = {"n_init": 2, "overshoot": 0.0, "samples": False, "outliers": "include"}
         if params.get("kernel") is not None:
             settings["n_init"] = 10 if is_random(params.get("init")) else 1
             params["kernel_params"] = {"landmarks": None, **(params.get("kernel_params") or {})}
@@ -106,4 +110,5 @@ class MinimumDensity(TreeClusterer):
             tol=check_real("tol", self.tol, 0, open_low=False),
             max_iter=check_int("max_iter", self.max_iter, 0),
             neighbor_starts=self._follow_neighbors,
+            samples=check_bool("samples", self.samples),
         )

@@ -81,6 +81,9 @@ class SpectralConnectivity(TreeClusterer):
         Directions to start from instead, in the units of the data; for one direction only.
     max_iter : int, default 15
         Maximum number of evaluations for each beta.
+    samples : bool, default True
+        In one direction, search samples of more than 8192 rows first, and all rows only from the best
+        results. False searches all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient of log lambda_2 is at most this.
 
@@ -120,6 +123,7 @@ class SpectralConnectivity(TreeClusterer):
     n_init: int = 4
     init: Any = None
     max_iter: int = 15
+    samples: bool = True
     tol: float = 0.02
 
     @classmethod
@@ -141,6 +145,7 @@ class SpectralConnectivity(TreeClusterer):
             "n_init": 1,
             "split_order": "size",
             "exact_rows": 1000,
+            "samples": False,
             "outliers": "include",
         }
         return cls(n_clusters, **{**settings, **params})
@@ -176,6 +181,7 @@ class SpectralConnectivity(TreeClusterer):
             max_iter=check_int("max_iter", self.max_iter, 0),
             neighbor_starts=self._follow_neighbors,
             neighbor_cut=self.kernel is None,
+            samples=check_bool("samples", self.samples),
         )
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_centers = MICROCLUSTERS

@@ -52,9 +52,9 @@ class MarginMethod(Verbs):
     n_init: int = 4
     random_starts: bool = False
     max_iter: int = 50
+    samples: bool = True
     name: str = "maximum margin"
 
-    samples = True
     takes_labels = True
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Start]]]:
@@ -64,7 +64,7 @@ class MarginMethod(Verbs):
         """
         found = yield from principal(node, max(1, self.n_init - 1))
         node = replace(node, deviation=float(found.deviations[0]))
-        few = yield from small_sample(node)
+        few = (yield from small_sample(node)) if self.samples else node
         if self.random_starts:
             planes = [Planes.one(v, 0.0) for v in random_directions(node, self.n_init)]
         else:

@@ -61,8 +61,8 @@ class ProjectionMethod(Verbs):
     lowest_start: bool = False
     right: tuple[int, ...] | None = None
     named_sides: bool = False
+    samples: bool = True
 
-    samples = True
     takes_labels = True
 
     @property
