@@ -120,8 +120,7 @@ def run(tables: list[str], data: str | None, out: Path) -> None:
         words = command(table, data, out)
         subprocess.run(words, check=True)
         if table != "published":  # that one stamps its file when it begins
-            told = [Path(words[1]).name, *words[2:]]
-            record.write_stamp(out / f"{table}.csv", command="python benchmarks/" + " ".join(told))
+            record.write_stamp(out / f"{table}.csv", command=record.shown(words[1:]))
         print(f"[{k}/{len(tables)}] {table}: {time.perf_counter() - began:.0f} s", flush=True)
 
 

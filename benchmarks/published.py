@@ -198,15 +198,15 @@ def with_clusters(make: Callable[..., Any], data: Callable[[], list[Data]], para
 
 
 def margin_grid(X: Any, seed: int, factors: Sequence[float], balances: Sequence[float]) -> list[Any]:
-    """Return the labels of CPMMC for every C and balance of the grid, from one random start."""
+    """Return the labels of CPMMC for every C and balance of the grid, each from its own random start."""
     centered = X - X.mean(axis=0)
     variance = float(np.linalg.eigvalsh(centered.T @ centered / len(X))[-1])
-    return [
-        MaximumMargin.as_published(C=10 * factor / variance, balance=share * len(X), random_state=seed)
-        .fit(X)
-        .labels_
-        for factor, share in itertools.product(factors, balances)
-    ]
+    found = []
+    for k, (factor, share) in enumerate(itertools.product(factors, balances)):
+        settings = {"C": 10 * factor / variance, "balance": share * len(X)}
+        model = MaximumMargin.as_published(**settings, random_state=1000 * seed + k)
+        found.append(model.fit(X).labels_)
+    return found
 
 
 def cpmmc(directory: str | None) -> Iterator[Case]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +32,20 @@ def source() -> str:
     return _git("rev-parse", "HEAD:src/ravine") + (CHANGED if changed else "")
 
 
+def shown(words: Sequence[str]) -> str:
+    """Return a command as others can repeat it: with DIR for the folder of the data, without --out."""
+    kept = [Path(words[0]).name]
+    for before, word in itertools.pairwise(words):
+        if "--out" not in (before, word):
+            kept.append("DIR" if before == "--data" else word)
+    return "python benchmarks/" + " ".join(kept)
+
+
 def stamp() -> dict[str, Any]:
     """Return the command, the commit, the hash of the library, and the versions of Python and packages."""
     changed = CHANGED if source().endswith(CHANGED) else ""
-    words = [Path(sys.argv[0]).name, *sys.argv[1:]]
     return {
-        "command": "python benchmarks/" + " ".join(words),
+        "command": shown(sys.argv),
         "commit": _git("rev-parse", "HEAD") + changed,
         "source": source(),
         "versions": {
