@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PYTHON_OLDEST ?= python3.11
 
-.PHONY: bench demo test test-oldest test-slow test-cpus test-mutants lint types browser clean
+.PHONY: bench bench-quick demo test test-oldest test-slow test-cpus test-mutants lint types browser clean
 
 demo: .venv/demo
 	@mkdir -p build
@@ -76,9 +76,14 @@ clean:
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet "numpy==1.26.*" "HiPart==1.1.0"
 
-# Every table of the papers from this commit, as CSV files: make bench DATA=folder OUT=folder
+# Every table from this commit, as CSV files; a run that was ended goes on: make bench DATA=folder OUT=folder
 bench: .venv/dev
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT))
+	$(if $(OUT),,$(BIN)/python benchmarks/published.py --write)
+
+# The small sets in a few minutes, compared with the figures in benchmarks/results.
+bench-quick: .venv/dev
+	$(BIN)/python benchmarks/bench.py --quick --out $(or $(OUT),build) $(if $(DATA),--data $(DATA))
 
 .PHONY: docs images dist
 

@@ -1,10 +1,14 @@
-"""Every table from one commit: `make bench DATA=DIR` writes one CSV per table.
+"""Every table from one commit, with progress: `make bench DATA=DIR`, `make bench-quick DATA=DIR`.
 
 python benchmarks/bench.py --data DIR --out DIR
 python benchmarks/bench.py --data DIR --out DIR --tables mdh kernels
+python benchmarks/bench.py --data DIR --quick                 a few minutes, compared with the results at hand
+python benchmarks/bench.py --check                            which results were made with another library
 
-The folder also gets `commit.txt`, the commit that made the tables. `--against FOLDER` compares the means with
-those of an earlier run and fails where one is worse by more than 0.005.
+Each table is a CSV file, and a JSON file beside it has its command, commit and versions. A run that was ended
+goes on with the tables that are missing (`published` also within its table), as long as the library is the
+same; `--again` makes all of them anew. `--against FOLDER` compares the means with those of an earlier run and
+fails where one is worse by more than 0.005.
 """
 
 from __future__ import annotations
@@ -17,18 +21,26 @@ import sys
 import time
 from pathlib import Path
 
+if not __package__:  # run as a script, from anywhere
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import published, record
+
 HERE = Path(__file__).resolve().parent
 PAPERS = ["mdh", "clusters", "cpmmc", "mspc", "kmdh", "scpp"]
-TABLES = [*PAPERS, "kernels"]
+TABLES = ["published", *PAPERS, "kernels", "semisupervised", "choice"]
+OPTIONS = {"semisupervised": "--csv"}  # scripts that name their file by another option than --out
 ERRORS = ("cpmmc", "mspc")  # tables of errors in percent: lower is better
 TOLERANCE = 0.005  # a mean may be worse by as much
+SAME = 0.01  # figures of `published` that differ by more are stale: fractions, or hundreds of percent
 
 
 def command(table: str, data: str | None, out: Path) -> list[str]:
     """Return the command that writes a table."""
     script = ["papers.py", "--table", table] if table in PAPERS else [f"{table}.py"]
     source = ["--data", data] if data else []
-    return [sys.executable, str(HERE / script[0]), *script[1:], *source, "--out", str(out / f"{table}.csv")]
+    target = [OPTIONS.get(table, "--out"), str(out / f"{table}.csv")]
+    return [sys.executable, str(HERE / script[0]), *script[1:], *source, *target]
 
 
 def means(path: Path) -> dict[str, float]:
@@ -60,7 +72,7 @@ def _number(cell: str) -> float | None:
 def worsened(now: Path, before: Path) -> list[str]:
     """Return one line per mean that is worse than before by more than 0.005 (errors: 0.5 percent points)."""
     lines = []
-    for table in TABLES:
+    for table in [*PAPERS, "kernels"]:
         if (now / f"{table}.csv").exists() and (before / f"{table}.csv").exists():
             old, new = means(before / f"{table}.csv"), means(now / f"{table}.csv")
             loss = {
@@ -74,6 +86,51 @@ def worsened(now: Path, before: Path) -> list[str]:
     return lines
 
 
+def stale(now: Path, before: Path) -> list[str]:
+    """Return one line per figure of `published` that is not what an earlier file has.
+
+    Figures of several seeds may also differ by three of their deviations.
+    """
+    lines = []
+    where = ("table", "dataset", "method", "metric")
+    old = {tuple(row[key] for key in where): row for row in published.read(before)}
+    for row in published.read(now):
+        earlier = old.get(tuple(row[key] for key in where))
+        for column in ("as_published", "default") if earlier else ():
+            allowed = SAME * (100 if row["metric"] == "error" else 1) + 3 * float(earlier[f"{column}_sd"])
+            if abs(float(row[column]) - float(earlier[column])) > allowed:
+                name = " ".join(row[key] for key in where)
+                lines.append(f"{name}, {column}: {row[column]}, in the results {earlier[column]}")
+    return lines
+
+
+def unfinished(tables: list[str], out: Path, again: bool) -> list[str]:
+    """Return the tables that are to be run: those without a file of the present library."""
+    if again:
+        for table in tables:
+            record.stamp_of(out / f"{table}.csv").unlink(missing_ok=True)
+    return [table for table in tables if table == "published" or not record.is_current(out / f"{table}.csv")]
+
+
+def run(tables: list[str], data: str | None, out: Path) -> None:
+    """Make tables one after the other, with progress; the stamp of a table is written when it is finished."""
+    for k, table in enumerate(tables, start=1):
+        began = time.perf_counter()
+        print(f"[{k}/{len(tables)}] {table}", flush=True)
+        words = command(table, data, out)
+        subprocess.run(words, check=True)
+        if table != "published":  # that one stamps its file when it begins
+            record.write_stamp(out / f"{table}.csv", command=record.shown(words[1:]))
+        print(f"[{k}/{len(tables)}] {table}: {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def quick(data: str | None, out: Path) -> list[str]:
+    """Run the small sets of `published`, and return what differs from the results at hand."""
+    words = [sys.executable, str(HERE / "published.py"), "--quick", "--out", str(out / "quick.csv")]
+    subprocess.run([*words, *(["--data", data] if data else [])], check=True)
+    return stale(out / "quick.csv", published.OUT)
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -81,16 +138,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data", help="directory of npz files (X, y); without it, OpenML is asked")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the CSV files")
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
+    parser.add_argument("--again", action="store_true", help="also make tables that are finished")
+    parser.add_argument("--quick", action="store_true", help="small sets only; compare with the results")
+    parser.add_argument("--check", action="store_true", help="run nothing; name results of another library")
     parser.add_argument("--against", type=Path, help="folder of an earlier run")
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    head = subprocess.run(["git", "-C", str(HERE), "rev-parse", "HEAD"], capture_output=True, text=True)
-    (arguments.out / "commit.txt").write_text(head.stdout)
-    for table in arguments.tables:
-        began = time.perf_counter()
-        subprocess.run(command(table, arguments.data, arguments.out), check=True)
-        print(f"{table}: {time.perf_counter() - began:.0f} s", flush=True)
-    lines = worsened(arguments.out, arguments.against) if arguments.against else []
+    lines: list[str] = []
+    if arguments.check:
+        made = [arguments.out / f"{table}.csv" for table in arguments.tables]
+        lines = [f"{path.name}: not of the present library" for path in made if not record.is_current(path)]
+    elif arguments.quick:
+        lines = quick(arguments.data, arguments.out)
+    else:
+        run(unfinished(arguments.tables, arguments.out, arguments.again), arguments.data, arguments.out)
+        lines = worsened(arguments.out, arguments.against) if arguments.against else []
     print("\n".join(lines))
     return 1 if lines else 0
 

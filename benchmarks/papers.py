@@ -20,6 +20,7 @@ import numpy as np
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import record
 from benchmarks.baselines import (
     IterSVR,
     discriminative_kmeans,
@@ -384,6 +385,7 @@ def main(argv: list[str] | None = None) -> int:
     print(show(rows))
     out = Path(arguments.out or Path(__file__).parent / "results" / f"{arguments.table}.csv")
     keep(rows, out)
+    record.write_stamp(out)
     return 0
 
 

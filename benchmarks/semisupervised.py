@@ -18,7 +18,7 @@ import itertools
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ import numpy as np
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import datasets
+from benchmarks import datasets, record
 from benchmarks.baselines import LapSVM
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +45,13 @@ def minimum_density(X: Array, y: Array) -> Array:
     from ravine import MinimumDensityClassifier
 
     return np.asarray(MinimumDensityClassifier().fit(X, y).predict(X))
+
+
+def as_published(X: Array, y: Array) -> Array:
+    """Ours with the settings of the paper."""
+    from ravine import MinimumDensityClassifier
+
+    return np.asarray(MinimumDensityClassifier.as_published().fit(X, y).predict(X))
 
 
 def supervised(X: Array, y: Array) -> Array:
@@ -77,6 +84,7 @@ def laplacian(X: Array, y: Array) -> Array:
 
 METHODS: dict[str, Method] = {
     "MinimumDensityClassifier": minimum_density,
+    "MDP2 as published": as_published,
     "linear SVM": supervised,
     "LabelSpreading": spreading,
     "SelfTraining": self_training,
@@ -108,13 +116,16 @@ def draw(y: Array, n_labels: int, rng: np.random.Generator) -> Array:
     return partly
 
 
-def errors(name: str, directory: str | None, labels: tuple[int, ...], n_draws: int) -> Iterator[Result]:
+def errors(
+    name: str, directory: str | None, labels: tuple[int, ...], n_draws: int, methods: Sequence[str]
+) -> Iterator[Result]:
     """Yield (set, labels, draw, method, mean error over its problems in percent, seconds)."""
     given = problems(name, directory)
     for n_labels, seed in itertools.product(labels, range(n_draws)):
         usable = [(X, y) for X, y in given if len(y) > 2 * n_labels]
         partly = [draw(y, n_labels, np.random.default_rng([seed, k])) for k, (_, y) in enumerate(usable)]
-        for method, fit in METHODS.items():
+        for method in methods:
+            fit = METHODS[method]
             start = time.perf_counter()
             wrong = [
                 np.mean((fit(X, known) != y)[known == -1])
@@ -169,10 +180,11 @@ def read(path: Path) -> list[Result]:
 
 def table(results: list[Result]) -> str:
     """Return medians and quartiles over the draws as a table."""
-    lines = ["| set | labels | " + " | ".join(METHODS) + " |", "|---|---|" + "---|" * len(METHODS)]
+    methods = [method for method in METHODS if any(r[3] == method for r in results)]
+    lines = ["| set | labels | " + " | ".join(methods) + " |", "|---|---|" + "---|" * len(methods)]
     for name, n_labels in dict.fromkeys((r[0], r[1]) for r in results):
         cells = []
-        for method in METHODS:
+        for method in methods:
             found = [r[4] for r in results if r[:2] == (name, n_labels) and r[3] == method]
             low, middle, high = np.percentile(found, [25, 50, 75])
             cells.append(f"{middle:.1f} ({low:.1f}-{high:.1f})")
@@ -191,7 +203,7 @@ def plot(results: list[Result], path: Path) -> None:
     figure, axes = plt.subplots(1, len(names), figsize=(3.2 * len(names), 3.2), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
         counts = sorted({r[1] for r in results if r[0] == name})
-        for method in METHODS:
+        for method in (m for m in METHODS if any(r[3] == m for r in results)):
             found = [[r[4] for r in results if r[:2] == (name, k) and r[3] == method] for k in counts]
             low, middle, high = np.array([np.percentile(f, [25, 50, 75]) for f in found]).T
             (line,) = axis.plot(counts, middle, marker="o", markersize=3, label=method)
@@ -212,6 +224,7 @@ def main() -> None:
         "--labels", nargs="+", type=int, help="numbers of labels; the paper's range without it"
     )
     parser.add_argument("--draws", type=int, default=30)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--several", action="store_true", help="all classes at once, and nothing else")
     parser.add_argument("--read", type=Path, nargs="+", help="files of --csv to show; nothing is run then")
     parser.add_argument("--csv", type=Path, help="write every draw's error here")
@@ -224,11 +237,12 @@ def main() -> None:
     results = [result for path in asked.read or () for result in read(path) if result[0] in asked.sets]
     for name in asked.sets if not asked.read else ():
         labels = tuple(asked.labels or LABELS[name])
-        for result in errors(name, asked.data, labels, asked.draws):
+        for result in errors(name, asked.data, labels, asked.draws, asked.methods):
             results.append(result)
             print(*result[:4], f"{result[4]:.2f} {result[5]:.2f}s", flush=True)
     if asked.csv:
         write(results, asked.csv)
+        record.write_stamp(asked.csv)
     print(table(results))
     if asked.plot:
         plot(results, asked.plot)

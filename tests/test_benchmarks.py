@@ -7,11 +7,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.datasets
-from benchmarks import baselines, bench, datasets, kernels, papers, semisupervised, separation
+from benchmarks import (
+    baselines,
+    bench,
+    datasets,
+    kernels,
+    papers,
+    published,
+    record,
+    semisupervised,
+    separation,
+)
 from benchmarks.baselines import IterSVR
 from scipy import sparse
 
-from ravine import metrics
+from ravine import MinimumDensity, metrics
 from tests.oracles import two_blobs
 
 RNG = np.random.default_rng(0)
@@ -228,3 +238,110 @@ def test_the_table_of_choices_can_be_read_again(tmp_path, capsys):
     again = capsys.readouterr().out.splitlines()
     assert first[0] == "blobs"
     assert first[1:] == again
+
+
+# --- as published, stamps, stale figures --------------------------------------------------------------------
+
+
+def small_case(monkeypatch):
+    X, y = two_blobs(60, 3, gap=8.0)
+    monkeypatch.setitem(published.METRICS, "toy", published.METRICS["mdh"])
+    printed = {("blobs", "MDP2", "success_ratio"): 1.0, ("blobs", "MDP2", "binary_v_measure"): 0.9}
+    monkeypatch.setattr(published, "printed", lambda table: printed)
+    fits = (published.one(make) for make in (MinimumDensity.as_published, MinimumDensity))
+    return published.Case("toy", "blobs", "MDP2", lambda: [(X, y)], *fits)
+
+
+def test_a_run_goes_on_where_it_was_ended_and_begins_anew_with_another_library(monkeypatch, tmp_path, capsys):
+    case, path = small_case(monkeypatch), tmp_path / "published.csv"
+    monkeypatch.setattr(record, "source", lambda: "one")
+    published.run_all([case], path, 1)
+    first = published.read(path)
+    assert [(row["printed"], row["as_published"], row["default"]) for row in first] == [
+        ("1", "1.0000", "1.0000"),
+        ("0.9", "1.0000", "1.0000"),
+    ]
+    assert [published.within(row) for row in first] == [True, False]
+    monkeypatch.setattr(published, "run", lambda *_: pytest.fail("the case is in the file"))
+    published.run_all([case], path, 1)
+    assert published.read(path) == first
+    monkeypatch.setattr(published, "run", lambda *_: first[:1])
+    monkeypatch.setattr(record, "source", lambda: "two")
+    published.run_all([case], path, 1)
+    assert published.read(path) == first[:1]
+    assert record.read_stamp(path)["source"] == "two"
+    assert {"command", "commit", "versions"} <= set(record.read_stamp(path))
+    assert capsys.readouterr().out.count("1/1 toy blobs MDP2") == 2
+
+
+def test_figures_made_with_changes_that_are_not_committed_are_never_current(monkeypatch, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("")
+    monkeypatch.setattr(record, "source", lambda: "tree" + record.CHANGED)
+    record.write_stamp(path)
+    assert not record.is_current(path)
+    monkeypatch.setattr(record, "source", lambda: "tree")
+    assert not record.is_current(path)
+    record.write_stamp(path)
+    assert record.is_current(path)
+    assert bench.unfinished(["t", "published", "other"], tmp_path, again=False) == ["published", "other"]
+    assert bench.unfinished(["t"], tmp_path, again=True) == ["t"]
+
+
+def test_a_stamp_names_no_folder_of_this_machine():
+    words = [
+        "/home/me/benchmarks/papers.py",
+        "--table",
+        "mdh",
+        "--data",
+        "/home/me/data",
+        "--out",
+        "/tmp/x.csv",
+    ]
+    assert record.shown(words) == "python benchmarks/papers.py --table mdh --data DIR"
+
+
+def test_a_clustering_without_a_split_has_the_papers_measures_0():
+    y = np.array([0, 0, 1, 1])
+    assert published.score("mdh", "binary_v_measure", y, np.zeros(4)) == 0.0
+    assert published.score("mspc", "error", y, np.zeros(4)) == 50.0
+
+
+def test_figures_that_changed_are_listed(tmp_path):
+    rows = [dict.fromkeys(published.COLUMNS, "0") | {"table": "mdh", "metric": "purity", "dataset": "wine"}]
+    published.append([rows[0] | {"as_published": "0.80", "default": "0.70"}], tmp_path / "before.csv")
+    published.append([rows[0] | {"as_published": "0.83", "default": "0.705"}], tmp_path / "now.csv")
+    assert bench.stale(tmp_path / "now.csv", tmp_path / "before.csv") == [
+        "mdh wine 0 purity, as_published: 0.83, in the results 0.80"
+    ]
+
+
+def test_the_results_show_the_figures_of_the_file_and_their_commit():
+    page = published.RESULTS.read_text()
+    assert published.inserted(page, published.OUT) == page, "run python benchmarks/published.py --write"
+    assert record.read_stamp(published.OUT)["commit"] in page
+
+
+@pytest.mark.parametrize(
+    ("table", "dataset", "method"),
+    [("mdh", "wine", "MDP2"), ("kmdh", "iris", "KMDH_pca"), ("cpmmc", "digits_1_7", "CPMMC")],
+)
+def test_figures_are_not_stale(table, dataset, method, monkeypatch, tmp_path):
+    """A figure of each kind is made again, from sets that come with scikit-learn."""
+
+    def load(name, directory=None):
+        return getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+
+    monkeypatch.setattr(published, "load", load)
+    monkeypatch.setattr(published, "C_FACTORS", (1.0, 10.0))  # a coarser grid: the error may be higher
+    (case,) = (
+        case for case in published.TABLES[table](None) if (case.dataset, case.method) == (dataset, method)
+    )
+    rows = published.run(case, 1)
+    where = table, dataset, method
+    (*stored,) = (row for row in published.read(published.OUT) if tuple(row.values())[:3] == where)
+    assert len(stored) == len(rows)
+    for row, earlier in zip(rows, stored, strict=True):
+        allowed = 1.5 if row["metric"] == "error" else 0.01
+        assert float(row["default"]) == pytest.approx(float(earlier["default"]), abs=allowed / 2)
+        assert float(row["as_published"]) == pytest.approx(float(earlier["as_published"]), abs=allowed)

@@ -158,6 +158,11 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
+def is_random(init: Any) -> bool:
+    """Return whether starts are to be random."""
+    return isinstance(init, str) and init == "random"
+
+
 def check_directions(name: str, value: Any, n_features: int) -> FloatArray:
     """Return `value` as an array of directions, one per row, none of them zero."""
     try:

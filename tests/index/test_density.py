@@ -92,6 +92,13 @@ def test_a_foot_within_one_bandwidth_of_the_edge_is_reached():
         assert result.valid is reached
         if reached:
             assert result.threshold == pytest.approx(foot, abs=2e-3)
+        strict = MinimumDensityIndex(h, alpha=(foot - short) / profile.std, overshoot=0.0)
+        assert not strict.evaluate(profile).valid
+    beyond = MinimumDensityIndex(h, alpha=(foot - 3.0 * h) / profile.std, overshoot=4.0)
+    assert beyond.evaluate(profile).threshold == pytest.approx(foot, abs=2e-3)
+    inside = MinimumDensityIndex(h, alpha=(foot + h) / profile.std, overshoot=0.0).evaluate(profile)
+    assert inside.valid
+    assert inside.threshold == pytest.approx(foot, abs=2e-3)
 
 
 def test_curve_is_the_penalized_density_of_equation_10():

@@ -10,6 +10,7 @@ from ravine.data.node import Labels
 from ravine.data.query import run
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
+from ravine.optimize.pursuit import project
 from ravine.split.labeled import MISTAKES, group_classes, weight_of_mistakes
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
@@ -51,6 +52,22 @@ def test_labels_that_overlap_count_less_by_the_mistakes_of_a_machine():
     copied = np.repeat(rows, counts, axis=0)
     assert strength(copied, np.repeat(classes, counts)) == pytest.approx(found)
     assert strength(rows, classes, right=None) == 1.0  # it is not yet known which classes come together
+    node = replace(measured(rows), labels=Labels(rows, classes, np.ones(200)))
+    for index in replace(DENSITY, discount_overlap=False).indices(node):
+        np.testing.assert_array_equal(index.weights, 1.0)
+
+
+def test_only_the_start_with_the_lowest_value_is_followed_if_asked():
+    X, y = two_blobs(200, 4, gap=5.0)
+    node = replace(measured(X), labels=Labels(X[::20], y[::20], np.ones(10)))
+    method = replace(DENSITY, n_init=3)
+    _, starts = run(method.starts(node))
+    assert len(starts) == 4
+    first = method.indices(node)[0]
+    signed = [sign * start for start in starts for sign in (1.0, -1.0)]
+    values = [first.evaluate(run(project(node, first.resolution, start)).profile).value for start in signed]
+    _, (lowest,) = run(replace(method, lowest_start=True).starts(node))
+    np.testing.assert_allclose(lowest, signed[int(np.argmin(values))])
 
 
 def test_a_schedule_without_an_early_end_follows_all_gammas_with_the_last_index():

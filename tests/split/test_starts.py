@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh
 
 from ravine.data.query import run
-from ravine.split.starts import between_directions, neighbor_starts, similarities
+from ravine.split.starts import between_directions, neighbor_starts, random_directions, similarities
 from tests.nodes import measured
 
 
@@ -25,6 +25,17 @@ def slow_similarities(points):
 def starts_of(X, weights=None, n=2):
     found = run(neighbor_starts(measured(X, weights, standardize=False), n))
     return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def test_random_directions_have_the_deviations_of_the_columns():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 3)) * [1.0, 5.0, 0.2]
+    raw = random_directions(measured(X, standardize=False), 2000)
+    np.testing.assert_allclose(raw.std(axis=0) / raw[:, 0].std(), X.std(axis=0) / X[:, 0].std(), rtol=0.1)
+    standardized = random_directions(measured(X), 2000)
+    np.testing.assert_allclose(standardized.std(axis=0), 1.0, rtol=0.1)
+    again = random_directions(measured(X), 2000)
+    np.testing.assert_array_equal(standardized, again)
 
 
 def test_similarities_are_those_of_plain_loops():

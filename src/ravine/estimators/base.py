@@ -191,11 +191,19 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
                 )
 
     def _set_aside(
-        self, X: Any, weights: FloatArray | None, kept: npt.NDArray[np.bool_] | None = None
+        self,
+        X: Any,
+        weights: FloatArray | None,
+        kept: npt.NDArray[np.bool_] | None = None,
+        *,
+        include: bool = False,
     ) -> Any:
-        """Find the rows far from everything, and return the weights with 0 for them, except where `kept`."""
+        """Find the rows far from everything, and return the weights with 0 for them, except where `kept`.
+
+        With `include` no row is far.
+        """
         self._note_outliers(None, NO_NUMBERS)
-        if callable(self.kernel) or self.kernel == "precomputed":
+        if include or callable(self.kernel) or self.kernel == "precomputed":
             return weights
         with one_blas_thread():
             node = Node(rows_of(X, weights), (0,), standardize=scales_columns(self.standardize, X))

@@ -14,7 +14,15 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real, not_finite
+from ravine._validate import (
+    FloatArray,
+    IntArray,
+    check_bool,
+    check_choice,
+    check_int,
+    check_real,
+    not_finite,
+)
 from ravine.data.any_rows import length
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node, collect, labels_of, measure
@@ -40,8 +48,8 @@ from ravine.split.split import Split
 from ravine.split.support import support_machine
 from ravine.tree.parts import Parts, splits_from, splits_to_parts
 
-ALPHAS = 5  # half-widths of the interval, on the way to the largest
 SCHEMES = ("tree", "one-vs-one")
+OUTLIERS = ("assign", "include")
 SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
 ALL_THE_SAME = "all rows of X are the same, so no hyperplane separates the classes"
 
@@ -67,8 +75,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     It is found by projection pursuit from two principal directions and from a linear support vector machine
     (SVM) on the labeled rows. First gamma is small while the interval of width alpha grows, so that the
-    density decides; then gamma grows. If the SVM misclassifies m > 4 of its own training rows, the label
-    weights are divided by m / 4.
+    density decides; then gamma grows.
 
     Parameters
     ----------
@@ -88,10 +95,24 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     alpha_max : float, default 0.9
         The threshold lies within this many standard deviations of the mean, unless the labels demand
         otherwise.
+    n_alphas : int, default 5
+        Number of interval widths, from near 0 to `alpha_max`.
     n_init : int, default 2
         Number of principal directions to start from, in addition to the support vector machine.
+    follow : {"all", "lowest"}, default "all"
+        Which starts are followed: all, and the end with the lowest value is taken, or only the one that has
+        the lowest value at the start.
+    discount_overlap : bool, default True
+        If the support vector machine misclassifies m > 4 of its own training rows, divide the weights of the
+        labels by m / 4.
+    outliers : {"assign", "include"}, default "assign"
+        "assign" leaves rows far from everything (`outliers_`) out of the searches; "include" does not look
+        for such rows.
     max_iter : int, default 15
         Maximum number of evaluations for each step of alpha and gamma.
+    samples : bool, default True
+        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient, relative to the density, is at most this.
 
@@ -135,9 +156,36 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     gammas: Sequence[float] = (0.3, 1.0)
     bandwidth_factor: float = 0.5
     alpha_max: float = 0.9
+    n_alphas: int = 5
     n_init: int = 2
+    follow: Literal["all", "lowest"] = "all"
+    discount_overlap: bool = True
+    outliers: Literal["assign", "include"] = "assign"
     max_iter: int = 15
+    samples: bool = True
     tol: float = 0.02
+
+    @classmethod
+    def as_published(cls, **params: Any) -> Self:
+        """Return the method of the paper, MDP2 with labels; `params` take precedence.
+
+        Only the start with the lowest value is followed, the weights of the labels are 0.1, 1 and 10, all
+        labels count in full, and the bandwidth and the intervals are those of clustering.
+        docs/as-published.md lists what differs from the defaults, and why.
+
+        >>> MinimumDensityClassifier.as_published().gammas
+        (0.1, 1.0, 10.0)
+        """
+        settings = {
+            "gammas": (0.1, 1.0, 10.0),
+            "bandwidth_factor": 1.0,
+            "n_alphas": 10,
+            "follow": "lowest",
+            "discount_overlap": False,
+            "samples": False,
+            "outliers": "include",
+        }
+        return cls(**{**settings, **params})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the boundaries.
@@ -161,7 +209,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.classes_ = check_classes(given, labeled, counted)
         ranks = np.full(len(given), UNLABELED)
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
-        weights = self._set_aside(X, weights, kept=labeled)
+        include = check_choice("outliers", self.outliers, OUTLIERS) == "include"
+        weights = self._set_aside(X, weights, kept=labeled, include=include)
         self._fit_map(X, weights, len(self.classes_))
         rows = self._blocks(X, weights)
         fitting = _Fitting(self, X, rows, ranks)
@@ -278,13 +327,14 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         """Check every parameter as `fit` does, without rows."""
         super()._check_parameters(n_columns)
         check_choice("multi_class", self.multi_class, SCHEMES)
+        check_choice("outliers", self.outliers, OUTLIERS)
         self._search_parameters()
 
     def _method(self, right: tuple[int, ...] | None) -> ProjectionMethod:
         """Return the search for one boundary, with these classes on the right."""
         given = self._search_parameters()
-        factor, alpha_max = given.pop("bandwidth_factor"), given.pop("alpha_max")
-        schedule = MinimumDensitySchedule(factor, alpha_max, n_alphas=ALPHAS)
+        interval = {name: given.pop(name) for name in ("bandwidth_factor", "alpha_max", "n_alphas")}
+        schedule = MinimumDensitySchedule(**interval)
         return ProjectionMethod(schedule, right=right, named_sides=True, **given)
 
     def _search_parameters(self) -> dict[str, Any]:
@@ -297,9 +347,13 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             "gammas": gammas,
             "bandwidth_factor": check_real("bandwidth_factor", self.bandwidth_factor, 0),
             "alpha_max": check_real("alpha_max", self.alpha_max, 0),
+            "n_alphas": check_int("n_alphas", self.n_alphas, 1),
             "n_init": check_int("n_init", self.n_init, 1),
+            "lowest_start": check_choice("follow", self.follow, ("all", "lowest")) == "lowest",
+            "discount_overlap": check_bool("discount_overlap", self.discount_overlap),
             "tol": check_real("tol", self.tol, 0, open_low=False),
             "max_iter": check_int("max_iter", self.max_iter, 0),
+            "samples": check_bool("samples", self.samples),
         }
 
 

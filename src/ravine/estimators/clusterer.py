@@ -46,7 +46,7 @@ from ravine.view.notebook import show, sketch
 
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
 BEST_LEAVES = 20  # leaves of the tree that "best" cuts
-OUTLIERS = ("assign", "label")
+OUTLIERS = ("assign", "label", "include")
 OUTLIER = -1  # the label of rows far from everything with outliers="label", as in HDBSCAN
 
 NOT_COMPARABLE = (
@@ -86,9 +86,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         of its split ("depth"), the largest ("size"), the one whose split has the lowest `value` ("value"), or
         the one with the largest product of its size and 1 minus the normalized cut of its split in a graph of
         ten nearest neighbors among at most 2000 rows ("neighbors").
-    outliers : {"assign", "label"}, default "assign"
+    outliers : {"assign", "label", "include"}, default "assign"
         What `labels_` and `predict` say of rows far from everything (`outliers_`): the cluster on whose side
-        they lie, or -1 as in HDBSCAN. Searches leave these rows out in both cases.
+        they lie, or -1 as in HDBSCAN. Searches leave these rows out in both cases. "include" does not look
+        for such rows: searches see all rows, as in the papers.
     verbose : int, default 0
         1 prints one line per split.
     callback : callable, optional
@@ -118,7 +119,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     max_depth: int | None = None
     level: float = 0.01
     split_order: SplitOrder = "depth"
-    outliers: Literal["assign", "label"] = "assign"
+    outliers: Literal["assign", "label", "include"] = "assign"
     verbose: int = 0
     callback: Callable[[Progress], None] | None = None
     checkpoint: str | os.PathLike[str] | None = None
@@ -153,7 +154,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         X, weights = self._checked(X, sample_weight, reset=True)
         check_choice("outliers", self.outliers, OUTLIERS)
         if self.kernel is not None:  # without one, growth itself finds them, at every node
-            weights = self._set_aside(X, weights)
+            weights = self._set_aside(X, weights, include=self.outliers == "include")
         key, maps = repr((self.kernel, self.kernel_params)), {} if maps is None else maps
         if key in maps:
             self.feature_map_, rows = maps[key]
@@ -215,6 +216,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 watch=self._watch,
                 labels=labels,
                 table=self.feature_map_ is None,
+                sets_aside=self.outliers != "include",
                 checkpoint=self._checkpoint(root, labels),
             )
         if self.kernel is None:

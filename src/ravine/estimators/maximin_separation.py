@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from ravine._validate import check_choice, check_int, check_real
+from ravine._validate import check_bool, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
@@ -55,6 +55,9 @@ class MaximinSeparation(TreeClusterer):
         does so unless the rows are a sparse matrix.
     max_iter : int, default 50
         Maximum number of iterations; for "pursuit", of evaluations.
+    samples : bool, default True
+        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        all rows from every start, in many more passes.
 
     Notes
     -----
@@ -82,6 +85,28 @@ class MaximinSeparation(TreeClusterer):
     n_init: int = 4
     init: Any = None
     max_iter: int = 50
+    samples: bool = True
+
+    @classmethod
+    def as_published(cls, n_clusters: int | Literal["auto", "best"] = 2, **params: Any) -> Self:
+        """Return the method of the paper: MSPC-MPM, or MSPC-GEP or MSPC-EIG by `solver`; `params` count more.
+
+        2-means starts from the columns as given (the paper scales them to [-1, 1]), any share of the rows may
+        be a side, and "eig" has one eigenvector. The paper chooses lambda by the classes; here it is the
+        parameter `regularization`. docs/as-published.md lists what differs from the defaults, and why.
+
+        >>> MaximinSeparation.as_published(solver="eig").n_init
+        1
+        """
+        settings: dict[str, Any] = {
+            "standardize": False,
+            "min_share": 0.0,
+            "samples": False,
+            "outliers": "include",
+        }
+        if params.get("solver") == "eig":
+            settings["n_init"] = 1
+        return cls(n_clusters, **{**settings, **params})
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         solver = check_choice("solver", self.solver, SOLVERS)
@@ -89,11 +114,12 @@ class MaximinSeparation(TreeClusterer):
         min_share = check_real("min_share", self.min_share, 0, 0.5, open_low=False)
         n_init = check_int("n_init", self.n_init, 1)
         max_iter = check_int("max_iter", self.max_iter, 1)
+        samples = check_bool("samples", self.samples)
         given = None if self.init is None or rows is None else _second_label(self.init, rows)
         if solver == "pursuit":
             schedule = SeparationSchedule(regularization, min_share)
-            return SeparationPursuit(schedule, n_init, max_iter=max_iter, given=given)
-        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter)
+            return SeparationPursuit(schedule, n_init, max_iter=max_iter, samples=samples, given=given)
+        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter, samples)
 
 
 def _second_label(init: Any, rows: MemoryRows) -> MemoryRows:

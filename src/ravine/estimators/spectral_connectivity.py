@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+import numpy as np
 
 from ravine._validate import check_bool, check_choice, check_directions, check_int, check_real
 from ravine.data.memory import MemoryRows
@@ -48,9 +51,9 @@ class SpectralConnectivity(TreeClusterer):
         need no penalty: they are orthonormal by construction.)
     large_margin : bool, default False
         LMSC: let sigma go to zero, with the standard Laplacian, towards the hyperplane of largest margin.
-    beta : float or "auto", default "auto"
-        Half the width of the interval beyond which rows are moved inwards, in standard deviations. "auto"
-        takes the first of 1.5, 1 and 0.5 that leaves n / (2 K) of the n rows of a leaf on each side.
+    beta : float, sequence of float or "auto", default "auto"
+        Half the width of the interval beyond which rows are moved inwards, in standard deviations. Of several
+        the first is taken that leaves n / (2 K) of the n rows of a leaf on each side. "auto" is 1.5, 1, 0.5.
     sigma_factor : float, default 1.0
         Multiplies the scale 0.5 sqrt(l) sd n^(-1/5) of the graph, where l is the number of directions and sd
         the standard deviation of the first principal component of the rows.
@@ -62,6 +65,8 @@ class SpectralConnectivity(TreeClusterer):
         Number of centers that represent the rows when several directions are searched; "auto" is 200. The
         eigenvalue reported for a split comes from 600 finer ones in its projection; `facts` has the bound on
         its error (Corollary 7 of the paper).
+    exact_rows : int, default 0
+        If there are at most this many rows, every row is its own micro-cluster. A search costs O(n^3) then.
     split_order : {"neighbors", "size", "depth", "value"}, default "neighbors"
         Which leaf is split next: the one with the largest product of its size and 1 minus the normalized cut
         of its split in a graph of ten nearest neighbors among at most 2000 rows ("neighbors"), the largest
@@ -76,6 +81,9 @@ class SpectralConnectivity(TreeClusterer):
         Directions to start from instead, in the units of the data; for one direction only.
     max_iter : int, default 15
         Maximum number of evaluations for each beta.
+    samples : bool, default True
+        In one direction, search samples of more than 8192 rows first, and all rows only from the best
+        results. False searches all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient of log lambda_2 is at most this.
 
@@ -106,19 +114,46 @@ class SpectralConnectivity(TreeClusterer):
     n_directions: int | None = None
     omega: float = 0.3
     large_margin: bool = False
-    beta: float | Literal["auto"] = "auto"
+    beta: float | Sequence[float] | Literal["auto"] = "auto"
     sigma_factor: float = 1.0
     similarity: Literal["auto", "laplace", "near-laplace", "gaussian"] = "auto"
     n_microclusters: int | Literal["auto"] = "auto"
+    exact_rows: int = 0
     split_order: SplitOrder = "neighbors"
     n_init: int = 4
     init: Any = None
     max_iter: int = 15
+    samples: bool = True
     tol: float = 0.02
+
+    @classmethod
+    def as_published(cls, n_clusters: int | Literal["auto", "best"] = 2, **params: Any) -> Self:
+        """Return the method of the paper: SCnP2, SCP2 or LMSC by the parameters, which take precedence.
+
+        By default the projection is orthogonal. The scale, the kernel, the first principal components as the
+        only start and the largest cluster as the next one to split are the paper's; beta and omega begin
+        where its authors' package does. docs/as-published.md lists what differs from the defaults, and why.
+
+        >>> SpectralConnectivity.as_published(3).sigma_factor
+        2.0
+        """
+        settings = {
+            "projection": "orthogonal",
+            "sigma_factor": 2.0,
+            "similarity": "near-laplace",
+            "beta": tuple(half / 2 for half in range(10, 0, -1)),
+            "n_init": 1,
+            "split_order": "size",
+            "exact_rows": 1000,
+            "samples": False,
+            "outliers": "include",
+        }
+        return cls(n_clusters, **{**settings, **params})
 
     def _check_parameters(self, n_columns: int) -> None:
         """Check every parameter as `fit` does, without rows."""
         check_bool("large_margin", self.large_margin)
+        check_int("exact_rows", self.exact_rows, 0)
         super()._check_parameters(n_columns)
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
@@ -132,12 +167,12 @@ class SpectralConnectivity(TreeClusterer):
                 'correlated directions end as one, so use "univariate"'
             )
         similarity = check_choice("similarity", self.similarity, ("auto", *SIMILARITIES))
-        betas = BETAS if self.beta == "auto" else (check_real("beta", self.beta, 0, or_else='"auto"'),)
         n_clusters: int | str = self.n_clusters
         if n_clusters not in ("auto", "best"):
             n_clusters = check_int("n_clusters", n_clusters, 1, or_else='"auto" or "best"')
         share = 0.25 if isinstance(n_clusters, str) else 0.5 / n_clusters
         factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
+        betas = _check_betas(self.beta)
         univariate = ProjectionMethod(
             ConnectivitySchedule(normalized, factor, betas, share),
             n_init=check_int("n_init", self.n_init, 1),
@@ -146,11 +181,14 @@ class SpectralConnectivity(TreeClusterer):
             max_iter=check_int("max_iter", self.max_iter, 0),
             neighbor_starts=self._follow_neighbors,
             neighbor_cut=self.kernel is None,
+            samples=check_bool("samples", self.samples),
         )
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_centers = MICROCLUSTERS
         if self.n_microclusters != "auto":
             n_centers = check_int("n_microclusters", self.n_microclusters, 3, or_else='"auto"')
+        if rows is not None and rows.shape[0] <= check_int("exact_rows", self.exact_rows, 0):
+            n_centers = max(n_centers, rows.shape[0])
         usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
         n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)
         if projection == "univariate" and similarity in ("auto", "laplace"):
@@ -167,6 +205,15 @@ class SpectralConnectivity(TreeClusterer):
             n_centers,
             large_margin,
         )
+
+
+def _check_betas(beta: Any) -> tuple[float, ...]:
+    """Return the half-widths of the interval in the order of their use."""
+    if isinstance(beta, str) and beta == "auto":
+        return BETAS
+    several = isinstance(beta, Sequence | np.ndarray) and not isinstance(beta, str) and len(beta) > 0
+    other = 'several, or "auto"'
+    return tuple(check_real("beta", value, 0, or_else=other) for value in (beta if several else [beta]))
 
 
 def _with_large_margin(univariate: ProjectionMethod, least_share: float) -> LargeMarginMethod:

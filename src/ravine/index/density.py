@@ -73,6 +73,9 @@ class MinimumDensityIndex:
     eta : float
         How far the penalty lets a threshold leave the interval, in bandwidths. (0.01 in data units in the
         paper, Section 5.1.1, which finds that it does not matter; the exponent 2 - 1e-6 there is 2 here.)
+    overshoot : float
+        If the density still falls at the end of the interval, its minimum may be as far beyond, in
+        bandwidths. (0 in the paper.)
 
     Examples
     --------
@@ -86,6 +89,7 @@ class MinimumDensityIndex:
     bandwidth: float
     alpha: float
     eta: float = 0.05
+    overshoot: float = 1.0
 
     @property
     def resolution(self) -> float:
@@ -95,7 +99,7 @@ class MinimumDensityIndex:
     @property
     def parameters(self) -> tuple[str, tuple[float, ...]]:
         """The parameters for `optimize/pursuit_kernels.py`."""
-        return "density", (self.bandwidth, self.alpha, self.eta)
+        return "density", (self.bandwidth, self.alpha, self.eta, self.overshoot)
 
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log phi at the best threshold, with its derivatives."""
@@ -104,7 +108,8 @@ class MinimumDensityIndex:
     def evaluate_with(self, profile: Profile, labels: PlacedLabels) -> IndexValue:
         """Return the same with the penalty of labels added to the density, except for `labeled_slope`."""
         slope = np.empty(len(profile.points))
-        value, threshold, d_half, valid = _kernels().minimum(*self._line(profile), *labels, slope)
+        line, reach = self._line(profile), self.overshoot
+        value, threshold, d_half, valid = _kernels().minimum(*line, *labels, reach, slope)
         d_std = self.alpha * d_half if d_half else 0.0  # alpha may be infinite
         return IndexValue(value, slope, threshold, d_std, valid)
 
@@ -140,6 +145,7 @@ class MinimumDensitySchedule(Schedule):
     bandwidth_factor: float = 1.0
     alpha_max: float = 0.9
     n_alphas: int = 10
+    overshoot: float = 1.0
     name: str = "minimum density"
     gammas: ClassVar[Sequence[float]] = (0.1, 1.0)  # weights of partial labels against the density
 
@@ -147,7 +153,7 @@ class MinimumDensitySchedule(Schedule):
         """Return the index at `n_alphas` values of alpha from near 0 to the largest."""
         h = bandwidth(deviation, total, self.bandwidth_factor)
         alphas = np.linspace(min(FIRST_ALPHA, self.alpha_max), self.alpha_max, self.n_alphas)
-        return [MinimumDensityIndex(h, float(alpha)) for alpha in alphas]
+        return [MinimumDensityIndex(h, float(alpha), overshoot=self.overshoot) for alpha in alphas]
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
         """Return the bounded relative depth."""

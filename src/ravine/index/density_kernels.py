@@ -27,7 +27,7 @@ PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lowe
 MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
 MAX_PER_POINT = 64  # thresholds per point, the same: points are then 16 bandwidths apart in the mean
 SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
-FOOT_STEPS = 8  # steps per bandwidth, and at most one more of them, on the way to the foot of a valley
+FOOT_STEPS = 8  # steps per overshoot, and at most one more of them, on the way to the foot of a valley
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
 ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
 
@@ -264,18 +264,19 @@ def lowest(line, labels):
 
 
 @jit
-def minimum(points, mass, total, h, half, eta, places, sides, strength, slope):
+def minimum(points, mass, total, h, half, eta, places, sides, strength, overshoot, slope):
     """Minimize log F over the threshold; fill `slope` with its derivative by each point.
 
     Returns the value, the threshold, the derivative by `half`, and whether the threshold is a minimizer of
-    the density itself. One at the edge of the interval is not, unless the foot of the valley is within reach.
+    the density itself. One at the edge of the interval is not, unless the foot of the valley is at most
+    `overshoot` bandwidths away.
     Labels decide themselves where the threshold belongs: with them, every one is valid.
     """
     line = Line(points, mass, total, h, half, eta)
     value, b, d_half, excess, bend = penalized(line, PlacedLabels(places, sides, strength), slope)
     if len(places) > 0:
         return value, b, d_half, True
-    valid, threshold = own_minimum(line, b, excess, bend)
+    valid, threshold = own_minimum(line, b, excess, bend, overshoot)
     return value, threshold, d_half, valid
 
 
@@ -294,19 +295,22 @@ def penalized(line, labels, slope):
 
 
 @jit
-def own_minimum(line, b, excess, bend):
+def own_minimum(line, b, excess, bend, overshoot):
     """Return whether a threshold is a minimizer of the density itself, and where that is."""
     if excess == 0.0:
         return bend > 0.0, b
-    return slide(line, b, math.copysign(line.h / FOOT_STEPS, excess))
+    if overshoot == 0.0:
+        return False, b
+    return slide(line, b, math.copysign(overshoot * line.h / FOOT_STEPS, excess))
 
 
 @jit
 def slide(line, b, step):
-    """Look for the foot of the valley within one bandwidth beyond a threshold at the edge of the interval.
+    """Look for the foot of the valley in a few steps beyond a threshold at the edge of the interval.
 
-    The bandwidth is what the density can resolve: a valley whose foot is closer than that to the edge has
-    been found. Returns whether there is one, and the threshold: the foot, or the edge itself.
+    By default they add up to one bandwidth, which is what the density can resolve: a valley whose foot is
+    closer than that to the edge has been found. Returns whether there is one, and the threshold: the foot, or
+    the edge itself.
     """
     before = log_density(line, b)[0]
     for k in range(1, FOOT_STEPS + 2):

@@ -97,7 +97,7 @@ def fill_bins(dense, csr, weights, total, v, bins):
 
 @jit
 def line_of(profile, total, parameters):
-    """Return the profile with the parameters of a minimum density index: bandwidth, alpha, eta."""
+    """Return the profile with the parameters of a minimum density index: bandwidth, alpha, eta, overshoot."""
     _, points, mass, std = profile
     h = parameters[0]
     return Line(points, mass, total, h, min(parameters[1] * std, FARTHEST * h), parameters[2] * h)
@@ -263,7 +263,7 @@ def pursue(
         valid, threshold = True, found[1]
         if density is not None:
             line = line_of(profile, total, density[stage])
-            valid, threshold = own_minimum(line, found[1], found[2], found[3])
+            valid, threshold = own_minimum(line, found[1], found[2], found[3], density[stage, 3])
         if valid or not kept[5]:
             kept = (v.copy(), gradient.copy(), profile, found[0], threshold, valid, stage, n_iter, status)
         left = np.sum(profile[2][profile[1] <= threshold])

@@ -140,7 +140,7 @@ class SeveralMethod(Verbs):
     @property
     def samples(self) -> bool:  # type: ignore[override]
         """Only the univariate search, which follows with `omega`, uses samples."""
-        return self.omega is not None
+        return self.omega is not None and self.univariate.samples
 
     def test_quality(self, split: Split, total: float) -> float:
         """Return 1 - lambda_2."""

@@ -30,12 +30,17 @@ def sides_of(labels: Labels, right: Sequence[int] | None) -> FloatArray:
 
 
 def labeled_indices(
-    plain: Sequence[ProjectionIndex], node: Node, right: Sequence[int] | None, gammas: Sequence[float]
+    plain: Sequence[ProjectionIndex],
+    node: Node,
+    right: Sequence[int] | None,
+    gammas: Sequence[float],
+    discount_overlap: bool,
 ) -> list[LabeledIndex]:
     """Return the indices with the first gamma, then the last index with every further gamma."""
     assert node.labels is not None
     own, sides = node.standardization, sides_of(node.labels, right)
-    weights = node.labels.weights / (1.0 if right is None else _overlap(node, sides))
+    in_full = right is None or not discount_overlap
+    weights = node.labels.weights / (1.0 if in_full else _overlap(node, sides))
     pairs = [(index, gammas[0]) for index in plain] + [(plain[-1], gamma) for gamma in gammas[1:]]
     unit = math.sqrt(own.mean_variance)
     return [LabeledIndex(index, sides, weights, gamma, unit) for index, gamma in pairs]

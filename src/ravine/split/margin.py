@@ -13,7 +13,7 @@ from ravine.data.query import Query, gather
 from ravine.optimize.cutting_plane import Found, Planes, cutting_planes, two_means
 from ravine.split.projection import USEFUL
 from ravine.split.search import Outcome, Verbs
-from ravine.split.starts import between_directions, small_sample
+from ravine.split.starts import between_directions, random_directions, small_sample
 from ravine.split.support import support_planes
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
@@ -37,21 +37,24 @@ class Start:
 
 @dataclass(frozen=True)
 class MarginMethod(Verbs):
-    """Solve the maximum margin problem from 2-means and principal directions, in the same passes.
+    """Solve the maximum margin problem from 2-means and principal directions, or from random planes.
 
-    Among the ends with enough weight on both sides, the lowest objective is the best; it is resumed on more
-    rows with its active constraints. Labels add starts, the planes of a support vector machine on the labeled
-    rows, and are the first criterion: the best end has the fewest pairs of different classes on one side.
+    All starts share the passes. Among the ends with enough weight on both sides, the lowest objective is the
+    best; it is resumed on more rows with its active constraints. Labels add starts, the planes of a support
+    vector machine on the labeled rows, and are the first criterion: the best end has the fewest pairs of
+    different classes on one side.
     """
 
     C: float | None = None
     balance: float | None = None
+    balance_of_sum: bool = False
     epsilon: float = 0.01
     n_init: int = 4
+    random_starts: bool = False
     max_iter: int = 50
+    samples: bool = True
     name: str = "maximum margin"
 
-    samples = True
     takes_labels = True
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Start]]]:
@@ -61,13 +64,16 @@ class MarginMethod(Verbs):
         """
         found = yield from principal(node, max(1, self.n_init - 1))
         node = replace(node, deviation=float(found.deviations[0]))
-        useful = found.directions[found.deviations > USEFUL * node.deviation]
-        more = between_directions(useful, self.n_init - 1 - len(useful), node.rng("starts"))
-        directions = [*useful, *more] if self.n_init > 1 else []
-        few = yield from small_sample(node)
-        clusters = yield from two_means(few, found.directions[0])
-        labeled = [Planes.one(w, b) for w, b in support_planes(node)]
-        planes = [clusters, *(Planes.one(v, 0.0) for v in directions), *labeled]
+        few = (yield from small_sample(node)) if self.samples else node
+        if self.random_starts:
+            planes = [Planes.one(v, 0.0) for v in random_directions(node, self.n_init)]
+        else:
+            useful = found.directions[found.deviations > USEFUL * node.deviation]
+            more = between_directions(useful, self.n_init - 1 - len(useful), node.rng("starts"))
+            directions = [*useful, *more] if self.n_init > 1 else []
+            clusters = yield from two_means(few, found.directions[0])
+            planes = [clusters, *(Planes.one(v, 0.0) for v in directions)]
+        planes += [Planes.one(w, b) for w, b in support_planes(node)]
         unit, zero = node.standardization.unit, Planes.zero(node.n_features)
         C = AUTO_C / node.deviation**2 if self.C is None else self.C * unit * unit
         starts = [Start(plane, zero, C) for plane in planes]
@@ -79,7 +85,7 @@ class MarginMethod(Verbs):
 
     def solve(self, node: Node, start: Start) -> Query[Found]:
         """Run the cutting planes from one start."""
-        bounds = {"C": start.C, "balance": self._balance, "epsilon": self.epsilon}
+        bounds = {"C": start.C, "balance": self._balance(node), "epsilon": self.epsilon}
         return (
             yield from cutting_planes(node, start.plane, start.constraints, max_iter=self.max_iter, **bounds)
         )
@@ -124,12 +130,14 @@ class MarginMethod(Verbs):
         right = node.standardized_labels @ plane.w[0] + plane.b[0] > 0
         return node.labels.pairs_together(right), end.objective
 
-    @property
-    def _balance(self) -> float:
-        return AUTO_BALANCE if self.balance is None else self.balance
+    def _balance(self, node: Node) -> float:
+        """Return the bound on the mean of f."""
+        if self.balance is None:
+            return AUTO_BALANCE
+        return self.balance / node.total if self.balance_of_sum else self.balance
 
     def _splits(self, end: Found, node: Node) -> bool:
         """Return whether an end has enough weight on both sides, and is better than w = 0, not a split."""
-        trivial = end.C * (1.0 - self._balance)
+        trivial = end.C * (1.0 - self._balance(node))
         right = end.state.right
         return end.objective < trivial and min(right, node.total - right) >= node.min_weight

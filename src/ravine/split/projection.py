@@ -10,7 +10,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.node import Node
 from ravine.data.principal import principal
-from ravine.data.query import Query
+from ravine.data.query import Query, gather
 from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.pursuit import Pursued, evaluate, project, pursue
 from ravine.optimize.sphere import CONVERGED
@@ -18,7 +18,7 @@ from ravine.split.labeled import group_classes, labeled_indices, sides_of, weigh
 from ravine.split.neighbor_cut import NeighborGraph, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Split
-from ravine.split.starts import between_directions, neighbor_starts
+from ravine.split.starts import between_directions, neighbor_starts, random_directions
 from ravine.split.support import support_planes
 
 SAMPLE_EVALUATIONS = 20  # most evaluations on a larger sample, where they are cheap
@@ -34,13 +34,15 @@ CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradie
 class ProjectionMethod(Verbs):
     """Minimize an index from several starts, all in the same passes, and choose the best end.
 
-    The starts are principal directions, then others between them, or `init` (normals in the raw columns).
+    The starts are principal directions, then others between them, or `init` (normals in the raw columns), or
+    random ones.
     With `neighbor_starts`, `n_init // 2` more come from a neighbor graph. The best end is the one that the
     schedule ranks highest, or, with `neighbor_cut`, the one with the smallest normalized cut in a neighbor
     graph.
 
     With partial labels, the normal of their support vector machine is a further start, each start has the
-    sign with the lower value, and the end with the lowest value is chosen. `right` are the classes that
+    sign with the lower value, and the end with the lowest value is chosen (with `lowest_start`, only the
+    start with the lowest value is followed). `right` are the classes that
     belong on the right; if it is None and there are more than two classes, a search without labels groups
     them first. With `named_sides` these classes stay on the right, and there is always a boundary, as a
     classifier needs it.
@@ -49,15 +51,18 @@ class ProjectionMethod(Verbs):
     schedule: Schedule
     n_init: int = 4
     init: FloatArray | None = None
+    random_starts: bool = False
     tol: float = 0.02
     max_iter: int = 15
     neighbor_starts: bool = False
     neighbor_cut: bool = False
     gammas: Sequence[float] | None = None
+    discount_overlap: bool = True
+    lowest_start: bool = False
     right: tuple[int, ...] | None = None
     named_sides: bool = False
+    samples: bool = True
 
-    samples = True
     takes_labels = True
 
     @property
@@ -94,7 +99,7 @@ class ProjectionMethod(Verbs):
         if node.labels is None:
             return plain
         gammas = self.gammas or self.schedule.gammas
-        return labeled_indices(plain, node, self.right, gammas)
+        return labeled_indices(plain, node, self.right, gammas, self.discount_overlap)
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
         """Return `init`, or principal directions, directions between them, and those of a neighbor graph."""
@@ -102,6 +107,8 @@ class ProjectionMethod(Verbs):
         node = replace(node, deviation=float(found.deviations[0]))
         if self.init is not None:
             starts = node.standardization.directions(self.init)
+        elif self.random_starts:
+            starts = random_directions(node, self.n_init)
         else:
             useful = found.directions[found.deviations > USEFUL * node.deviation]
             further = between_directions(useful, self.n_init - len(useful), node.rng("starts"))
@@ -113,16 +120,17 @@ class ProjectionMethod(Verbs):
                 starts = np.concatenate([starts, more])
         vectors = [*starts, *(w for w, _ in support_planes(_with_sides(node, self.right)))]
         lengths = [float(np.linalg.norm(v)) for v in vectors]
-        return node, [v / length for v, length in zip(vectors, lengths, strict=True) if length > 0]
+        unit = [v / length for v, length in zip(vectors, lengths, strict=True) if length > 0]
+        if node.labels is None or not self.lowest_start:
+            return node, unit
+        signed = yield from gather([self._better_sign(node, v) for v in unit])
+        return node, [min(signed, key=lambda start: start[1])[0]]
 
     def solve(self, node: Node, start: FloatArray) -> Query[Pursued]:
         """Minimize all indices in order from one start; with labels, from its better sign."""
         indices = self.indices(node)
         if node.labels is not None:
-            projected = yield from project(node, indices[0].resolution, start)
-            mirrored = replace(indices[0], sides=-indices[0].sides)  # type: ignore[type-var, attr-defined]
-            values = [index.evaluate(projected.profile).value for index in (indices[0], mirrored)]
-            start = start if values[0] <= values[1] else -start
+            start, _ = yield from self._better_sign(node, start)
         return (
             yield from pursue(
                 node,
@@ -134,6 +142,14 @@ class ProjectionMethod(Verbs):
                 least_share=self.schedule.least_share,
             )
         )
+
+    def _better_sign(self, node: Node, start: FloatArray) -> Query[tuple[FloatArray, float]]:
+        """Return a start with labels, with the sign of the lower value, and that value; one pass."""
+        first = self.indices(node)[0]
+        projected = yield from project(node, first.resolution, start)
+        mirrored = replace(first, sides=-first.sides)  # type: ignore[type-var, attr-defined]
+        here, there = (index.evaluate(projected.profile).value for index in (first, mirrored))
+        return (start, here) if here <= there else (-start, there)
 
     def choose(self, node: Node, ends: Sequence[Pursued]) -> Query[list[Pursued]]:
         """Return the valid ends that leave enough on both sides, the best first.

@@ -89,7 +89,7 @@ class SeparationMethod(Verbs):
         node = replace(node, deviation=float(found.deviations[0]))
         if self.init is not None and node.root is None:
             return node, [None]
-        few = yield from small_sample(node)
+        few = (yield from small_sample(node)) if self.samples else node
         clusters = yield from two_means(few, found.directions)
         if few is not node:
             end = yield from self.solve(few, clusters, START_SWITCHED)

@@ -51,6 +51,18 @@ def between_directions(directions: FloatArray, n: int, rng: np.random.Generator)
     return np.array(starts).reshape(-1, directions.shape[1])
 
 
+def random_directions(node: Node, n: int) -> FloatArray:
+    """Return n random directions of the standardized space, each column with its standard deviation.
+
+    The columns of a feature map are uncorrelated, so that these are random combinations of the mapped rows:
+    vectors of random dual coefficients.
+    """
+    own = node.standardization
+    return np.asarray(
+        node.rng("starts").standard_normal((n, node.n_features)) * own.deviation * own.inverse_scale
+    )
+
+
 def neighbor_starts(node: Node, n: int) -> Query[FloatArray]:
     r"""Return n directions of the standardized space along which connected rows stay close.
 

@@ -196,6 +196,7 @@ class _Growth:
     tests: Sequence[SignificanceTest]
     labels: Labels | None
     table: bool
+    sets_aside: bool
     checkpoint: Checkpoint | None
 
     def __post_init__(self) -> None:
@@ -242,7 +243,7 @@ class _Growth:
 
     def set_aside(self, cells: Sequence[Cell]) -> None:
         """Set the rows of cells aside that are far from everything: one pass more if there are any."""
-        if not self.table:
+        if not self.sets_aside:
             return
         rules = []
         for cell, far in zip(cells, run_all([self.examine(cell) for cell in cells]), strict=True):
@@ -506,6 +507,7 @@ def grow(
     watch: Callable[[Progress], None],
     labels: Labels | None = None,
     table: bool = True,
+    sets_aside: bool = True,
     checkpoint: Checkpoint | None = None,
 ) -> Grown:
     """Grow a tree up to the limit of leaves, or as long as there are significant splits.
@@ -513,15 +515,15 @@ def grow(
     Only leaves that may still be split are searched: the root and both children of every split except the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if it is significant, and leaves
     that are parts of one cluster get one label. Partial labels guide the splits of leaves with labels of two
-    or more classes. `table` is whether the columns are the user's, not components of a kernel map: then rows
-    far from everything are set aside at every node, see `data/far.py`, and gaps of single discrete columns
-    are not counted with a level, and noted without. After a keyboard interrupt, the tree found so far is
-    returned. The results of searches are noted in the checkpoint, and those that it has are not searched
-    again.
+    or more classes. `table` is whether the columns are the user's, not components of a kernel map: then gaps
+    of single discrete columns are not counted with a level, and noted without. With `sets_aside` also, rows
+    far from everything are set aside at every node, see `data/far.py`. After a keyboard interrupt, the tree
+    found so far is returned. The results of searches are noted in the checkpoint, and those that it has are
+    not searched again.
     """
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
     tests = [] if level is None else significance_tests(method, level, FALLBACK_SHARE, table)
-    growth = _Growth(root, method, limits, priority, tests, labels, table, checkpoint)
+    growth = _Growth(root, method, limits, priority, tests, labels, table, table and sets_aside, checkpoint)
     watcher = _Watcher(growth, watch, began)
     if root.n_rows * root.n_features > LOCAL_CELLS:
         root.rows.reads.watch = watcher.after_read
