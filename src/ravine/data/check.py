@@ -64,10 +64,19 @@ SENTENCES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to know about a table: its kind, the columns, the fact, and the advice.
+    """One thing to know about a table before clustering it.
 
-    `kind` is "id", "constant", "two-valued", "skewed", "scale", "duplicate column", "duplicate rows",
-    "missing", "infinite" or "not a number".
+    Attributes
+    ----------
+    kind : str
+        "id", "constant", "two-valued", "skewed", "scale", "duplicate column", "duplicate rows", "missing",
+        "infinite" or "not a number".
+    columns : tuple of str
+        Names of the columns; empty for duplicate rows.
+    fact : str
+        What was found.
+    advice : str
+        What to do about it.
     """
 
     kind: str
@@ -86,7 +95,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """The findings about a table; iterate over it, print it, or show it in a notebook."""
+    """The findings about a table; iterate over it, print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Shape of the table.
+    findings : tuple of Finding
+        The findings.
+    """
 
     n_rows: int
     n_columns: int
