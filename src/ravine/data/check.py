@@ -29,13 +29,13 @@ SENTENCES = {
     "id": (
         "looks like an id, with a different whole number in nearly every row",
         "look like ids, with a different whole number in nearly every row",
-        "leave out what measures nothing",
+        "leave out columns that measure nothing",
     ),
-    "constant": ("is constant", "are constant", "without influence on the clusters"),
+    "constant": ("is constant", "are constant", "constant columns have no influence"),
     "two-valued": (
         "has only two values, so that the gap between them looks like a valley",
         "have only two values each, so that the gap between them looks like a valley",
-        "leave out, or scale down, what should not divide the rows",
+        "leave out, or scale down, what should not define clusters",
     ),
     "skewed": (
         "is extremely skewed: few rows are far from all others",
@@ -45,7 +45,7 @@ SENTENCES = {
     "scale": (
         "has {share:.0%} of the variance of all columns",
         "",
-        "it decides alone unless columns are standardized (standardize=True)",
+        "it alone determines the clusters unless columns are standardized (standardize=True)",
     ),
     "duplicate column": (
         "repeats another column: {pairs}",
@@ -231,7 +231,7 @@ def _findings(facts: ColumnFacts, names: Sequence[str], *, is_sparse: bool) -> I
     yield from _repeated(facts, names, ~constant)
     if n := facts.n_duplicate_rows():
         what = f"{n} of {facts.n_rows} rows repeat{'s' * (n == 1)} an earlier one"
-        yield Finding("duplicate rows", (), what, "leave them out, unless rows may be the same")
+        yield Finding("duplicate rows", (), what, "remove them, unless repeated rows are expected")
 
 
 def _of_values(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:

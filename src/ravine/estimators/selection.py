@@ -183,7 +183,7 @@ def judged(judges: Judges, fitted: Sequence[Fitted], min_share: float) -> Select
     sums = rank_sums(found, agree)
     if not any(one.allowed(min_share) for one in found):
         warnings.warn(
-            f"no candidate has {min_share:g} of the rows in its smallest cluster: the largest one wins",
+            f"no candidate has {min_share:g} of the rows in its smallest cluster; the largest of these wins",
             UserWarning,
             stacklevel=3,
         )
