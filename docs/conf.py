@@ -16,6 +16,13 @@ from ravine import metrics
 from ravine.view import plot
 
 ROOT = Path(__file__).parents[1]
+RESULTS = (
+    "ravine.split.split.Split",
+    "ravine.split.split.Evidence",
+    "ravine.split.boundary.Hyperplane",
+    "ravine.data.check.DataCheck",
+    "ravine.data.check.Finding",
+)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCE = PROJECT["urls"]["Source"] + "/blob/main/"
 
@@ -70,6 +77,7 @@ def public() -> dict[str, list[str]]:
         else:
             section = "Estimators" if hasattr(member, "fit") else "Other classes"
         sections[section].append(f"ravine.{name}")
+    sections["Parts of results"] = list(RESULTS)
     for title, module in {"Metrics": metrics, "Plots": plot}.items():
         sections[title] = [f"{module.__name__}.{name}" for name, _ in inspect.getmembers(module, own(module))]
     return sections
@@ -89,7 +97,11 @@ def write_api() -> None:
     text = "API reference\n=============\n"
     for title, names in public().items():
         listed = "\n".join(f"   {name}" for name in names)
-        template = "   :template: class.rst\n" if title in ("Estimators", "Other classes") else ""
+        template = (
+            "   :template: class.rst\n"
+            if title in ("Estimators", "Other classes", "Parts of results")
+            else ""
+        )
         text += f"\n{title}\n{'-' * len(title)}\n\n.. autosummary::\n   :toctree: .\n{template}\n{listed}\n"
     folder = Path(__file__).parent / "api"
     folder.mkdir(exist_ok=True)

@@ -218,7 +218,7 @@ def test_functions_cannot_be_saved(tmp_path):
 
 def test_what_needs_columns_is_refused_with_a_sentence():
     model = MinimumDensity(2, kernel="rbf").fit(IRIS)
-    with pytest.raises(RavineError, match="has no SQL"):
+    with pytest.raises(RavineError, match="SQL is not available"):
         model.tree_.export_sql("iris")
     for ask in (lambda m, X: m.tree_.simplify(X), lambda m, X: m.tree_.predict(X)):
         with pytest.raises(InvalidInputError, match="feature space of a kernel"):

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from ravine.estimators.selection import Candidate, Selection, compare, select
     from ravine.estimators.spectral_connectivity import SpectralConnectivity
     from ravine.exceptions import (
+        DiscreteColumnWarning,
         InterruptedWarning,
         InvalidInputError,
         InvalidModelError,
         OneClusterWarning,
+        OutlierWarning,
         RavineError,
     )
     from ravine.explorer.start import Explorer, explore
@@ -37,6 +39,7 @@ _HOMES = {
     "AutoCluster": "ravine.estimators.auto_cluster",
     "Candidate": "ravine.estimators.selection",
     "ClusterTree": "ravine.tree.tree",
+    "DiscreteColumnWarning": "ravine.exceptions",
     "Explorer": "ravine.explorer.start",
     "InterruptedWarning": "ravine.exceptions",
     "InvalidInputError": "ravine.exceptions",
@@ -46,6 +49,7 @@ _HOMES = {
     "MinimumDensity": "ravine.estimators.minimum_density",
     "MinimumDensityClassifier": "ravine.estimators.classifier",
     "OneClusterWarning": "ravine.exceptions",
+    "OutlierWarning": "ravine.exceptions",
     "PrincipalDirection": "ravine.estimators.principal_direction",
     "Progress": "ravine.tree.grow",
     "RavineError": "ravine.exceptions",
@@ -67,6 +71,7 @@ __all__ = [
     "AutoCluster",
     "Candidate",
     "ClusterTree",
+    "DiscreteColumnWarning",
     "Explorer",
     "InterruptedWarning",
     "InvalidInputError",
@@ -76,6 +81,7 @@ __all__ = [
     "MinimumDensity",
     "MinimumDensityClassifier",
     "OneClusterWarning",
+    "OutlierWarning",
     "PrincipalDirection",
     "Progress",
     "RavineError",

@@ -2,7 +2,7 @@
 
 
 class RavineError(Exception):
-    """Base of all exceptions of ravine."""
+    """Base class of all exceptions of ravine."""
 
 
 class InvalidInputError(RavineError, ValueError):
@@ -10,11 +10,11 @@ class InvalidInputError(RavineError, ValueError):
 
 
 class InvalidModelError(RavineError, ValueError):
-    """A file or a text is not a ravine model, or is incomplete."""
+    """A file or a text is not a valid ravine model."""
 
 
 class DiscreteColumnWarning(UserWarning):
-    """A split runs between the values of one discrete column: a gap by definition, not a discovery."""
+    """A split separates the values of one discrete column, whose gap is not evidence for clusters."""
 
 
 class InterruptedWarning(UserWarning):
@@ -22,11 +22,11 @@ class InterruptedWarning(UserWarning):
 
 
 class OutlierWarning(UserWarning):
-    """Some rows are far from everything else, and the searches left them out."""
+    """Some rows are far from all others, and were left out of the searches."""
 
 
 class OneClusterWarning(UserWarning):
-    """No significant split was found: `reason` says why, and the message also what to try."""
+    """No significant split was found; `reason` says why, and the message also says what to try."""
 
     def __init__(self, reason: str, advice: str) -> None:
         super().__init__(f"{reason}; {advice}")

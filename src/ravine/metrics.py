@@ -211,8 +211,8 @@ def separation_probability(
     X = check_rows(X, min_rows=1)
     if X.shape[1] > MAX_FEATURES:
         raise InvalidInputError(
-            f"the covariances of {X.shape[1]} features are too large, {MAX_FEATURES} at most; "
-            "project the rows first, with sklearn.decomposition.TruncatedSVD for instance"
+            f"covariance matrices are limited to {MAX_FEATURES} features, got {X.shape[1]}; reduce them "
+            "first, for instance with sklearn.decomposition.TruncatedSVD"
         )
     rows = MemoryRows(X, check_weights(sample_weight, X.shape[0]))
     members = _members(labels, rows)
@@ -386,5 +386,5 @@ def _members(labels: Any, rows: MemoryRows) -> list[IntArray]:
     members = [np.flatnonzero(given == value) for value in np.unique(given)]
     members = [some for some in members if rows.select(some).total > 0]
     if len(members) < 2:
-        raise InvalidInputError("a separation needs two clusters or more, got one")
+        raise InvalidInputError("at least two clusters are needed, got one")
     return members

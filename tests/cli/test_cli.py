@@ -127,7 +127,7 @@ def test_predict_refuses_missing_columns_and_other_files(folder, fitted):
     assert "lacks columns that the model was fitted on: alcohol" in fail(
         1, "predict", "wine.ravine", "few.csv", where=folder
     )
-    assert "wine.csv is not a whole ravine model" in fail(1, "predict", "wine.csv", "wine.csv", where=folder)
+    assert "wine.csv is not a valid ravine model" in fail(1, "predict", "wine.csv", "wine.csv", where=folder)
     assert "fitted without it" in fail(
         2, "predict", "wine.ravine", "wine.csv", "--impute", "median", where=folder
     )

@@ -84,9 +84,9 @@ def test_what_people_bring_gives_the_clusters_of_the_plain_table(tmp_path, expec
     np.testing.assert_array_equal(found, expected)
     for word, note in (
         ("index.csv", "an index, which is left out; --columns uses it"),
-        ("comma", "decimal commas are expected in size, price"),
+        ("comma", "numbers are read with decimal commas in size, price"),
         ("comment", "2 comment lines at the top skipped"),
-        ("date", "1 date column left out (day); write them as numbers, such as days, to use them"),
+        ("date", "1 date column left out (day); convert them to numbers, such as days, to use them"),
     ):
         if word in name:
             assert note in notes
@@ -161,7 +161,7 @@ def test_swapped_model_and_data(folder):
     assert line.endswith("ravine predict m.ravine plain.csv")
     assert "m.ravine is a ravine model, where a table is expected" in fail(1, "fit", "m.ravine", where=folder)
     np.savez(folder / "t.npz", X=FRAME.to_numpy())
-    assert "t.npz is not a whole ravine model" in fail(1, "predict", "t.npz", "plain.csv", where=folder)
+    assert "t.npz is not a valid ravine model" in fail(1, "predict", "t.npz", "plain.csv", where=folder)
 
 
 def test_an_unknown_option_or_command_is_one_line_with_a_hint(folder):
@@ -214,7 +214,7 @@ def test_the_data_is_checked_before_the_fit(tmp_path):
     assert "customer looks like an id" in page
     done = succeed("fit", "t.csv", "--clusters", "2", "--set", "standardize=no", "--columns", "size,price",
                    where=tmp_path)  # fmt: skip
-    assert "price has 100% of the variance of all columns; it decides alone" in done.stderr
+    assert "price has 100% of the variance of all columns; it alone determines" in done.stderr
 
 
 def test_one_cluster_is_explained(tmp_path):

@@ -83,8 +83,8 @@ def test_the_result_prints_and_escapes():
     found = ravine.check(np.ones((40, 1)), ["<b>"])
     assert str(
         found
-    ) == "40 rows, 1 columns\nconstant: <b> is constant; without influence on the clusters\n" + (
-        "duplicate rows: 39 of 40 rows repeat an earlier one; leave them out, unless rows may be the same"
+    ) == "40 rows, 1 columns\nconstant: <b> is constant; constant columns have no influence\n" + (
+        "duplicate rows: 39 of 40 rows repeat an earlier one; remove them, unless repeated rows are expected"
     )
     assert "&lt;b&gt;" in found._repr_html_()
     assert len(found) == 2

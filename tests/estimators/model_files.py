@@ -229,7 +229,7 @@ def damage_json(rng, meta, arrays):
 
 # --- crafted files ---
 
-NOT_WHOLE = "not a whole ravine model"
+NOT_WHOLE = "not a valid ravine model"
 INTEGERS = "{'descr': '<i8', 'fortran_order': False, 'shape': %s}"
 
 

@@ -1,7 +1,5 @@
-import doctest
 import pickle
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -377,13 +375,6 @@ def test_many_rows_go_through_samples():
     model = MinimumDensityClassifier().fit(X, known)
     assert (model.predict(X) == y).mean() > 0.98
     assert model.n_passes_ < 20
-
-
-def test_the_examples_of_the_page_hold():
-    page = Path(__file__).parents[2] / "docs" / "semi-supervised.md"
-    outcome = doctest.testfile(str(page), module_relative=False)
-    assert outcome.attempted > 10
-    assert outcome.failed == 0
 
 
 # --- kernels ----------------------------------------------------------------------------------------------

@@ -371,7 +371,7 @@ def test_the_number_of_clusters_is_found_by_default_everywhere():
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_one_cluster_is_a_warning_that_says_why_and_what_to_try():
     X = np.random.default_rng(0).standard_normal((300, 2))
-    with pytest.warns(OneClusterWarning, match="try a number of clusters, SpectralConnectivity or") as caught:
+    with pytest.warns(OneClusterWarning, match="set n_clusters, try SpectralConnectivity or") as caught:
         model = MinimumDensity().fit(X)
     refused = model.tree_.refused[0]
     (reason,) = (str(one.message) for one in caught)

@@ -62,7 +62,7 @@ def test_json_and_back():
     assert ClusterTree.from_json(tree.to_json()) == tree
     json.loads(tree.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     for wrong in ("", "{}", "[]", "null", '{"format": "ravine model", "version": 3}', "{", "[" * 100_000):
-        with pytest.raises(InvalidModelError, match=r"the text is not a whole ravine tree: .* to_json"):
+        with pytest.raises(InvalidModelError, match=r"the text is not a valid ravine tree: .* to_json"):
             ClusterTree.from_json(wrong)
     with pytest.raises(InvalidModelError, match="version 1 of the format"):
         ClusterTree.from_json('{"format": "ravine model", "version": 1}')
@@ -187,7 +187,7 @@ def test_code_in_a_file_is_never_run(tmp_path, saved):
 def test_a_truncated_file_is_refused(saved, tmp_path, share):
     content = saved.read_bytes()
     (tmp_path / "cut").write_bytes(content[: int(share * len(content))])
-    with pytest.raises(InvalidModelError, match="not a whole ravine model"):
+    with pytest.raises(InvalidModelError, match="not a valid ravine model"):
         ravine.load(tmp_path / "cut")
 
 

@@ -127,7 +127,7 @@ def test_several_directions_predict_their_labels_everywhere(moons, curved, tmp_p
 
 
 def test_several_directions_have_no_sql_and_say_so(curved):
-    with pytest.raises(RavineError, match="no SQL"):
+    with pytest.raises(RavineError, match="SQL is not available"):
         curved.tree_.export_sql("rows", columns=list("abcde"))
 
 

@@ -192,9 +192,7 @@ def test_another_version_is_refused(written, monkeypatch):
 def test_a_file_that_is_no_checkpoint_is_refused_and_not_overwritten(content, tmp_path):
     path = tmp_path / "other"
     path.write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"is not a whole checkpoint of ravine.*; give another path, or delete"
-    ):
+    with pytest.raises(ValueError, match=r"is not a valid ravine checkpoint.*; give another path, or delete"):
         MinimumDensity(3, checkpoint=path).fit(X[:2000])
     assert path.read_bytes() == content
 

@@ -155,7 +155,7 @@ def test_the_evidence_is_on_the_tree_made_or_refused():
     assert refused
     assert all(split.evidence.p_value > 0.01 for split in refused)
     assert all(3 <= split.evidence.n_draws <= significance.MAX_DRAWS for split in refused)
-    assert "may be chance" in tree.export_text()
+    assert "no significant valley" in tree.export_text()
 
 
 @pytest.mark.parametrize("user", [0.01, 0.2])

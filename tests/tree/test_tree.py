@@ -358,7 +358,7 @@ def test_rows_with_other_columns_are_refused():
         for use in (tree.predict, tree.predict_proba, tree.decision_path, tree.exemplars, tree.simplify):
             with pytest.raises(InvalidInputError, match="but the tree was grown on 13"):
                 use(wrong)
-    with pytest.raises(InvalidInputError, match="other names, or another order"):
+    with pytest.raises(InvalidInputError, match="or their order, differ"):
         tree.predict(frame[frame.columns[::-1]])
     with pytest.raises(InvalidInputError, match="minimum of 1 is required"):
         tree.predict(np.empty((0, 13)))

@@ -38,16 +38,16 @@ sparse. The splits form a tree that explains every cluster.
 
 EPILOG = """\
 examples:
-  ravine demo                                      show how it works, on built-in data
+  ravine demo                                      show how it works on built-in data
   ravine fit data.csv --out labels.csv --report report.html
   ravine fit data.parquet --clusters 8 --id customer --model model.ravine
   ravine predict model.ravine new.csv > labels.csv
   ravine show model.ravine
   ravine compare data.csv --label kind
-  ravine explore data.csv                          look at the clusters and edit them, in a browser
+  ravine explore data.csv                          look at the clusters and edit them in a browser
 
 exit codes:
-  0  success      1  the data cannot be used      2  the command cannot be carried out as given
+  0  success      1  the data cannot be used      2  the command is wrong
   130  interrupted (Ctrl-C)      143  terminated by SIGTERM
 
 'ravine COMMAND --help' describes one command.
@@ -55,7 +55,7 @@ exit codes:
 
 FIT_EPILOG = """\
 examples:
-  ravine fit data.csv                              find the number of clusters as well
+  ravine fit data.csv                              find the number of clusters, too
   ravine fit data.csv --clusters 5 --out labels.csv
   ravine fit data.csv --append clustered.csv --proba
   ravine fit data.csv --id name --exclude date,city --report report.html
@@ -80,10 +80,10 @@ unless --impute fills them in. No file is overwritten without --force.
 EXPLORE_EPILOG = """\
 examples:
   ravine explore data.csv                          cluster the file, then open the page
-  ravine explore model.ravine data.csv             begin with a model
+  ravine explore model.ravine data.csv             start from a fitted model
 
-The page is for this machine only: its address has a secret. Every action is saved, and the same
-command continues the work. Ctrl-C ends it.
+The page can be opened on this machine only, and its address contains a secret. Every action is
+saved, and the same command continues the work. Ctrl-C stops the explorer.
 """
 
 COMPLETION_EPILOG = """\
@@ -154,7 +154,7 @@ def _names(text: str) -> list[str]:
 def _add_files(options: Options, *, model: bool = False) -> None:
     if model:
         _add_model(options)
-    options.add_argument("data", metavar="FILE", help="the rows; '-' is standard input")
+    options.add_argument("data", metavar="FILE", help="input file; '-' is standard input")
 
 
 def _add_model(options: Options) -> None:
@@ -163,32 +163,32 @@ def _add_model(options: Options) -> None:
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("reading").add_argument
-    add("--id", metavar="COLUMN", help="names of the rows, copied to the output and not used to cluster")
-    add("--label", metavar="COLUMN", help="true classes, used only to score the clusters")
-    add("--impute", choices=["median"], help="fill in missing values with the median of their column")
-    add("--format", choices=FORMATS, help="the format of the file (default: detected)")
-    add("--delimiter", type=_delimiter, metavar="CHAR", help="separates the fields of text (or: tab)")
-    add("--decimal", choices=[".", ","], help="the decimal sign of numbers in text (default: detected)")
-    add("--skip", type=_count, default=0, metavar="N", help="lines to skip at the top of text (0)")
-    add("--encoding", type=_encoding, metavar="NAME", help="of text, such as latin-1 (default: UTF-8)")
+    add("--id", metavar="COLUMN", help="column of row names: copied to the output, not used for clustering")
+    add("--label", metavar="COLUMN", help="column of true classes: used only to score the clusters")
+    add("--impute", choices=["median"], help="replace missing values by the median of their column")
+    add("--format", choices=FORMATS, help="format of the file (default: detected)")
+    add("--delimiter", type=_delimiter, metavar="CHAR", help="field delimiter of text files, or tab")
+    add("--decimal", choices=[".", ","], help="decimal sign in text files (default: detected)")
+    add("--skip", type=_count, default=0, metavar="N", help="lines to skip at the top of text files (0)")
+    add("--encoding", type=_encoding, metavar="NAME", help="encoding of text files (default: UTF-8)")
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("columns").add_argument
-    add("--columns", type=_names, metavar="A,B", help="cluster by these columns only")
-    add("--exclude", type=_names, default=[], metavar="A,B", help="leave these columns out")
-    text = "encode these text columns, with one indicator per value; 'all' encodes all"
+    add("--columns", type=_names, metavar="A,B", help="use only these columns")
+    add("--exclude", type=_names, default=[], metavar="A,B", help="do not use these columns")
+    text = "encode these text columns, with one indicator column per value; 'all' encodes all of them"
     add("--one-hot", type=_names, default=[], metavar="A,B", help=text)
 
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("running").add_argument
     add("--seed", type=_count, default=0, metavar="N", help="seed of samples and random starts (0)")
-    add("--jobs", type=_jobs, metavar="N", help="threads (default: all cores); they do not change the result")
+    add("--jobs", type=_jobs, metavar="N", help="threads (default: all cores); the result is the same")
 
 
 def _add_clusters(options: Options) -> None:
-    text = "how many; auto stops where no valley is deeper than chance explains, best is an estimate (auto)"
+    text = "number of clusters; auto: only significant splits, best: an estimate (default: auto)"
     options.add_argument("--clusters", type=_clusters, default="auto", metavar="N|auto|best", help=text)
 
 
@@ -199,9 +199,9 @@ def _add_overwriting(options: Options) -> None:
 
 def _add_labels(options: Options, out: str) -> None:
     options.add_argument("--out", metavar="FILE", help=out)
-    text = "the same with all columns of the input: .csv, .tsv, .parquet, or - for CSV"
+    text = "like --out, with all columns of the input"
     options.add_argument("--append", metavar="FILE", help=text)
-    options.add_argument("--proba", action="store_true", help="write the membership in every cluster as well")
+    options.add_argument("--proba", action="store_true", help="also write the membership in every cluster")
 
 
 def _add_method(fit: argparse.ArgumentParser) -> None:
@@ -211,15 +211,15 @@ def _add_method(fit: argparse.ArgumentParser) -> None:
         "--method",
         choices=list(METHODS),
         default="minimum-density",
-        help="(minimum-density); auto tries several",
+        help="clustering method (default: minimum-density); auto tries several",
     )
     _add_clusters(group)
     text = "another parameter of the method, such as bandwidth_factor=0.5; can be repeated"
     add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=text)
     add = fit.add_argument_group("kernel").add_argument
-    add("--kernel", choices=KERNELS, help="split in the feature space of a kernel: curved boundaries")
+    add("--kernel", choices=KERNELS, help="split the feature space of a kernel: curved boundaries")
     absent = argparse.SUPPRESS  # so that an option that was not given can be recognized
-    add("--gamma", type=_gamma, default=absent, metavar="X|auto", help="how fast similarity falls (auto)")
+    add("--gamma", type=_gamma, default=absent, metavar="X|auto", help="how fast the kernel falls (auto)")
     text = "dimensions of the feature space: a number, or a share of the variance (all)"
     add("--components", type=_components, default=absent, metavar="N|SHARE|all", help=text)
     text = "rows that define the feature space (auto: all if there are few)"
@@ -228,9 +228,9 @@ def _add_method(fit: argparse.ArgumentParser) -> None:
 
 def _add_scale(fit: argparse.ArgumentParser) -> None:
     add = fit.add_argument_group("large data").add_argument
-    text = "bytes for blocks of rows, such as 500M or 2G; larger data are read from disk in every pass (1G)"
+    text = "memory for blocks of rows, such as 500M or 2G; larger data are read from disk in every pass (1G)"
     add("--memory-limit", type=_bytes, metavar="SIZE", help=text)
-    text = "keep finished searches here: the same command goes on from there, and deletes it at the end"
+    text = "save finished searches, so that the same command resumes an interrupted fit; deleted at the end"
     add("--checkpoint", metavar="FILE", help=text)
 
 
@@ -243,12 +243,12 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_scale(fit)
     group = fit.add_argument_group("writing")
     add = group.add_argument
-    _add_labels(group, "the cluster of every row: .csv, .tsv, .parquet, or - for CSV")
-    add("--model", metavar="FILE", help="the model, for 'ravine predict' and 'ravine report'")
-    add("--report", metavar="FILE", help="a page that explains the clusters (HTML)")
-    add("--sql", metavar="FILE", help="a SELECT that computes the cluster of every row of a table")
-    add("--table", default="data", metavar="NAME", help="the table for --sql (data)")
-    add("--dialect", choices=DIALECTS, default="duckdb", help="the SQL dialect (duckdb)")
+    _add_labels(group, "write the cluster of every row: .csv, .tsv, .parquet, or - (standard output)")
+    add("--model", metavar="FILE", help="write the model, for 'ravine predict' and 'ravine report'")
+    add("--report", metavar="FILE", help="write an HTML page that explains the clusters")
+    add("--sql", metavar="FILE", help="write a SELECT that assigns the rows of a table to the clusters")
+    add("--table", default="data", metavar="NAME", help="name of the table for --sql (data)")
+    add("--dialect", choices=DIALECTS, default="duckdb", help="SQL dialect (duckdb)")
     add("--json", action="store_true", help="print the result, or the error, as JSON")
     text = "if Ctrl-C ends the fit, write the clusters found so far (default: write nothing)"
     add("--save-partial", action="store_true", help=text)
@@ -257,7 +257,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 
 def _add_predict(predict: argparse.ArgumentParser) -> None:
     _add_files(predict, model=True)
-    text = ".csv, .tsv or .parquet (default: -, CSV to standard output)"
+    text = "write the cluster of every row: .csv, .tsv, .parquet (default: CSV on standard output)"
     _add_labels(predict, text)
     _add_reading(predict)
     _add_overwriting(predict)
@@ -265,8 +265,10 @@ def _add_predict(predict: argparse.ArgumentParser) -> None:
 
 def _add_report(report: argparse.ArgumentParser) -> None:
     _add_files(report, model=True)
-    report.add_argument("--out", metavar="FILE", default="report.html", help="the page (report.html)")
-    report.add_argument("--title", metavar="TEXT", help="the heading of the page")
+    report.add_argument(
+        "--out", metavar="FILE", default="report.html", help="name of the HTML page (report.html)"
+    )
+    report.add_argument("--title", metavar="TEXT", help="heading of the page")
     _add_reading(report)
     _add_overwriting(report)
 
@@ -288,34 +290,32 @@ def _add_show(show: argparse.ArgumentParser) -> None:
 
 def _add_cut(cut: argparse.ArgumentParser) -> None:
     _add_model(cut)
-    text = "the number of clusters, fewer than those of the model"
+    text = "number of clusters, fewer than the model has"
     cut.add_argument("-k", "--clusters", type=_number, required=True, metavar="N", help=text)
-    cut.add_argument("-o", "--out", metavar="FILE", required=True, help="the new model")
+    cut.add_argument("-o", "--out", metavar="FILE", required=True, help="write the new model")
     cut.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:
-    text = "the rows; or a model written by 'ravine fit --model', and the rows"
+    text = "input file; or a model written by 'ravine fit --model', then an input file"
     explore.add_argument("files", nargs="+", metavar="FILE", help=text)
     group = explore.add_argument_group("method")
-    group.add_argument("--method", choices=list(METHODS), default="minimum-density", help="(minimum-density)")
+    group.add_argument("--method", choices=list(METHODS), default="minimum-density", help="clustering method")
     _add_clusters(group)
     _add_columns(explore)
     _add_reading(explore)
     _add_running(explore)
     group = explore.add_argument_group("page")
-    text = "the folder in which work is saved, and continued (default: FILE.explore)"
+    text = "folder in which the work is saved (default: FILE.explore)"
     group.add_argument("--session", metavar="FOLDER", help=text)
-    group.add_argument(
-        "--port", type=_port, default=0, metavar="N", help="the port (default: any that is free)"
-    )
+    group.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: any free one)")
     group.add_argument("--no-browser", action="store_true", help="only print the address")
     group.add_argument("--quiet", action="store_true", help="print only the address and errors")
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:
     demo.add_argument(
-        "--report", metavar="FILE", help="the path of the page (default: in a temporary folder)"
+        "--report", metavar="FILE", help="path of the HTML page (default: in a temporary folder)"
     )
     demo.add_argument("--force", action="store_true", help="overwrite an existing page")
 
@@ -327,13 +327,13 @@ def _add_completion(completion: argparse.ArgumentParser) -> None:
 COMMANDS: dict[str, tuple[str, str | None, Callable[[argparse.ArgumentParser], None]]] = {
     "fit": ("cluster the rows of a file and describe the clusters", FIT_EPILOG, _add_fit),
     "predict": ("assign the rows of another file to the clusters of a model", None, _add_predict),
-    "report": ("write a page about a model and the rows of a file", None, _add_report),
+    "report": ("write an HTML report about a model and the rows of a file", None, _add_report),
     "show": ("print the tree, the columns and the parameters of a model", None, _add_show),
     "cut": ("write a model with fewer clusters", None, _add_cut),
     "compare": ("run all methods on a file and rank them without labels", None, _add_compare),
-    "explore": ("edit the clusters of a file in a browser, on this machine", EXPLORE_EPILOG, _add_explore),
+    "explore": ("look at the clusters of a file, and edit them, in a browser", EXPLORE_EPILOG, _add_explore),
     "demo": ("cluster the handwritten digits that ship with scikit-learn", None, _add_demo),
-    "completion": ("print a script for completion in a shell", COMPLETION_EPILOG, _add_completion),
+    "completion": ("print a script for shell completion", COMPLETION_EPILOG, _add_completion),
 }
 
 

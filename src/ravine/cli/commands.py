@@ -215,9 +215,9 @@ DEMO_START = """\
 ravine looks for ten clusters without knowing which digit is which.
 """
 DEMO_END = """
-How to read this: a hyperplane divides the rows of every line with a depth in two, through a valley of
-their density. Depth 0 is no valley at all, depth 1 an empty gap; the pixels named have the most influence
-(+ for the lower branch, - for the upper one).
+How to read this: every line with a depth is a split, where a hyperplane divides the rows in two at a valley
+of their density. Depth 0 is no valley, depth 1 an empty gap. The pixels with the most influence are named:
+with +, rows with higher values go to the lower branch; with -, to the upper one.
 
 It took {seconds:.2f} s. Now look at the true digits: {purity:.0%} of the rows belong to the most
 frequent digit of their cluster (purity), and the V-measure is {v_measure:.2f} (1 is perfect, 0 is chance).
@@ -227,7 +227,7 @@ What to try next:
 or in Python:
     from ravine import MinimumDensity
     model = MinimumDensity(n_clusters=10).fit(X)
-    model.labels_, model.predict(X_new), print(model.tree_.export_text())
+    model.labels_, model.predict(X_new), print(model.tree_)
 
 The same with pictures, for your browser:
     {path}"""

@@ -7,7 +7,7 @@ INTERRUPTED, TERMINATED = 130, 143  # 128 + the number of the signal, as shells 
 
 
 class UsageError(Exception):
-    """The command cannot be carried out as given."""
+    """The command itself is wrong: an unknown option, or options that exclude each other."""
 
 
 class Ended(SystemExit):

@@ -45,7 +45,9 @@ def check_tree(arguments: Namespace, model: StoredModel) -> None:
     """Refuse a model without a tree."""
     if model.tree is None:
         kind = model.kind
-        raise UsageError(f"{arguments.model} holds a {kind}, and this command needs a clusterer: use Python")
+        raise UsageError(
+            f"{arguments.model} contains a {kind}, but this command needs a clusterer; use it from Python"
+        )
 
 
 def rows_for(arguments: Namespace, console: Console, model: StoredModel, source: Source) -> Table:
@@ -62,7 +64,9 @@ def rows_for(arguments: Namespace, console: Console, model: StoredModel, source:
 def check_impute(arguments: Namespace, model: StoredModel) -> None:
     """Refuse --impute where the model has no medians."""
     if arguments.impute and model.fitted.fill is None:
-        raise UsageError("--impute: the model was fitted without it and has no medians; fit it again with it")
+        raise UsageError(
+            "--impute: the model was fitted without it and has no medians; fit again with --impute"
+        )
 
 
 def run_predict(arguments: Namespace) -> None:

@@ -28,7 +28,7 @@ ADVICE = {  # which options help, by the cause of a `TableError` or a note
     "not a number": ("correct it", "leave the column out with --exclude {column}"),
     "text": ("encode it with --one-hot {column}", "leave it out"),
     "text left out": ("--one-hot includes them",),
-    "dates left out": ("write them as numbers, such as days, to use them",),
+    "dates left out": ("convert them to numbers, such as days, to use them",),
     "index left out": ("--columns uses it", "--id copies it to the output"),
     "decimal comma": ("--decimal . reads commas as thousands separators",),
     "too many values": ("leave it out with --exclude {column}",),
@@ -36,12 +36,12 @@ ADVICE = {  # which options help, by the cause of a `TableError` or a note
 }
 CHECK_ADVICE = {  # the same by the kind of a finding about the data
     "id": "leave it out with --exclude {columns}, or copy it to the output with --id",
-    "constant": "without influence on the clusters",
-    "two-valued": "leave out with --exclude {columns} what should not divide the rows",
+    "constant": "constant columns have no influence",
+    "two-valued": "--exclude {columns} leaves out what should not define clusters",
     "skewed": "use logarithms, look for wrong values such as 99999, or leave out with --exclude {columns}",
-    "scale": "it decides alone without --set standardize=yes",
+    "scale": "it alone determines the clusters unless you --set standardize=yes",
     "duplicate column": "leave out with --exclude {columns}",
-    "duplicate rows": "remove them from the file, unless rows may be the same",
+    "duplicate rows": "remove them from the file, unless repeated rows are expected",
 }
 
 

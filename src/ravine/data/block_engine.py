@@ -198,8 +198,7 @@ class BlockEngine:
         found = checksum(values)
         if self._checksums.setdefault(i, found) != found:
             raise InvalidInputError(
-                f"{self._name(i)} changed since it was read before; the data have to stay as they are "
-                "during a fit"
+                f"{self._name(i)} changed since it was read before; do not change the data during a fit"
             )
         start, stop = self.bounds[i], self.bounds[i + 1]
         weights = None if self.weights is None else self.weights[start:stop]

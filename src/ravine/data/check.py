@@ -29,13 +29,13 @@ SENTENCES = {
     "id": (
         "looks like an id, with a different whole number in nearly every row",
         "look like ids, with a different whole number in nearly every row",
-        "leave out what measures nothing",
+        "leave out columns that measure nothing",
     ),
-    "constant": ("is constant", "are constant", "without influence on the clusters"),
+    "constant": ("is constant", "are constant", "constant columns have no influence"),
     "two-valued": (
         "has only two values, so that the gap between them looks like a valley",
         "have only two values each, so that the gap between them looks like a valley",
-        "leave out, or scale down, what should not divide the rows",
+        "leave out, or scale down, what should not define clusters",
     ),
     "skewed": (
         "is extremely skewed: few rows are far from all others",
@@ -45,7 +45,7 @@ SENTENCES = {
     "scale": (
         "has {share:.0%} of the variance of all columns",
         "",
-        "it decides alone unless columns are standardized (standardize=True)",
+        "it alone determines the clusters unless columns are standardized (standardize=True)",
     ),
     "duplicate column": (
         "repeats another column: {pairs}",
@@ -64,10 +64,19 @@ SENTENCES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to know about a table: its kind, the columns, the fact, and the advice.
+    """One thing to know about a table before clustering it.
 
-    `kind` is "id", "constant", "two-valued", "skewed", "scale", "duplicate column", "duplicate rows",
-    "missing", "infinite" or "not a number".
+    Attributes
+    ----------
+    kind : str
+        "id", "constant", "two-valued", "skewed", "scale", "duplicate column", "duplicate rows", "missing",
+        "infinite" or "not a number".
+    columns : tuple of str
+        Names of the columns; empty for duplicate rows.
+    fact : str
+        What was found.
+    advice : str
+        What to do about it.
     """
 
     kind: str
@@ -86,7 +95,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """The findings about a table; iterate over it, print it, or show it in a notebook."""
+    """The findings about a table; iterate over it, print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Shape of the table.
+    findings : tuple of Finding
+        The findings.
+    """
 
     n_rows: int
     n_columns: int
@@ -214,7 +231,7 @@ def _findings(facts: ColumnFacts, names: Sequence[str], *, is_sparse: bool) -> I
     yield from _repeated(facts, names, ~constant)
     if n := facts.n_duplicate_rows():
         what = f"{n} of {facts.n_rows} rows repeat{'s' * (n == 1)} an earlier one"
-        yield Finding("duplicate rows", (), what, "leave them out, unless rows may be the same")
+        yield Finding("duplicate rows", (), what, "remove them, unless repeated rows are expected")
 
 
 def _of_values(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:

@@ -80,7 +80,9 @@ class DaskSource:
             self.opened: list[Opened] = _compute_all(opening, keys)
         widths = {one.n_columns for one in self.opened}
         if len(widths) != 1:
-            raise InvalidInputError(f"the partitions of X have {sorted(widths)} columns; all need as many")
+            raise InvalidInputError(
+                f"the partitions of X have {sorted(widths)} columns; all partitions need the same number"
+            )
         self.lengths = tuple(one.n_rows for one in self.opened)
         self.shape = (sum(self.lengths), widths.pop())
         self.map_key: str | None = None
@@ -401,7 +403,7 @@ def _checked(partition: Any, opened: Opened) -> Any:
     if _open(values, opened.number) != opened:
         raise InvalidInputError(
             f"partition {opened.number} of X changed since it was computed before: a fit needs the same rows "
-            "in every pass; persist X, or fix the seed of what makes it"
+            "in every pass; persist X, or fix the seed of its computation"
         )
     return values
 

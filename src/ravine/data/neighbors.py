@@ -102,7 +102,7 @@ def _has_pynndescent(n: int) -> bool:
     if importlib.util.find_spec("pynndescent") is not None:
         return True
     warnings.warn(
-        f"the neighbors of {n} rows are searched exactly, which may take long; install pynndescent "
+        f"the exact search for the neighbors of {n} rows may take long; install pynndescent "
         "(pip install 'ravine[neighbors]'), or use fewer landmarks",
         UserWarning,
         stacklevel=2,

@@ -83,12 +83,12 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     Parameters
     ----------
     n_clusters : int, "auto" or "best", default "auto"
-        Number of clusters. With "auto" each method finds its own, as far as splits are significant. "best"
-        takes the number whose cut of any candidate's tree is best in the neighbor graph, for all of them: an
-        estimate, which is at least 2 and not a test.
+        Number of clusters. With "auto" each method finds its own number, from significant splits. "best"
+        takes one number for all methods, that of the cut of any candidate's tree that fits the neighbor graph
+        best: an estimate of at least 2, not a test.
     methods : sequence, optional
-        What is tried: names, and estimators with `fit_predict` or `labels_`, also of other packages, which
-        get standardized rows and the same `n_clusters`. Names are "minimum-density", "spectral-connectivity",
+        The methods to try: names, and estimators with `fit_predict` or `labels_`, also of other packages,
+        which get standardized rows and the same `n_clusters`. Names are "minimum-density", "spectral-connectivity",
         "maximin-separation", "maximum-margin" and "principal-direction", the first four also with "
         diffusion", and "spectral-clustering", "hdbscan" (of scikit-learn) and "genie" (of genieclust). By
         default the first four, and the first two with diffusion; without "maximum-margin" above 2^19 values,
@@ -96,7 +96,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     min_share : float, default 0.05
         Minimum share of the rows in the smaller of two clusters.
     level : float, default 0.01
-        For "auto": significance level of all candidates together; each has its part of it.
+        For "auto": significance level of all candidates together, of which each gets an equal part.
     standardize : bool or "auto", default "auto"
         Scale every column to unit variance; "auto" scales those of dense rows, and not those of sparse ones.
     verbose : int, default 0
@@ -106,7 +106,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     random_state : int, Generator or None
         Source of samples and starts of all candidates. None is a fixed seed.
     n_jobs : int, optional
-        Number of threads. The result has the same bits for any number.
+        Number of threads. The result does not depend on it.
 
     Attributes
     ----------

@@ -60,16 +60,16 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         Source of samples (above 8192 rows), of starts and of power iterations (above 256 features). None is
         a fixed seed: the same data give the same result.
     n_jobs : int, optional
-        Number of threads. The result has the same bits for any number.
+        Number of threads. The result does not depend on it.
 
     Attributes
     ----------
     feature_map_ : FeatureMap or None
         With a kernel, the map from rows to the feature space. It stores its landmarks; `nbytes` is its size.
     outliers_ : ndarray of int
-        Numbers of the rows far from everything, which the searches left out: rows at more than ten scales of
-        a column, with no group of rows near them, if they would move the scales of all others. They are
-        assigned like other rows.
+        Numbers of the rows far from all others, which were left out of the searches: rows more than ten
+        scales from the median of a column, with no group of rows near them, if they would distort the scales
+        of the columns.
     n_iter_ : int
         Iterations of the searches that were chosen, over all splits.
     n_passes_ : float

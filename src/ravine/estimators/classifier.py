@@ -83,15 +83,15 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         How to separate more than two classes. "one-vs-one": one hyperplane per pair of classes, and a vote;
         the density is that of the rows which a linear support vector machine assigns to one of the two.
         "tree": one hyperplane separates the classes into the two groups with the deepest valley between them,
-        and so on within each group; this needs fewer hyperplanes and mostly has a larger error.
+        and so on within each group; this needs fewer hyperplanes but usually has a larger error.
     gammas : sequence of float, default (0.3, 1)
         Weights of the labels, in the order of their use, for columns of unit variance; the interval grows
         with the first. (The paper has 0.1, 1, 10. If classes overlap and many rows are labeled, a larger last
         weight overfits the labels, in directions in which the rows hardly vary.)
     bandwidth_factor : float, default 0.5
         Multiplies the bandwidth 0.9 sd n^(-1/5), where sd is the standard deviation of the first principal
-        component of the rows. (Half of the default without labels: labels rule out valleys that are due to
-        chance, and a smaller bandwidth is closer to the maximum margin.)
+        component of the rows. (Half the default of `MinimumDensity`: labels rule out valleys that are due
+        to chance, and a smaller bandwidth is closer to the maximum margin.)
     alpha_max : float, default 0.9
         The threshold lies within this many standard deviations of the mean, unless the labels demand
         otherwise.

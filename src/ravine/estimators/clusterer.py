@@ -64,53 +64,53 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     Parameters
     ----------
     n_clusters : int, "auto" or "best", default "auto"
-        Number of clusters. Fewer are found, with a warning, if no leaf has another split with enough rows on
-        both sides. "auto" stops when no leaf has a split that is significantly better than the splits which
-        the same search finds in rows without clusters: unimodal rows of the same covariance, and rows with
-        the margins of the columns. This costs at most eight more searches of at most 8192 rows per leaf.
-        The gap between two values of one discrete column is not counted: such a leaf is searched again
-        without the column, and if need be without all discrete columns. "best" grows 20 leaves and takes the
-        cut of the tree that is best in the graph of nearest neighbors (see `cut_values_`): an estimate, which
-        is at least 2 and not a test.
+        Number of clusters; there are fewer, with a warning, if no leaf has another split with enough rows on
+        both sides. "auto" splits a leaf only if the split is significantly better than those that the same
+        search finds in rows without clusters: unimodal rows of the same covariance, and rows with the
+        marginal distributions of the columns. This takes at most eight more searches of at most 8192 rows per
+        leaf. The gap between two values of one discrete column does not count: such a leaf is searched again
+        without the column, and if necessary without all discrete columns. "best" grows 20 leaves and cuts the
+        tree where the clusters fit the graph of nearest neighbors best (see `cut_values_`): an estimate of at
+        least 2, not a test.
     min_cluster_size : int, optional
         Minimum weight (number of rows, without weights) on each side of a split. The default is 1; for "auto"
-        and "best" it is 1.5 times the square root of the number of rows, as smaller groups are taken for
-        outliers.
+        and "best" it is 1.5 times the square root of the number of rows, because smaller groups are treated
+        as outliers.
     max_leaves, max_depth : int, optional
         Limits of the tree, also for "auto".
     level : float, default 0.01
-        For "auto": significance level of the whole tree, the probability of splitting unimodal rows anywhere.
-        A leaf with a given share of the rows is tested at that share of the level.
+        For "auto": significance level of the whole tree, that is, the probability of any split of unimodal
+        rows. A leaf with 20 % of the rows is tested at 20 % of the level.
     split_order : {"depth", "size", "value", "neighbors"}, default "depth"
         Which leaf is split next: the one with the largest product of its size and the bounded relative depth
         of its split ("depth"), the largest ("size"), the one whose split has the lowest `value` ("value"), or
         the one with the largest product of its size and 1 minus the normalized cut of its split in a graph of
         ten nearest neighbors among at most 2000 rows ("neighbors").
     outliers : {"assign", "label", "include"}, default "assign"
-        What `labels_` and `predict` say of rows far from everything (`outliers_`): the cluster on whose side
-        they lie, or -1 as in HDBSCAN. Searches leave these rows out in both cases. "include" does not look
-        for such rows: searches see all rows, as in the papers.
+        The label of rows far from all others (`outliers_`) in `labels_` and `predict`: the cluster on whose
+        side they lie ("assign"), or -1 as in HDBSCAN ("label"). They are left out of the searches in both
+        cases. With "include" no such rows are looked for: searches see all rows, as in the papers.
     verbose : int, default 0
         1 prints one line per split.
     callback : callable, optional
         Called with a `ravine.Progress` after each split, and for large data about once per second between
         splits, for example to show a progress bar.
     checkpoint : path, optional
-        A file for the results of finished searches. The same call goes on from there if the fit was ended
-        before; a file of another fit is refused. It is kept at the end, until you delete it. See
-        docs/scale.md.
+        File in which the results of finished searches are saved. If the fit is interrupted, the same call
+        resumes it; the file of another fit is refused. The file is not deleted at the end. See docs/scale.md.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,)
-        Cluster of every training row, numbered from left to right in the tree; lazy for a dask collection.
+        Cluster of every training row, numbered from left to right in the tree; a lazy array for a Dask collection.
     tree_ : ClusterTree
         The splits, with the evidence for each.
     n_clusters_ : int
         Number of clusters found.
     cut_values_ : dict
         For "best": the value of every number of clusters, Q r^2, with Q the modularity of the clusters in the
-        graph of ten nearest neighbors and r its share of the highest modularity of clusters of these sizes.
+        graph of ten nearest neighbors and r = Q divided by the highest modularity that clusters of these
+        sizes can have.
     """
 
     n_clusters: int | Literal["auto", "best"] = field(default="auto", kw_only=False)
@@ -417,7 +417,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Return what to try where one cluster was found."""
         others = [name for name in ("MinimumDensity", "SpectralConnectivity") if name != type(self).__name__]
         kernel = ' or kernel="diffusion"' if self.kernel is None else ""
-        return f"try a number of clusters, {others[0]}{kernel}, and look at the data with ravine.check"
+        return f"set n_clusters, try {others[0]}{kernel}, or look at the data with ravine.check"
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""
@@ -447,8 +447,8 @@ def warn_discrete(tree: ClusterTree, stacklevel: int) -> None:
     shown = ", ".join([*list(columns)[:5], *(["..."] if len(columns) > 5 else [])])
     warnings.warn(
         f"{len(made)} of {tree.n_leaves - 1} splits run between the values of one discrete column ({shown}): "
-        'leave such columns out or divide them by a larger number, or use n_clusters="auto", which does not '
-        "count their gaps",
+        'leave such columns out, divide them by a larger number, or use n_clusters="auto", which ignores '
+        "these gaps",
         DiscreteColumnWarning,
         stacklevel=stacklevel,
     )

@@ -36,9 +36,9 @@ class MaximinSeparation(TreeClusterer):
     solver : {"mpm", "gep", "eig", "pursuit"}, default "mpm"
         "mpm" alternates between the minimax probability machine for two sides and the sides of its
         hyperplane, starting from 2-means. "gep" does the same with a lower bound of MSP that penalizes
-        imbalance: a closed form for the direction, and the best threshold along it. "eig" is its relaxation,
-        which does not iterate: a principal direction of the standardized rows, with the threshold at their
-        mean. "pursuit" maximizes MSP directly over the direction, with the best threshold of each.
+        imbalance: a closed form for the direction, and the best threshold along it. "eig" is a relaxation of
+        "gep" that does not iterate: a principal direction of the standardized rows, with the threshold at
+        their mean. "pursuit" maximizes MSP directly over the direction, with the best threshold of each.
     regularization : float, default 1.0
         lambda, in units of the column variances; `ravine.select` chooses one without labels. With 0, "mpm"
         and "gep" are invariant under invertible linear maps of the rows (with the same `init`).
@@ -61,8 +61,8 @@ class MaximinSeparation(TreeClusterer):
 
     Notes
     -----
-    Cost per split: "mpm" and "gep" search samples of many rows first. Then they need one pass with O(n d^2)
-    for the moments, then O(n d) per iteration and O(d^2) for every row that changed sides; a system of d
+    Cost per split: if there are many rows, "mpm" and "gep" search samples first. Then they need one pass with
+    O(n d^2) for the moments, O(n d) per iteration and O(d^2) for every row that changed sides; a system of d
     equations is solved a few times per iteration ("gep": once in total). Both store (d, d) matrices; above
     4096 features use "eig" or "pursuit", which do not.
 

@@ -23,9 +23,9 @@ class MaximumMargin(TreeClusterer):
         \quad \text{with} \quad -l \le \frac1n \sum_i f(x_i) \le l
 
     (Equation 3.7 with the balance constraint 3.15). It is solved by cutting planes: 2^n constraints share one
-    slack variable, the most violated one is added until none is violated by more than epsilon, and the
-    concave-convex procedure makes each reduced problem a quadratic program. This finds a local optimum; the
-    best of several starts is chosen. The `value` of a split is the objective divided by C.
+    slack variable, and the most violated constraint is added until none is violated by more than epsilon. The
+    concave-convex procedure turns each reduced problem into a quadratic program. This finds a local optimum;
+    the best of several starts is chosen. The `value` of a split is the objective divided by C.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class MaximumMargin(TreeClusterer):
         rows of a leaf, as Equation 3.15 has it. ("auto" is always a mean.)
     epsilon : float, default 0.01
         Allowed violation of a constraint, in units of the mean slack, which lies in [0, 1]: the objective is
-        within C epsilon of the least one for the two sides.
+        within C epsilon of its minimum for the two sides.
     n_init : int, default 4
         Number of starts: 2-means, the leading principal directions, then combinations of two of them. All
         starts share the passes over the data.
@@ -59,8 +59,8 @@ class MaximumMargin(TreeClusterer):
     Notes
     -----
     Cost: one pass over the rows per iteration, in O(n s) time for s stored entries per row: old constraints
-    are updated by the rows that change sides. Many rows are searched after samples of them, in about two
-    iterations. The `facts` of a split are `margin` (1 over the norm of w), `support` (the share of rows
+    are updated by the rows that change sides. If there are many rows, samples are searched first, and all
+    rows need about two iterations. The `facts` of a split are `margin` (1 over the norm of w), `support` (the share of rows
     inside the margin), `slack` (the mean of max(0, 1 - abs f)), `violation` (by how much a constraint may
     exceed the slack of the reduced problem), `C` and `rounds` (iterations that lowered the objective).
 

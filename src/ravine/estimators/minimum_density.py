@@ -17,8 +17,8 @@ from ravine.split.search import Method
 class MinimumDensity(TreeClusterer):
     """Divisive clustering with minimum density hyperplanes (MDP2).
 
-    Each split is the hyperplane with the lowest density of the rows, estimated with Gaussian kernels, among
-    the hyperplanes near their mean: it runs through a ravine and avoids the clusters. It is found by
+    Each split is the hyperplane on which the density of the rows, estimated with Gaussian kernels, is lowest
+    among the hyperplanes near their mean: it runs through a ravine and avoids the clusters. It is found by
     projection pursuit from several principal directions, while the interval allowed for the threshold grows.
     The result whose valley is deepest relative to its two adjacent modes is chosen. The `value` of a split is
     the density on its hyperplane.

@@ -17,8 +17,8 @@ class PrincipalDirection(TreeClusterer):
     """Principal direction divisive partitioning: PDDP and dePDDP.
 
     Each split is orthogonal to the first principal component of the rows of a leaf: at their mean (PDDP), or
-    at the lowest minimum of their density along it (dePDDP). Fast, and a baseline for the methods that
-    search.
+    at the lowest minimum of their density along it (dePDDP). It is fast, and a baseline for the other
+    methods.
 
     Parameters
     ----------

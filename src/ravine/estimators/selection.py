@@ -33,14 +33,32 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One fitted clusterer and what the judges say of it.
+    """One fitted clusterer with the figures of the judges.
 
-    `separation_probability` is the minimum over all pairs of clusters; `modularity` and `normalized_cut` are
-    those in the graph of ten nearest neighbors, and `cut_ratio` is the share of neighbors in different
-    clusters, relative to that of unrelated labels of the same sizes; `agreement` is the mean V-measure
-    against the labels of the other candidates. `rank_sum` is the sum of the ranks of the first, the second
-    and the last of them. `smallest_share` is the share of the rows in the smallest cluster, and `allowed`
-    whether that is large enough.
+    Attributes
+    ----------
+    name : str
+        Name of the candidate, with the parameters that differ.
+    estimator : estimator
+        The fitted clusterer.
+    separation_probability : float
+        Minimum of MSP over all pairs of clusters.
+    modularity, normalized_cut : float
+        Those of the clusters in the graph of ten nearest neighbors.
+    cut_ratio : float
+        Share of neighbors in different clusters, relative to that of unrelated labels of the same sizes.
+    agreement : float
+        Mean V-measure against the labels of the other candidates.
+    rank_sum : float
+        Sum of the ranks by separation probability, modularity and agreement; the highest is best.
+    smallest_share : float
+        Share of the rows in the smallest cluster.
+    n_clusters : int
+        Number of clusters.
+    allowed : bool
+        Whether the smallest cluster is large enough to be ranked.
+    seconds : float
+        Time of the fit.
     """
 
     name: str
@@ -57,19 +75,25 @@ class Candidate:
     seconds: float
 
     def figures(self) -> dict[str, Any]:
-        """Return everything except the estimator."""
+        """Return all figures by name, without the estimator."""
         return {key: value for key, value in self.__dict__.items() if key != "estimator"}
 
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """Candidates in order, the best one first; it prints as a table."""
+    """Candidates, the best one first; prints as a table.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        All candidates, the best one first; iteration, `len` and indexing work as well.
+    """
 
     candidates: tuple[Candidate, ...]
 
     @property
     def best(self) -> Any:
-        """The fitted estimator with the highest rank."""
+        """The fitted estimator of the best candidate."""
         return self.candidates[0].estimator
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -159,7 +183,7 @@ def judged(judges: Judges, fitted: Sequence[Fitted], min_share: float) -> Select
     sums = rank_sums(found, agree)
     if not any(one.allowed(min_share) for one in found):
         warnings.warn(
-            f"no candidate has {min_share:g} of the rows in its smallest cluster: the largest one wins",
+            f"no candidate has {min_share:g} of the rows in its smallest cluster; the largest of these wins",
             UserWarning,
             stacklevel=3,
         )

@@ -43,7 +43,7 @@ class SpectralConnectivity(TreeClusterer):
         SCnP2 or SCP2.
     projection : {"univariate", "orthogonal", "correlated"}, default "univariate"
         One direction, over all rows; several orthogonal directions, over micro-clusters, with curved
-        boundaries; or several directions that are attracted to each other and end as one.
+        boundaries; or several directions that attract each other and converge to one.
     n_directions : int, optional
         Number of directions; by default 2 orthogonal or 3 correlated ones.
     omega : float, default 0.3
@@ -92,8 +92,8 @@ class SpectralConnectivity(TreeClusterer):
     Cost: one direction costs O(n d) per evaluation, as for `MinimumDensity`; lambda_2 itself O(G) for G bins,
     as a path graph has the same eigenvalue. Several directions cost O(m^3) per evaluation for m
     micro-clusters, and three passes over the rows. The neighbor graph that compares results and leaves is
-    computed once, for at most 2000 rows, and shared: a leaf uses its part of the root's graph, or one of its
-    own, computed once, if fewer than 200 of its rows are in that.
+    computed once, for at most 2000 rows, and shared: a leaf uses its part of the graph of the root, or its own
+    graph if fewer than 200 of its rows are in that.
 
     References
     ----------
@@ -163,8 +163,8 @@ class SpectralConnectivity(TreeClusterer):
         projection = check_choice("projection", self.projection, ("univariate", "orthogonal", "correlated"))
         if projection == "correlated" and large_margin:
             raise InvalidInputError(
-                'large_margin goes with projection="univariate" or "orthogonal", got "correlated"; '
-                'correlated directions end as one, so use "univariate"'
+                'large_margin needs projection="univariate" or "orthogonal", got "correlated"; '
+                'correlated directions converge to one, so use "univariate"'
             )
         similarity = check_choice("similarity", self.similarity, ("auto", *SIMILARITIES))
         n_clusters: int | str = self.n_clusters

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ravine.data.far import FarRows
 
 ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
-NOT_A_MODEL = "is not a whole ravine model"
+NOT_A_MODEL = "is not a valid ravine model"
 
 
 @contextmanager

@@ -78,14 +78,14 @@ def _check_kind(path: Path, head: bytes) -> None:
     """Refuse files that are known not to be tables, by what they are."""
     for first, (kind, advice) in OTHER_KINDS.items():
         if head.startswith(first):
-            raise TableError(f"{path} is {kind}, not a table that is read here; {advice}")
+            raise TableError(f"{path} is {kind}, which ravine does not read; {advice}")
     if not head.startswith(b"PK") or not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     if "[Content_Types].xml" in names or "mimetype" in names:
         what = "an Excel file" if any(name.startswith("xl/") for name in names) else "an office document"
-        raise TableError(f"{path} is {what}, which is not read here; save the table as CSV first")
+        raise TableError(f"{path} is {what}, which ravine does not read; save the table as CSV first")
     if "meta.npy" in names and "parent.npy" in names:
         raise TableError(f"{path} is a ravine model, where a table is expected", "model")
     if not all(name.endswith(".npy") for name in names):

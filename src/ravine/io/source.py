@@ -83,7 +83,9 @@ class Source(ABC):
                 notes.append((f"column {self.names.index(name) + 1} has no name: it is called {name}", None))
         for name in self.names:
             if name in self.no_features and self.names.index(name) == 0:
-                notes.append(("the first column has no name: an index, which is left out", "index left out"))
+                notes.append(
+                    ("the first column has no name and looks like an index: it is left out", "index left out")
+                )
         return notes
 
     def blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:

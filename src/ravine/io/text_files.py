@@ -61,7 +61,7 @@ class _Csv(Source):
         commas = [name for name in self.names if name in self.formats and self.formats[name].decimal == ","]
         if commas:
             few = ", ".join(commas[:5]) + (", ..." if len(commas) > 5 else "")
-            notes.append((f"decimal commas are expected in {few}", "decimal comma"))
+            notes.append((f"numbers are read with decimal commas in {few}", "decimal comma"))
         return notes
 
     def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:

@@ -17,8 +17,16 @@ MADE_BY = "discrete column"  # name of the fact of a split: the number of the di
 class Evidence:
     """How a valley compares with those that the same search finds in unimodal reference rows.
 
-    `log_depth` is log(mode / valley), `null_mean` and `null_deviation` are its mean and standard deviation
-    over the references, `n_draws` is their number, and `p_value` the probability that one of them is as deep.
+    Attributes
+    ----------
+    p_value : float
+        Probability that a valley of the reference rows is at least as deep.
+    log_depth : float
+        log(mode / valley) of the split.
+    null_mean, null_deviation : float
+        Mean and standard deviation of the same over the reference samples.
+    n_draws : int
+        Number of reference samples.
     """
 
     p_value: float
@@ -30,17 +38,36 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Split:
-    """One boundary with the evidence for it.
+    """One boundary with its figures and the evidence for it.
 
-    `direction` is the unit normal in the standardized space of the search. `value` is the method's own
-    objective, smaller is better: for minimum density the density on the hyperplane, for spectral connectivity
-    lambda_2, for maximum margin the objective divided by C, for maximin separation 1 - MSP. `quality` in
-    [0, 1] is the bounded relative depth of the density of the signed distances, the same for every method:
-    1 - I / M, with I the density at the boundary and M at the lower of the two adjacent modes.
-    `gradient_norm` is the norm of the relative gradient at the end, and `status` says why the search stopped.
-    `evidence` is the result of the significance test, if there was one. `facts` are further numbers of the
-    method, by name. Lengths (bandwidth, sigma, margin) are in the user's units, or in standard deviations if
-    columns are standardized; densities are in the inverse of that unit.
+    Lengths (bandwidth, sigma, margin) are in the user's units, or in standard deviations if columns are
+    standardized; densities are in the inverse of that unit.
+
+    Attributes
+    ----------
+    boundary : Hyperplane or NearestCenter
+        The boundary; rows at a positive signed distance are on the right.
+    direction : array of shape (n_features,)
+        Unit normal in the standardized space of the search.
+    method : str
+        Name of the method.
+    value : float
+        The method's own objective, smaller is better: for minimum density the density on the hyperplane, for
+        spectral connectivity lambda_2, for maximum margin the objective divided by C, for maximin separation
+        1 - MSP.
+    quality : float
+        Bounded relative depth of the density of the signed distances, from 0 to 1, for every method:
+        1 - I / M, with I the density at the boundary and M at the lower of the two adjacent modes.
+    gradient_norm : float
+        Norm of the relative gradient where the search stopped.
+    status : str
+        Why the search stopped.
+    n_iter : int
+        Number of iterations.
+    evidence : Evidence or None
+        Result of the significance test, if there was one.
+    facts : mapping from name to number
+        Further figures of the method, such as "bandwidth" or "margin".
     """
 
     boundary: Boundary
@@ -56,7 +83,7 @@ class Split:
 
     @property
     def relative_depth(self) -> float:
-        """The lower adjacent mode over the density at the threshold, minus one; infinite at an empty gap."""
+        """The lower adjacent mode over the density at the threshold, minus 1; infinite at an empty gap."""
         return self.quality / (1.0 - self.quality) if self.quality < 1.0 else np.inf
 
     def is_significant(self, level: float) -> bool:

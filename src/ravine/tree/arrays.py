@@ -130,7 +130,7 @@ class TreeArrays:
         names = getattr(X, "columns", None)
         if names is not None and self.feature_names not in (None, tuple(map(str, names))):
             raise InvalidInputError(
-                "the columns of X have other names, or another order, than those of the tree"
+                "the names of the columns of X, or their order, differ from those of the tree"
             )
         return rows
 

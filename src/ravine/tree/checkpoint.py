@@ -94,7 +94,7 @@ class Checkpoint:
             write_atomically(self.path, self._content(began))
         except OSError as error:
             warnings.warn(
-                f"the checkpoint {self.path} cannot be written ({error.strerror}): the fit goes on without",
+                f"the checkpoint {self.path} cannot be written ({error.strerror}); the fit continues",
                 UserWarning,
                 stacklevel=2,
             )
@@ -132,7 +132,7 @@ class Checkpoint:
         return write_archive(meta, arrays)
 
     def _read(self) -> None:
-        what = f"{self.path} is not a whole checkpoint of ravine"
+        what = f"{self.path} is not a valid ravine checkpoint"
         with open(self.path, "rb") as file:
             first = file.read(len(BEGINNING))
             if first != BEGINNING:
@@ -169,7 +169,9 @@ def check_path(path: Any) -> Path:
         raise InvalidInputError(f"checkpoint has to be the path of a file or None, got {path!r}")
     target = file_to_replace(Path(path))
     if not target.parent.is_dir():
-        raise InvalidInputError(f"checkpoint: there is no folder {target.parent}; make it, or name another")
+        raise InvalidInputError(
+            f"checkpoint: there is no folder {target.parent}; create it, or give another path"
+        )
     return target
 
 

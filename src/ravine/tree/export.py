@@ -71,9 +71,9 @@ def _leaf_text(tree: TreeArrays, node: int) -> str:
     if refused is None:
         return size
     if refused.evidence is None:
-        return f"{size}, not split: one discrete column makes its gap" if MADE_BY in refused.facts else size
+        return f"{size}, not split: the gap of a discrete column" if MADE_BY in refused.facts else size
     p_value = refused.evidence.p_value
-    return f"{size}, not split: its depth of {refused.quality:.2f} may be chance (p = {p_value:.1g})"
+    return f"{size}, not split: no significant valley (depth {refused.quality:.2f}, p = {p_value:.1g})"
 
 
 def frame(tree: TreeArrays) -> Any:
@@ -155,7 +155,7 @@ def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence
     NULL among the columns gets NULL.
     """
     if tree.mapped:
-        raise RavineError("a model with a kernel has no SQL: it compares rows with the landmarks of its map")
+        raise RavineError("SQL is not available with a kernel: the boundaries are not linear in the columns")
     quotes = QUOTES[check_choice("dialect", dialect, tuple(QUOTES))]
     source = _quoted(table, *quotes)
     names = [_quoted(name, *quotes) for name in names_of(tree, columns)]
@@ -188,7 +188,7 @@ def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
             continue
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
-                "a split in several directions has no SQL, whose sides are those of the nearest center: "
+                "SQL is not available for splits in several directions, whose boundaries are not linear: "
                 'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
             )
         features = [int(j) for j in np.flatnonzero(split.boundary.normal)]

@@ -37,9 +37,24 @@ FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, becaus
 class Progress:
     """The argument of the callback: after each split, and between splits if passes are long.
 
-    `split` is the split that was made and `weight` the weight of its rows; between splits they are None and
-    the weight of all rows. `n_passes` is `rows_read` over the number of rows. `seconds_left` is an estimate
-    from the time so far, NaN if there is none.
+    Attributes
+    ----------
+    n_leaves : int
+        Number of leaves so far.
+    n_clusters : int
+        Number of leaves at which growth stops.
+    weight : float
+        Weight of the rows that were split; between splits, that of all rows.
+    split : Split or None
+        The split that was made; None between splits.
+    n_passes : float
+        `rows_read` divided by the number of rows.
+    seconds : float
+        Time so far.
+    rows_read : int
+        Number of rows read so far.
+    seconds_left : float
+        Estimate from the time so far; NaN if there is none.
     """
 
     n_leaves: int

@@ -35,7 +35,7 @@ def to_json(tree: TreeArrays) -> str:
 
 def from_json(make: type[Tree], text: str) -> Tree:
     """Read a tree of a class from JSON."""
-    what, advice = "the text is not a whole ravine tree", "write it again with to_json"
+    what, advice = "the text is not a valid ravine tree", "write it again with to_json"
     with refusing(what, advice):
         facts = json.loads(text)
         require(isinstance(facts, dict), "a tree", "an object of JSON", shown(facts))
