@@ -135,7 +135,14 @@ class Answers:
         if key not in self._planes:
             rows = self.session.rows.of(state.model)
             first = self.session.states[0].tree.route(self.session.rows.of(self.session.states[0].model))
-            self._planes[key] = plane_of(state.tree, rows, first, standardize=scales(state.model))
+            columns = columns_of(state.model, self.session.rows.X, rows)
+            self._planes[key] = plane_of(
+                state.tree,
+                rows,
+                first,
+                standardize=scales(state.model),
+                columns=None if columns is rows else columns,
+            )
         return self._planes[key]
 
     # --- the whole ---
