@@ -31,9 +31,9 @@ class Facts:
 
     `model` is the clusterer, if the tree belongs to one. `weight` is that of these rows in each node, `total`
     that of all, `profile` the mean of each cluster (down) in each column (across), in standard deviations
-    from all rows. `exemplars` are the most typical rows of each cluster, `table` has the number of rows of each class (down)
-    in each cluster (across). `groups` are the names of a classifier's classes, which are its clusters.
-    `curved` is set where a kernel has bent the boundaries.
+    from all rows. `exemplars` are the most typical rows of each cluster, `table` has the number of rows of
+    each class (down) in each cluster (across). `groups` are the names of a classifier's classes, which are
+    its clusters. `curved` is set where a kernel has bent the boundaries.
     """
 
     tree: TreeArrays

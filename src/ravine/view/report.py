@@ -206,7 +206,7 @@ def _clusters(facts: Facts, row_html: RowHtml | None) -> str:
         ),
     }
     if row_html is not None:
-        columns["typical"] = lambda c: "".join(row_html(row[0]) for row in facts.exemplars[c.label])
+        columns["typical"] = lambda c: "".join(row_html(row[0]) for row in facts.exemplars[c.label][:1])
     if facts.table is not None:
         columns["mostly class"] = lambda c: classes(facts, c.label, 1)
 
