@@ -36,6 +36,7 @@ def explorer(tmp_path):
         feature_names=NAMES,
         source="wine <b>.csv",
         row_ids=[f"bottle {i}" for i in range(178)],
+        row_html=lambda i: f"<b>picture of {i}</b>",
     )
     yield found
     found.stop()
@@ -52,7 +53,9 @@ def page(chromium, explorer):
         lambda: "178 rows in 3 clusters" in text(chromium, "lead") and text(chromium, "threshold-note"),
     )
     yield chromium
-    chromium_tools.requested(chromium)
+    asked = chromium_tools.requested(chromium)
+    assert asked
+    assert all(url.startswith((explorer.address, "chrome:", "about:")) for url in asked), asked
     assert chromium.get_log("browser") == []
     assert chromium.execute_script("return window.hacked") is None
     chromium.get("about:blank")
@@ -118,7 +121,10 @@ def test_it_shows_the_numbers_of_the_model(page, explorer):
     leaf = int(explorer.tree.leaves[0])
     choose(page, leaf)
     rows = [row.text for row in page.find_elements("css selector", "#exemplars tbody th")]
-    assert rows[:3] == [f"bottle {i}" for i in explorer.tree.exemplars(X)[0]]
+    typical = explorer.tree.exemplars(X)[0]
+    assert rows[:3] == [f"bottle {i}" for i in typical]
+    shown = [one.text for one in page.find_elements("css selector", "#exemplars tbody b")]
+    assert shown[:3] == [f"picture of {i}" for i in typical]
     assert "of the variance" in text(page, "map-note")
 
 
@@ -273,17 +279,7 @@ def test_two_tabs_agree_and_a_reload_loses_nothing(page, explorer):
     assert text(page, "code").endswith("tree = tree.prune(1)")
 
 
-def test_only_its_own_server_is_asked(page, explorer):
-    asked = chromium_tools.requested(page)
-    assert asked
-    assert all(url.startswith((explorer.address, "chrome:", "about:")) for url in asked), asked
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_and_the_dark(page, scheme):
-    page.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
+def test_a_phone_and_the_dark(page):
     size = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     click(page, "compare")
@@ -291,8 +287,12 @@ def test_a_phone_and_the_dark(page, scheme):
     wide, width = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert width == 360
     assert wide <= width
-    paper = page.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    for scheme in ("light", "dark"):
+        page.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        )
+        paper = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
 
 
 def test_the_end_of_the_server_is_told(page, explorer):

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
+import ravine
 from ravine import InvalidInputError, MinimumDensity, explain
+from ravine.explorer import start
 from ravine.explorer.answers import Answers
+from ravine.explorer.exports import Export
 from ravine.explorer.session import Session
 from ravine.explorer.state import Rows
 
@@ -41,7 +44,7 @@ def labels(session):
     return session.state.tree.route(session.rows.of(session.state.model))
 
 
-def run(session):
+def run(session, X=X):
     """The labels that the script of a session gives alone."""
     written = {}
     script = session.script().replace("np.savetxt", "_ = str")
@@ -88,6 +91,23 @@ def test_with_a_kernel_too(session):
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     with pytest.raises(InvalidInputError, match="choose the root"):
         session.act("split", {"node": 1, "kernel": "rbf"})
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_file_is_explored_like_an_array(session, tmp_path, monkeypatch, on_disk):
+    monkeypatch.setattr(start, "MEMORY_CELLS", 0 if on_disk else 1 << 20)
+    np.save(tmp_path / "rows.npy", X)
+    file = ravine.open(tmp_path / "rows.npy")
+    explorer = ravine.explore(MODEL, file, session=tmp_path / "file", open_browser=False)
+    explorer.stop()
+    assert isinstance(explorer.session.rows.X, np.ndarray) != on_disk
+    work = WORK if on_disk else [*WORK, ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"})]
+    do(explorer.session, work)
+    do(session, work)
+    np.testing.assert_array_equal(explorer.labels, labels(session))
+    np.testing.assert_array_equal(run(explorer.session, file)["labels"], explorer.labels)
+    report = Export(Answers(explorer.session)).make("report").decode()
+    assert f"{explorer.tree.n_clusters} clusters in 178 rows" in report
 
 
 def test_undo_and_redo_go_through_the_same_states(session):

@@ -219,16 +219,58 @@ def test_a_classifier_has_a_page_about_its_classes(n_classes, kernel):
     assert sum(cluster.weight for cluster in explained.clusters) == 178
 
 
-def test_pairs_of_classes_are_no_tree():
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_a_classifier_of_pairs_has_a_page_about_its_boundaries(kernel):
+    names = np.array(["<red>", "rose", "white"])
+    y = np.full(178, "-1", dtype=object)
+    y[::9] = names[WINE.target[::9]]
+    model = MinimumDensityClassifier(kernel=kernel).fit(WINE.data, y)
+    found, rows = model.predict(WINE.data), rows_of(model, WINE.data)
+    pairs = tree_of(model)
+    np.testing.assert_array_equal(model.classes_[pairs.route(rows)], found)
+    np.testing.assert_allclose(pairs.memberships(rows), model.predict_proba(WINE.data))
+    page = report(model, WINE.data, labels=names[WINE.target])
+    assert "<red>" not in page
+    read(page)
+    assert "3 classes in 178 rows" in page
+    assert "found with 3 boundaries" in page
+    sizes = {name: (found == name).sum() for name in names}
+    first = node(page, 0)
+    for number, (a, b) in enumerate([("<red>", "rose"), ("<red>", "white"), ("rose", "white")]):
+        text = node(page, number)
+        assert f"Class {a} | Class {b}" in text
+        assert f"Class {a}: {sizes[a]} rows" in text
+        assert f"Class {b}: {sizes[b]} rows" in text
+        assert f"{model.boundaries_[number].split.quality:.3f}" in text
+    explained = explain(model, WINE.data)
+    driver = explained.splits[0].drivers[0]
+    assert driver.feature in first
+    assert driver.left_mean == pytest.approx(WINE.data[driver.feature][found == "<red>"].mean())
+    assert driver.right_mean == pytest.approx(WINE.data[driver.feature][found == "rose"].mean())
+    word = "high" if driver.weight < 0 else "low"
+    assert explained.clusters[0].rules[0].startswith(f"{word} {driver.feature} against rose, ")
+    assert sum(cluster.weight for cluster in explained.clusters) == 178
+
+
+def test_densities_of_pairs_are_of_their_own_rows():
     model = MinimumDensityClassifier().fit(WINE.data, np.where(np.arange(178) % 7, -1, WINE.target))
-    with pytest.raises(InvalidInputError, match='multi_class="tree"'):
-        report(model, WINE.data)
+    facts, found = gather(model, WINE.data, None, None, None, None), model.predict(WINE.data)
+    for number, between in enumerate(model.boundaries_):
+        here = np.isin(found, [between.left[0], between.right[0]])
+        assert facts.densities[number].weight == facts.weight[number] == here.sum()
+        distance = between.split.boundary.signed_distance(rows_of(model, WINE.data[here]))
+        curve = facts.densities[number]
+        assert curve.points @ curve.density / curve.density.sum() == pytest.approx(distance.mean(), abs=0.05)
+        assert facts.plane.lines[number].agreement > 0.5
+    weakest = min(between.split.quality for between in model.boundaries_ if 0 in between.left)
+    assert facts.quality[0].depth == weakest
 
 
 def test_what_is_handed_in_is_shown():
     page = report(MODEL, WINE.data, row_html=lambda i: f"<b>picture of {i}</b>")
     for rows in MODEL.tree_.exemplars(WINE.data):
-        assert all(f"<b>picture of {i}</b>" in page for i in rows)
+        shown = [page.count(f"<b>picture of {i}</b>") for i in rows]
+        assert shown == [2, 1, 1]  # the most typical row is also in the table of clusters
     assert "Rows set aside" not in page
     shown = copy.copy(MODEL)
     shown.outliers_ = np.array([3, 90])
@@ -270,8 +312,8 @@ def test_one_cluster_less_and_one_more():
     page = report(MODEL, WINE.data)
     last = int(MODEL.tree_.inner[-1])
     quality = MODEL.tree_.splits[last].quality
-    text = html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("One cluster less, one more") :]))
-    assert re.search(rf"With one cluster less,\s+0\s+and\s+1\s+would be one.*quality of {quality:.2f}", text)
+    text = html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("One cluster fewer, one more") :]))
+    assert re.search(rf"With one cluster fewer,\s+0\s+and\s+1\s+would be one.*quality of {quality:.2f}", text)
     refused = max(
         (MODEL.tree_.weight[leaf] * refused.quality, leaf)
         for leaf in MODEL.tree_.leaves

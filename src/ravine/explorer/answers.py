@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -114,8 +114,14 @@ class Shown:
 class Answers:
     """Answers about the session, each computed once per state."""
 
-    def __init__(self, session: Session, row_ids: Sequence[Any] | None = None, title: str = "") -> None:
-        self.session, self.row_ids, self.title = session, row_ids, title
+    def __init__(
+        self,
+        session: Session,
+        row_ids: Sequence[Any] | None = None,
+        title: str = "",
+        row_html: Callable[[int], str] | None = None,
+    ) -> None:
+        self.session, self.row_ids, self.title, self.row_html = session, row_ids, title, row_html
         self._shown: dict[int, Shown] = {}
         self._planes: dict[int, Plane] = {}
 
@@ -135,7 +141,14 @@ class Answers:
         if key not in self._planes:
             rows = self.session.rows.of(state.model)
             first = self.session.states[0].tree.route(self.session.rows.of(self.session.states[0].model))
-            self._planes[key] = plane_of(state.tree, rows, first, standardize=scales(state.model))
+            columns = columns_of(state.model, self.session.rows.X, rows)
+            self._planes[key] = plane_of(
+                state.tree,
+                rows,
+                first,
+                standardize=scales(state.model),
+                columns=None if columns is rows else columns,
+            )
         return self._planes[key]
 
     # --- the whole ---
@@ -222,11 +235,14 @@ class Answers:
         )
         top = [one.feature for one in listed[:4]]
         places = [shown.names.index(name) for name in top]
+        numbers = members[nearest].tolist()
         return {
             "columns": top,
             "rows": [
-                [int(members[i]), self._id(int(members[i])), *values[i, places].tolist()] for i in nearest
+                [number, self._id(number), *values[i, places].tolist()]
+                for number, i in zip(numbers, nearest, strict=True)
             ],
+            "html": None if self.row_html is None else [self.row_html(number) for number in numbers],
         }
 
     def _id(self, number: int) -> str:

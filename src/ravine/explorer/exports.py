@@ -65,7 +65,14 @@ class Export:
 
     def _report(self) -> str:
         X, names = self.answers.session.rows.X, self.answers.shown().names
-        return report(self.model(), X, feature_names=names, row_ids=self.answers.row_ids, source=self.source)
+        return report(
+            self.model(),
+            X,
+            feature_names=names,
+            row_ids=self.answers.row_ids,
+            row_html=self.answers.row_html,
+            source=self.source,
+        )
 
     def _script(self) -> str:
         return self.answers.session.script()

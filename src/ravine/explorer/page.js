@@ -5,6 +5,7 @@ const by = (id) => document.getElementById(id);
 const SVG = "http:" + "//www.w3.org/2000/svg";
 const count = (n) => Number(n.toPrecision(12)).toLocaleString("en-US");
 const few = (x) => (x === null ? "" : Math.abs(x) >= 1000 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
+const clusters = (n) => `${n} cluster${n === 1 ? "" : "s"}`;
 const percent = (x) => Math.round(100 * x || 0) + " %";
 
 let state = null;       // what the server says about the tree
@@ -90,10 +91,22 @@ function nameOf(label) {
   return cluster && cluster.name ? cluster.name : "cluster " + label;
 }
 
+// a name with places where a line may break
+function breakable(text) {
+  return String(text).split(/(?<=[_/.=-])/).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
+}
+
+// what the user's own function has made of a row; scripts in it do not run, by the policy of the page
+function trusted(html) {
+  const box = make("span");
+  box.innerHTML = html;
+  return box;
+}
+
 function fillTable(table, caption, heads, rows) {
-  const head = make("tr", {}, ...heads.map(([title, number]) => make("th", { scope: "col", class: number ? "n" : false }, title)));
+  const head = make("tr", {}, ...heads.map(([title, number]) => make("th", { scope: "col", class: number ? "n" : false }, ...breakable(title))));
   const lines = rows.map((cells) => make("tr", {}, ...cells.map((cell, i) =>
-    i === 0 ? make("th", { scope: "row" }, cell) : make("td", { class: heads[i][1] ? "n" : false }, cell))));
+    i === 0 ? make("th", { scope: "row" }, ...(typeof cell === "string" ? breakable(cell) : [cell])) : make("td", { class: heads[i][1] ? "n" : false }, cell))));
   table.replaceChildren(make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...lines));
 }
 
@@ -103,13 +116,13 @@ function drawState() {
   by("title").textContent = state.title || "ravine explorer";
   document.title = (state.title ? state.title + " – " : "") + "ravine explorer";
   const n = state.clusters.length;
-  by("lead").textContent = `${count(state.n_rows)} rows in ${n} cluster${n === 1 ? "" : "s"}`;
+  by("lead").textContent = `${count(state.n_rows)} rows in ${clusters(n)}`;
   by("undo").disabled = !state.undo;
   by("redo").disabled = !state.redo;
   by("cut").max = state.most_leaves;
   by("cut").disabled = state.most_leaves < 2;
   by("cut").value = state.leaves.length;
-  by("cut-value").textContent = state.leaves.length;
+  by("cut-value").textContent = clusters(state.leaves.length);
   by("sql").hidden = state.mapped;
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;
@@ -187,7 +200,8 @@ function drawTree() {
 function drawNode() {
   const here = state.nodes[node];
   const isLeaf = here.left < 0;
-  by("node-title").textContent = (isLeaf ? nameOf(here.label) : "Split " + node) + `: ${count(here.weight)} rows`;
+  by("node-title").textContent = isLeaf ? `${nameOf(here.label)}: ${count(here.weight)} rows` :
+    `Split of ${count(here.weight)} rows (node ${node})`;
   by("density-box").hidden = isLeaf;
   by("prune").hidden = isLeaf;
   by("split").textContent = isLeaf ? "Split" : "Split again";
@@ -203,16 +217,16 @@ function drawNode() {
 }
 
 function drawExemplars() {
-  const { columns, rows } = shown.exemplars;
-  const lines = rows.map(([number, id, ...values]) => {
+  const { columns, rows, html } = shown.exemplars;
+  const lines = rows.map(([number, id, ...values], i) => {
     const tick = make("input", { type: "checkbox", "aria-label": "Choose row " + id, onchange: (event) => {
       if (event.target.checked) chosen.add(number); else chosen.delete(number);
       drawChosen();
     } });
     tick.checked = chosen.has(number);
-    return [make("label", {}, tick, " " + id), ...values.map(few)];
+    return [make("label", {}, tick, " " + id), ...(html ? [trusted(html[i])] : []), ...values.map(few)];
   });
-  fillTable(by("exemplars"), "Typical rows", [["row", false], ...columns.map((name) => [name, true])], lines);
+  fillTable(by("exemplars"), "Typical rows", [["row", false], ...(html ? [["shown", false]] : []), ...columns.map((name) => [name, true])], lines);
 }
 
 // --- the density, whose threshold can be dragged or moved with the arrow keys ---
@@ -251,6 +265,7 @@ function drawDensity(at) {
   } else {
     parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
   }
+  by("drag-note").hidden = !shown.movable;
   const hadFocus = document.activeElement && document.activeElement.id === "handle";
   by("density").replaceChildren(...parts);
   if (hadFocus) by("handle").focus();
@@ -373,11 +388,35 @@ function drawMap(canvas, colors) {
     if (marked.has(number)) context.fillText(marked.get(number), x + 11, y + 7);
   });
   if (shown && shown.line) drawLine(context, canvas, scale, view);
+  drawTags(context, place);
   const all = places.points.length === state.n_rows;
-  const where = shown && shown.curve ? (shown.line ? " The line is the chosen split." :
-    " The chosen split runs across other directions than the map shows.") : "";
+  const where = shown && shown.curve ? (shown.line ? " The dashed line is the chosen split." :
+    " The chosen split has no line: it divides the rows in directions that the map does not show.") : "";
   by("map-note").textContent = `${all ? "All rows" : count(places.points.length) + " of " + count(state.n_rows) + " rows, each cluster by its share"
   }; across: ${places.axes[0]}, up: ${places.axes[1]}.${where}`;
+}
+
+// the number of each cluster, in the middle of its rows
+function drawTags(context, place) {
+  const style = getComputedStyle(document.documentElement);
+  context.font = "600 22px system-ui, sans-serif";
+  context.textAlign = "center";
+  for (const cluster of state.clusters) {
+    const rows = places.points.filter((_, i) => state.nodes[state.leaf[i]].label === cluster.label).map(place);
+    if (!rows.length) continue;
+    const [x, y] = [0, 1].map((j) => rows.map((at) => at[j]).sort((a, b) => a - b)[Math.floor(rows.length / 2)]);
+    context.beginPath();
+    context.arc(x, y, 19, 0, 2 * Math.PI);
+    context.fillStyle = cluster.color;
+    context.fill();
+    context.lineWidth = 3;
+    context.strokeStyle = style.getPropertyValue("--paper");
+    context.stroke();
+    context.fillStyle = cluster.text;
+    context.fillText(cluster.label, x, y + 8);
+  }
+  context.textAlign = "start";
+  context.strokeStyle = context.fillStyle = style.getPropertyValue("--ink");
 }
 
 function drawLine(context, canvas, scale, view) {
@@ -472,7 +511,7 @@ function compare() {
       return card;
     });
     by("comparison").replaceChildren(...cards, make("p", { class: "whole" },
-      `Agreement of the two (adjusted Rand index): ${answer.agreement.toFixed(2)}`));
+      `Agreement of the two (adjusted Rand index, 1 where they are equal): ${answer.agreement.toFixed(2)}`));
     by("comparison").hidden = false;
   });
 }
@@ -482,7 +521,7 @@ function compare() {
 function listen() {
   by("undo").addEventListener("click", () => act("undo"));
   by("redo").addEventListener("click", () => act("redo"));
-  by("cut").addEventListener("input", () => { by("cut-value").textContent = by("cut").value; });
+  by("cut").addEventListener("input", () => { by("cut-value").textContent = clusters(Number(by("cut").value)); });
   by("cut").addEventListener("change", () => act("cut", { n_leaves: Number(by("cut").value) }));
   by("merge").addEventListener("click", () => act("merge", { a: ticked[0], b: ticked[1] }));
   by("prune").addEventListener("click", () => act("prune", { node }));

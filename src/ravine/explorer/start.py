@@ -6,9 +6,12 @@ import os
 import secrets
 import tempfile
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy import sparse
 
 from ravine._rows import check_rows
 from ravine._validate import IntArray
@@ -18,6 +21,7 @@ from ravine.explorer.state import Rows
 from ravine.tree.tree import ClusterTree
 
 TOKEN_BYTES = 24  # of the secret in the address
+MEMORY_CELLS = 1 << 27  # values of a file that is read into memory, at most: 1 GiB
 
 
 class Explorer:
@@ -67,6 +71,7 @@ def explore(
     *,
     feature_names: Sequence[str] | None = None,
     row_ids: Sequence[Any] | None = None,
+    row_html: Callable[[int], str] | None = None,
     session: str | os.PathLike[str] | None = None,
     code: Sequence[str] | None = None,
     source: str | None = None,
@@ -81,10 +86,14 @@ def explore(
     Parameters
     ----------
     model : fitted clusterer
-    X : array, memmap, CSR matrix or data frame
-        The rows that it was fitted on.
+    X : array, memmap, CSR matrix, data frame or file of `ravine.open`
+        The rows that it was fitted on. A file of up to 1 GiB is read into memory; a larger one stays on disk,
+        where actions are slower.
     feature_names, row_ids : sequences, optional
         Names of columns and rows; by default those seen in `fit`, and numbers.
+    row_html : function from a row number to HTML, optional
+        Shows typical rows, for example as pictures, here and in the report that can be saved. What it returns
+        is trusted: it is not escaped.
     session : path of a folder, optional
         Where work is saved on every action. A folder with a saved session continues it, and `model` is not
         used. By default a new temporary folder.
@@ -112,7 +121,8 @@ def explore(
     from ravine.explorer.server import Server
 
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
-    rows = Rows(check_rows(X, min_rows=2), n_jobs=os.cpu_count() or 1)
+    values, reading = _in_memory(check_rows(X, min_rows=2))
+    rows = Rows(values, n_jobs=os.cpu_count() or 1)
     folder = Path(tempfile.mkdtemp(prefix="ravine-explore-")) if session is None else Path(session)
     listed = None if names is None else [str(name) for name in names]
     if (folder / INDEX).exists():
@@ -120,14 +130,22 @@ def explore(
     else:
         if not hasattr(model, "tree_"):
             raise InvalidInputError(f"explore needs a fitted clusterer, got {type(model).__name__}")
-        found = Session(rows, model, folder, code=_code(model) if code is None else code, names=listed)
-    answers = Answers(found, row_ids, title=source or "")
+        made = [*(_code(model) if code is None else code), *reading]
+        found = Session(rows, model, folder, code=made, names=listed)
+    answers = Answers(found, row_ids, title=source or "", row_html=row_html)
     export = Export(answers, source, table=Path(source).stem if source else "data")
     server = Server(answers, secrets.token_urlsafe(TOKEN_BYTES), port, export)
     server.start()
     if open_browser:
         webbrowser.open(server.address)
     return Explorer(found, server, export.model)
+
+
+def _in_memory(X: Any) -> tuple[Any, list[str]]:
+    """Return a file as an array, unless it is too large, and the Python that does so."""
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or X.shape[0] * X.shape[1] > MEMORY_CELLS:
+        return X, []
+    return X[0 : X.shape[0]], ["X = X[0 : X.shape[0]]  # in memory"]
 
 
 def _code(model: Any) -> list[str]:

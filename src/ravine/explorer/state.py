@@ -78,6 +78,17 @@ class Rows:
             )  # the map is kept, so that its id stays its own
         return self._of_map[id(feature_map)][1]
 
+    def weighted(self, model: Any, weights: FloatArray | None) -> MemoryRows:
+        """Return the rows in the space of a model with weights of their own."""
+        rows = self.of(model)
+        if weights is None:
+            return rows
+        return (
+            replace(rows, weights=weights)
+            if isinstance(rows, MemoryRows)
+            else rows_of(model, self.X, weights)
+        )
+
 
 def begin(model: Any, code: Sequence[str]) -> State:
     """Return the first state: a fitted model, and how it came about."""
@@ -124,8 +135,7 @@ def split(
         text = text[:-1] + ", standardize=False)"
         data = "rows" if w is None else "rows_of(model, X, w)"
         given = given.replace(", sample_weight=w", "")
-    weighted = rows.of(state.model) if w is None else replace(rows.of(state.model), weights=w)
-    tree = state.tree.resplit(node, estimator, weighted, y=y)
+    tree = state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y)
     line = f"tree = tree.resplit({node}, {text}, {data}{given})"
     return _followed(state, rows, tree, [line], _class_of(estimator))
 

@@ -43,6 +43,11 @@ class Means:
     cluster_weight: FloatArray
     cluster_mean: FloatArray
 
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.cluster_weight.sum())
+
 
 def means_of(tree: TreeArrays, rows: RowSet) -> Means:
     """Return weight and mean of every node and every cluster; two passes."""
@@ -64,14 +69,14 @@ def means_by_leaf(tree: TreeArrays, rows: Any, leaf: IntArray) -> Means:
 def _of_sums(
     tree: TreeArrays, standardization: Standardization, weight: FloatArray, sums: FloatArray
 ) -> Means:
-    """Return the means from the weights and sums of the leaves, which are added up to the root."""
+    """Return the means from the weights and sums of the leaves, which are added up from below."""
     n_labels = int(tree.label.max()) + 1
     cluster_weight, cluster_sums = np.zeros(n_labels), np.zeros((n_labels, sums.shape[1]))
     np.add.at(cluster_weight, tree.label[tree.leaves], weight[tree.leaves])
     np.add.at(cluster_sums, tree.label[tree.leaves], sums[tree.leaves])
-    for node in range(tree.n_nodes - 1, 0, -1):
-        weight[tree.parent[node]] += weight[node]
-        sums[tree.parent[node]] += sums[node]
+    for node in np.flatnonzero(tree.left >= 0)[::-1]:
+        weight[node] = weight[tree.left[node]] + weight[tree.right[node]]
+        sums[node] = sums[tree.left[node]] + sums[tree.right[node]]
 
     def mean(sums: FloatArray, weight: FloatArray) -> FloatArray:
         return standardization.mean + sums / np.where(weight > 0, weight, np.nan)[:, None]

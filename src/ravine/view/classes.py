@@ -6,22 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ravine.exceptions import InvalidInputError
 from ravine.split.split import Split
 from ravine.tree.tree import ClusterTree
 
 
 def tree_of_classes(model: Any) -> ClusterTree:
-    """Return the tree of a fitted classifier with two classes or of the scheme "tree"; it predicts the same.
+    """Return the tree of a fitted classifier whose boundaries are one; it predicts the same.
 
     The label of a leaf is the place of its class in `classes_`. Weights are 0, as the rows are not known.
     """
     between = {frozenset(one.left + one.right): one for one in model.boundaries_}
     everything = frozenset(range(len(model.classes_)))
-    if len(model.boundaries_) != len(everything) - 1 or everything not in between:
-        raise InvalidInputError(
-            f'a boundary for every pair of {len(everything)} classes is no tree: fit with multi_class="tree"'
-        )
     sets, parent, left, right = [everything], [-1], [], []
     splits: list[Split | None] = []
     for node, classes in enumerate(sets):  # grows while it is read: children come after their parents

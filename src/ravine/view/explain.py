@@ -13,6 +13,7 @@ from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import ranked
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.view.fitted import column_names, columns_of, rows_of, tree_of
+from ravine.view.pairs import ClassPairs
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ def _explain_cluster(
     label: int, means: Means, rules: Sequence[str], names: Sequence[str]
 ) -> ClusterExplanation:
     weight, mean = float(means.cluster_weight[label]), means.cluster_mean[label]
-    others = means.weight[0] - weight
+    others = means.total - weight
     overall, inverse_scale = means.standardization.mean, means.standardization.inverse_scale
     rest = overall - (mean - overall) * (weight / others if others > 0 else np.nan)
     difference = np.nan_to_num((mean - rest) * inverse_scale)
@@ -201,9 +202,23 @@ def _explain_cluster(
 
 def _rule(tree: TreeArrays, leaf: int, splits: dict[int, SplitExplanation], n_features: int) -> str:
     """Describe the path to a leaf: at each split, whether its strongest features are high or low."""
+    if isinstance(tree, ClassPairs):
+        return _rule_of_class(tree, leaf, splits)
     steps = []
     for parent, child in pairwise(tree.path(leaf)):
         drivers, to_right = splits[parent].drivers[:n_features], tree.right[parent] == child
         words = (f"{'high' if (d.weight > 0) == to_right else 'low'} {d.feature}" for d in drivers)
         steps.append(" and ".join(words))
     return ", then ".join(steps) or "every row"
+
+
+def _rule_of_class(pairs: ClassPairs, leaf: int, splits: dict[int, SplitExplanation]) -> str:
+    """Describe a class by the strongest feature of each of its boundaries."""
+    steps = []
+    for node in pairs.path(leaf)[:-1]:
+        to_right = pairs.right[node] == leaf
+        other = pairs.model.classes_[pairs.label[pairs.left[node] if to_right else pairs.right[node]]]
+        for driver in splits[node].drivers[:1]:
+            word = "high" if (driver.weight > 0) == to_right else "low"
+            steps.append(f"{word} {driver.feature} against {other}")
+    return ", ".join(steps)

@@ -11,11 +11,12 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
+from ravine.tree.arrays import TreeArrays
 from ravine.tree.summary import means_by_leaf, means_of, nearest_to_means
-from ravine.tree.tree import ClusterTree
 from ravine.view.density import NodeDensity, densities
 from ravine.view.explain import Explanation, explain_means
 from ravine.view.fitted import column_names, columns_of, rows_of, scales, tree_of
+from ravine.view.pairs import ClassPairs
 from ravine.view.plane import ClusterQuality, Plane, cluster_quality, plane_of
 
 N_EXEMPLARS = 3  # typical rows shown per cluster
@@ -28,18 +29,19 @@ Exemplar = tuple[int, str, FloatArray]  # number, id and values of a row
 class Facts:
     """A tree in a set of rows: its densities and explanations, and how it agrees with classes.
 
-    `model` is the clusterer, if the tree belongs to one. `weight` is that of these rows in each node,
-    `profile` the mean of each cluster (down) in each column (across), in standard deviations from all rows.
-    `exemplars` are the most typical rows of each cluster, `table` has the number of rows of each class (down)
-    in each cluster (across). `groups` are the names of a classifier's classes, which are its clusters.
-    `curved` is set where a kernel has bent the boundaries.
+    `model` is the clusterer, if the tree belongs to one. `weight` is that of these rows in each node, `total`
+    that of all, `profile` the mean of each cluster (down) in each column (across), in standard deviations
+    from all rows. `exemplars` are the most typical rows of each cluster, `table` has the number of rows of
+    each class (down) in each cluster (across). `groups` are the names of a classifier's classes, which are
+    its clusters. `curved` is set where a kernel has bent the boundaries.
     """
 
-    tree: ClusterTree
+    tree: TreeArrays
     model: Any
     n_rows: int
     names: list[str]
     weight: FloatArray
+    total: float
     profile: FloatArray
     explained: Explanation
     curved: bool
@@ -55,12 +57,22 @@ class Facts:
 
     def name(self, label: int) -> str:
         """Return what a cluster is called."""
-        return self.groups[label] if self.groups else f"Cluster {label}"
+        return f"Class {self.groups[label]}" if self.groups else f"Cluster {label}"
 
     @property
     def word(self) -> str:
         """What a leaf of the tree is: a cluster, or a class."""
         return "class" if self.groups else "cluster"
+
+    @property
+    def words(self) -> str:
+        """What several leaves are."""
+        return "classes" if self.groups else "clusters"
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether there is one boundary per pair of classes instead of a tree."""
+        return isinstance(self.tree, ClassPairs)
 
 
 def gather(
@@ -87,7 +99,8 @@ def gather(
     cluster_of = tree.route(rows)
     if curved:
         means = means_by_leaf(tree, columns, tree.leaf_of(rows))
-    plane = plane_of(tree, rows, cluster_of, coordinates, standardize=scales(model))
+    shown = columns if curved else None
+    plane = plane_of(tree, rows, cluster_of, coordinates, standardize=scales(model), columns=shown)
     own = means.standardization
     return Facts(
         tree=tree,
@@ -95,6 +108,7 @@ def gather(
         n_rows=rows.shape[0],
         names=names,
         weight=means.weight,
+        total=means.total,
         profile=np.nan_to_num((means.cluster_mean - own.mean) * own.inverse_scale),
         explained=explain_means(tree, means, names, surrogate=curved),
         curved=curved,
@@ -102,7 +116,7 @@ def gather(
         plane=plane,
         quality=cluster_quality(tree, plane, standardize=scales(model)),
         cluster_of=cluster_of,
-        groups=[f"Class {name}" for name in getattr(model, "classes_", ())],
+        groups=[str(name) for name in getattr(model, "classes_", ())],
         exemplars=_exemplars(columns, nearest, row_ids),
         **_compare(cluster_of, int(tree.label.max()) + 1, labels),
     )

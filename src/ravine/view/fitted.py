@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ravine.data.memory import MemoryRows
-from ravine.tree.arrays import as_rows
+from ravine.tree.arrays import TreeArrays, as_rows
 from ravine.tree.features import names_of
-from ravine.tree.tree import ClusterTree
 from ravine.view.classes import tree_of_classes
+from ravine.view.pairs import pairs_of_classes
 
 
-def tree_of(model: Any) -> ClusterTree:
-    """Return the tree of a fitted clusterer or classifier, or the tree itself."""
+def tree_of(model: Any) -> TreeArrays:
+    """Return the tree of a fitted clusterer or classifier, or the tree itself; or the pairs of classes."""
     if hasattr(model, "boundaries_"):
-        return tree_of_classes(model)
-    tree: ClusterTree = getattr(model, "tree_", model)
+        is_tree = len(model.boundaries_) == len(model.classes_) - 1
+        return tree_of_classes(model) if is_tree else pairs_of_classes(model)
+    tree: TreeArrays = getattr(model, "tree_", model)
     return tree
 
 

@@ -53,9 +53,9 @@ def share(part: float, whole: float) -> str:
     return "under 1\u00a0%" if 0 < part < 0.01 * whole else percent(part / whole if whole > 0 else 0.0)
 
 
-def deviations(difference: float) -> str:
-    """Return a difference in standard deviations, with its sign."""
-    return _minus(f"{difference:+.1f}".replace("-0.0", "+0.0")) + "\u00a0sd"
+def deviations(difference: float, unit: str = "\u00a0sd") -> str:
+    """Return a difference in standard deviations, with its sign; what rounds to 0 has none."""
+    return _minus(f"{difference:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")) + unit
 
 
 def _minus(text: str) -> str:
@@ -65,6 +65,15 @@ def _minus(text: str) -> str:
 def name(feature: str) -> str:
     """Return the name of a column, with places where a line may break."""
     return re.sub(r"([_/.=\-])", r"\1<wbr>", escape(feature))
+
+
+def shortened(text: str, n: int) -> str:
+    """Return a text of at most n characters.
+
+    >>> shortened("a long name", 6)
+    'a lon\u2026'
+    """
+    return text if len(text) <= n else text[: n - 1] + "\u2026"
 
 
 def color(label: int) -> str:
@@ -99,7 +108,8 @@ def table(kind: str, caption: str, items: Iterable[Any], columns: Columns, *, to
         first, *others = (cell(item) for cell in columns.values())
         cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(others, kinds[1:], strict=True))
         lines.append(f'<tr><th scope="row">{first}</th>{cells}</tr>')
-    field = '<input type="search" class="find" placeholder="Find" aria-label="Find rows of the table">'
+    words = "Find in this table"
+    field = f'<input type="search" class="find" placeholder="{words}" aria-label="{words}">'
     return (
         f'{field if tools and len(lines) > 8 else ""}<div class="wide"><table class="{kind}">'
         f"<caption>{caption}</caption><thead><tr>{titles}</tr></thead>"

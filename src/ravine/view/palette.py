@@ -19,7 +19,7 @@ LOW, MIDDLE, HIGH = (
     (0xF4, 0xF3, 0xEF),
     (0xB3, 0x4A, 0x1E),
 )  # the scale of heat, red green blue
-HEAT_REACH = 2.0  # standard deviations at which the scale of heat ends
+HEAT_REACH = 2.0  # standard deviations at which the scale of heat ends, at most
 
 
 def cluster(label: int) -> str:
@@ -44,13 +44,13 @@ def text_on(color: str) -> str:
     return "#000000" if (light + 0.05) ** 2 >= 1.05 * 0.05 else "#ffffff"
 
 
-def heat(deviations: float) -> str:
+def heat(deviations: float, reach: float = HEAT_REACH) -> str:
     """Return the color of a mean that lies so many standard deviations above that of all rows.
 
     >>> heat(-9.0), heat(0.0), heat(9.0)
     ('#2b6c8f', '#f4f3ef', '#b34a1e')
     """
-    share = max(-1.0, min(1.0, deviations / HEAT_REACH))
+    share = max(-1.0, min(1.0, deviations / reach))
     end = HIGH if share > 0 else LOW
     mixed = (round(m + abs(share) * (e - m)) for m, e in zip(MIDDLE, end, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)

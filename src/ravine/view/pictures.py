@@ -10,14 +10,15 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray
 from ravine.tree.arrays import TreeArrays
 from ravine.view import palette
-from ravine.view.html import color, count, deviations
+from ravine.view.html import color, count, deviations, many
 from ravine.view.plane import Line, Plane
 
 # Sizes in units of the view box: pixels, where a page is wide enough.
 MAP_WIDTH, MAP_HEIGHT = 560, 420
 TREE_WIDTH, TREE_HEIGHT, LEAF_HEIGHT = 560, 330, 34
-CELL, NAME_WIDTH = 22, 190
-STEP_WIDTH = 54
+CELL, WIDE_CELL, NAME_WIDTH = 22, 40, 190
+N_WIDE = 12  # clusters up to which the cells of a heat map are wide enough for their numbers
+STEP_WIDTH, WIDE_STEP, STEPS_WIDTH = 54, 110, 560
 
 
 def svg(width: float, height: float, title: str, content: str, kind: str = "") -> str:
@@ -109,13 +110,17 @@ def depth_tree(tree: TreeArrays, weight: FloatArray, labels: Sequence[str]) -> s
         is_leaf = tree.left[node] < 0
         h = LEAF_HEIGHT if is_leaf else max(quality[node], 0.03) * high - 1.5
         text = str(tree.label[node]) if is_leaf else f"{quality[node]:.2f}"
-        kind = f"leaf {color(tree.label[node])}" if is_leaf else "inner"
-        words = f'<text x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}" text-anchor="middle">{text}</text>'
-        words = words if w > 9 * len(text) and h >= 13 else ""
+        size = "small" if w < 9 * len(text) else ""
+        words = (
+            f'<text class="{size}" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}" text-anchor="middle">'
+            f"{text}</text>"
+        )
+        words = words if w > 6 * len(text) and h >= 13 else ""
         pieces.append(
-            f'<a href="#node-{node}" aria-label="{labels[node]}"><title>{labels[node]}</title>'
-            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="2"/>'
-            f"{words}</a>"
+            f'<a class="{color(tree.label[node]) if is_leaf else ""}" href="#node-{node}" '
+            f'aria-label="{labels[node]}"><title>{labels[node]}</title>'
+            f'<rect class="{"leaf" if is_leaf else "inner"}" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" '
+            f'height="{h:.1f}" rx="2"/>{words}</a>'
         )
     return (
         f'<svg class="depths" viewBox="0 0 {TREE_WIDTH} {TREE_HEIGHT}" width="{TREE_WIDTH}" '
@@ -124,27 +129,77 @@ def depth_tree(tree: TreeArrays, weight: FloatArray, labels: Sequence[str]) -> s
     )
 
 
-def heat_map(values: FloatArray, names: Sequence[str], labels: Sequence[int]) -> str:
+def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str]) -> str:
+    """Draw the quality of the boundary of each pair of classes, the first class down and the second across.
+
+    `names` are those of the classes and `labels` those of the nodes for screen readers, both escaped.
+    """
+    n = tree.n_leaves
+    step = min(64, (MAP_WIDTH - NAME_WIDTH) / n)
+    pieces = []
+    for k, leaf in enumerate(tree.leaves.tolist()):
+        x, y = NAME_WIDTH + step * k + step / 2, 30 + step * k + step / 2
+        tag = f'<text y="4" text-anchor="middle">{k}</text>'
+        for at in (f"{x:.1f} 14", f"{NAME_WIDTH - 16} {y:.1f}"):
+            pieces.append(f'<g class="tag {color(k)}" transform="translate({at})"><circle r="10"/>{tag}</g>')
+        pieces.append(
+            f'<a href="#node-{leaf}"><text x="{NAME_WIDTH - 32}" y="{y + 4:.1f}" text-anchor="end">'
+            f"{names[k]}</text></a>"
+        )
+    for node in tree.inner.tolist():
+        split, row, column = tree.splits[node], tree.label[tree.left[node]], tree.label[tree.right[node]]
+        assert split is not None
+        x, y = NAME_WIDTH + step * column, 30 + step * row
+        words = f'<text x="{x + step / 2:.1f}" y="{y + step / 2 + 4:.1f}" text-anchor="middle">'
+        pieces.append(
+            f'<a href="#node-{node}" aria-label="{labels[node]}"><title>{labels[node]}</title>'
+            f'<rect class="inner" x="{x:.1f}" y="{y:.1f}" width="{step - 2:.1f}" height="{step - 2:.1f}"/>'
+            f"{words}{split.quality:.2f}</text></a>"
+        )
+    size = f'viewBox="0 0 {MAP_WIDTH} {34 + step * n:.0f}" width="{MAP_WIDTH}" height="{34 + step * n:.0f}"'
+    title = "Pairs of classes with the quality of their boundaries"
+    return f'<svg class="depths" {size} role="group" aria-label="{title}">{"".join(pieces)}</svg>'
+
+
+def heat_reach(values: FloatArray) -> float:
+    """Return the standard deviations at which the scale of heat ends: all of them are used.
+
+    >>> heat_reach(np.array([0.2, -1.3]))
+    1.5
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    return min(palette.HEAT_REACH, max(0.5, float(np.ceil(2 * largest)) / 2))
+
+
+def heat_map(
+    values: FloatArray, names: Sequence[str], labels: Sequence[int], *, word: str = "cluster"
+) -> str:
     """Draw the mean of each column (down) in each cluster (across), in standard deviations from all rows."""
-    width, top = NAME_WIDTH + CELL * len(labels), 26
+    cell = WIDE_CELL if len(labels) <= N_WIDE else CELL
+    width, top, reach = NAME_WIDTH + cell * len(labels), 26, heat_reach(values)
     cells = []
     for i, label in enumerate(labels):
-        x = NAME_WIDTH + CELL * i
+        x = NAME_WIDTH + cell * i + (cell - 2) // 2
         cells.append(
-            f'<g class="tag {color(label)}"><circle cx="{x + 10}" cy="12" r="10"/>'
-            f'<text x="{x + 10}" y="16" text-anchor="middle">{label}</text></g>'
+            f'<g class="tag {color(label)}"><circle cx="{x}" cy="12" r="10"/>'
+            f'<text x="{x}" y="16" text-anchor="middle">{label}</text></g>'
         )
     for j, name in enumerate(names):
         y, shown = top + CELL * j, name if len(name) <= 26 else name[:25] + "\u2026"
         cells.append(f'<text x="{NAME_WIDTH - 8}" y="{y + 15}" text-anchor="end">{escape(shown)}</text>')
         for i, label in enumerate(labels):
-            value = values[i, j]
+            value, x = values[i, j], NAME_WIDTH + cell * i
+            fill = palette.heat(value, reach)
             cells.append(
-                f'<rect x="{NAME_WIDTH + CELL * i}" y="{y}" width="21" height="21" '
-                f'fill="{palette.heat(value)}">'
-                f"<title>{escape(name)}, cluster {label}: {deviations(value)}</title></rect>"
+                f'<rect x="{x}" y="{y}" width="{cell - 1}" height="{CELL - 1}" fill="{fill}">'
+                f"<title>{escape(name)}, {word} {label}: {deviations(value)}</title></rect>"
             )
-    title = f"Means of {len(names)} columns in {len(labels)} clusters"
+            if cell == WIDE_CELL:
+                cells.append(
+                    f'<text class="number" style="fill:{palette.text_on(fill)}" x="{x + cell // 2}" '
+                    f'y="{y + 15}" text-anchor="middle">{deviations(value, unit="")}</text>'
+                )
+    title = f"Means of {many(len(names), 'column')} in {len(labels)} groups of rows"
     return svg(max(width, 300), top + CELL * len(names) + 4, title, "".join(cells), "heat")
 
 
@@ -164,9 +219,10 @@ def fewer(tree: TreeArrays, weight: FloatArray, n: int) -> str:
     height, base = 220, 24
     scale = height / (weight[0] or 1.0)
     numbers = range(max(1, tree.n_leaves - n + 1), tree.n_leaves + 1)
-    pieces = []
+    step = min(WIDE_STEP, max(STEP_WIDTH, STEPS_WIDTH // len(numbers)))
+    wide, pieces = step * 3 // 5, []
     for i, k in enumerate(numbers):
-        made, x = set(tree.inner[: k - 1].tolist()), 8 + STEP_WIDTH * i
+        made, x = set(tree.inner[: k - 1].tolist()), 8 + step * i
         last = int(tree.inner[k - 2]) if k > 1 else -1
         newest = {int(tree.left[last]), int(tree.right[last])} if last >= 0 else set()
         y, stack = float(base), [0]
@@ -178,18 +234,21 @@ def fewer(tree: TreeArrays, weight: FloatArray, n: int) -> str:
             h = weight[node] * scale
             kind = "new" if node in newest else ""
             fill = color(tree.label[_first_leaf(tree, node)])
+            high = f'y="{y:.1f}" height="{max(h - 1.5, 0.5):.1f}"'
+            if k < tree.n_leaves:  # what becomes of these rows in the next column
+                pieces.append(f'<rect class="flow {fill}" x="{x + wide}" {high} width="{step - wide}"/>')
             pieces.append(
-                f'<rect class="band {fill} {kind}" x="{x}" y="{y:.1f}" width="{STEP_WIDTH - 12}" '
-                f'height="{max(h - 1.5, 0.5):.1f}"><title>{count(weight[node])} rows</title></rect>'
+                f'<rect class="band {fill} {kind}" x="{x}" {high} width="{wide}">'
+                f"<title>{many(weight[node], 'row')}</title></rect>"
             )
             y += h
         split = tree.splits[last] if last >= 0 else None
         words = "" if split is None else f"{split.quality:.2f}"
-        at = f'x="{x + (STEP_WIDTH - 12) / 2:g}" text-anchor="middle"'
+        at = f'x="{x + wide / 2:g}" text-anchor="middle"'
         pieces.append(f'<text {at} y="16"><tspan font-weight="600">{k}</tspan></text>')
         pieces.append(f'<text class="soft" {at} y="{base + height + 16}">{words}</text>')
     title = f"The clusters for {numbers[0]} to {numbers[-1]} leaves of the tree"
-    return svg(16 + STEP_WIDTH * len(numbers), base + height + 24, title, "".join(pieces), "fewer")
+    return svg(16 + step * len(numbers), base + height + 24, title, "".join(pieces), "fewer")
 
 
 def _first_leaf(tree: TreeArrays, node: int) -> int:

@@ -85,15 +85,36 @@ def fair_sample(cluster_of: IntArray, n: int) -> IntArray:
 
 
 def plane_of(
-    tree: TreeArrays, rows: MemoryRows, cluster_of: IntArray, coordinates: Any = None, *, standardize: bool
+    tree: TreeArrays,
+    rows: MemoryRows,
+    cluster_of: IntArray,
+    coordinates: Any = None,
+    *,
+    standardize: bool,
+    columns: MemoryRows | None = None,
 ) -> Plane:
-    """Return a map of the rows by their first two principal components, or by given coordinates."""
+    """Return a map of the rows by their first two principal components, or by given coordinates.
+
+    `columns` are the rows as the user knows them, where a kernel has mapped `rows`: the components are
+    those of standardized columns, and no split is a line in them.
+    """
     numbers = fair_sample(cluster_of, max(2, min(MAP_ROWS, MAP_CELLS // rows.shape[1])))
     few = _copied(rows.select(numbers))
     leaf = tree.leaf_of(few)
     if coordinates is not None:
         points, axes = _given(coordinates, rows.shape[0])[numbers], ("first coordinate", "second coordinate")
         return Plane(numbers, few, points, leaf, rows.shape[0], axes, np.zeros((0, 0)), np.zeros(0), {})
+    if columns is not None:
+        points, axes, *_ = _principal_plane(_copied(columns.select(numbers)), standardize=True)
+        return Plane(numbers, few, points, leaf, rows.shape[0], axes, np.zeros((0, 0)), np.zeros(0), {})
+    place = _principal_plane(few, standardize=standardize)
+    return Plane(numbers, few, place[0], leaf, rows.shape[0], *place[1:], {}).of(tree)
+
+
+def _principal_plane(
+    few: MemoryRows, *, standardize: bool
+) -> tuple[FloatArray, tuple[str, str], FloatArray, FloatArray]:
+    """Return the places of some rows, the axes, their directions, and the scale of the columns."""
     node = run(measure(Node(few, standardize=standardize)))
     own, found = node.standardization, run(principal(node, 2))
     directions = np.zeros((2, few.shape[1]))
@@ -104,8 +125,7 @@ def plane_of(
         f"principal component {i + 1} ({100 * share:.0f} % of the variance)" for i, share in enumerate(shares)
     ]
     scale = np.divide(1.0, own.inverse_scale, out=np.zeros(few.shape[1]), where=own.inverse_scale > 0)
-    axes = names[0], (names + [""])[1]
-    return Plane(numbers, few, points, leaf, rows.shape[0], axes, directions, scale, {}).of(tree)
+    return points, (names[0], (names + [""])[1]), directions, scale
 
 
 def _copied(rows: MemoryRows) -> MemoryRows:

@@ -24,6 +24,7 @@ from ravine.view.fitted import rows_of, scales, tree_of
 from ravine.view.html import many
 from ravine.view.node import NodeRows, Step, node_rows, pursuit_path
 from ravine.view.node import landscape as landscape_values
+from ravine.view.pairs import ClassPairs
 from ravine.view.plane import plane_of
 
 COLORS = ("#0072b2", "#d55e00", "#56b4e9")  # threshold, penalized density, interval
@@ -233,6 +234,10 @@ def tree(
     sample_weight: Any = None,
 ) -> Any:
     """Draw the tree with the density of the rows at each split, the strongest feature, and the clusters."""
+    if isinstance(tree_of(model), ClassPairs):
+        raise InvalidInputError(
+            'a boundary for every pair of classes is no tree: fit with multi_class="tree"'
+        )
     ax = _axes(ax)
     grown, rows = tree_of(model), rows_of(model, X, sample_weight)
     curves, names = densities(grown, rows), names_of(grown, feature_names, rows.shape[1])

@@ -25,7 +25,12 @@ openTarget();
 // the map shows the split that was opened last: other rows are dim, and its line is drawn where the map shows it
 const map = document.querySelector("svg.map");
 const note = document.getElementById("map-note");
+// what the map shows at first: the first split, unless that is about two of several classes only
+const drawn = map ? map.querySelectorAll(".dots").length : 0;
+const all = nodes[0].dataset.leaves.split(" ").length === drawn ? nodes[0] : null;
+let onMap = null;
 function showOnMap(node) {
+  onMap = node;
   const leaves = node ? new Set(node.dataset.leaves.split(" ")) : null;
   for (const part of map.querySelectorAll("[data-leaf]")) {
     part.classList.toggle("dim", leaves !== null && !leaves.has(part.dataset.leaf));
@@ -35,13 +40,13 @@ function showOnMap(node) {
   if (!note) return;
   const isSplit = node && node.dataset.leaves.includes(" ");
   const isShown = note.dataset.shown.split(" ").includes(number);
-  note.textContent = !isSplit ? "" : isShown ? "The line is the split that is open." :
-    "The split that is open has no line: it runs across other directions than the map shows.";
+  note.textContent = !isSplit ? "" : isShown ? `The dashed line is the ${node === all ? "first split" : "split that is open"}.` :
+    "The split that is open has no line: it divides the rows in directions that the map does not show.";
 }
 for (const node of nodes) {
   node.querySelector("summary").addEventListener("click", () => showOnMap(node.open ? null : node));
 }
-if (map) showOnMap(document.querySelector(".tree details[open]"));
+if (map) showOnMap(all);
 
 // pictures are saved with the colors that they have on the page
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-size",
@@ -120,13 +125,17 @@ for (const field of document.querySelectorAll("input.find")) {
 }
 
 // printing opens everything, and restores the page afterwards
-let before = [];
+const folded = [...nodes, ...document.querySelectorAll("#words details")];
+let before = null;
 window.addEventListener("beforeprint", () => {
-  before = nodes.map((node) => node.open);
-  openAll(true);
-  if (map) showOnMap(null);
+  before = { open: folded.map((part) => part.open), onMap };
+  for (const part of folded) part.open = true;
+  if (map) showOnMap(all);
 });
-window.addEventListener("afterprint", () => before.forEach((open, i) => { nodes[i].open = open; }));
+window.addEventListener("afterprint", () => {
+  before.open.forEach((open, i) => { folded[i].open = open; });
+  if (map) showOnMap(before.onMap);
+});
 
 // up and down arrows move along the tree
 document.querySelector(".tree").addEventListener("keydown", (event) => {

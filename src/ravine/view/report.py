@@ -12,7 +12,6 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Sequence
-from functools import partial
 from html import escape
 from importlib import resources
 from importlib.metadata import version
@@ -23,14 +22,14 @@ import numpy as np
 
 from ravine._validate import IntArray
 from ravine.data.check import check
-from ravine.tree.export import bottom_up
 from ravine.view import html, palette, pictures
 from ravine.view.explain import ClusterExplanation, Trait
 from ravine.view.facts import Facts, RowIds, gather
 from ravine.view.fitted import is_standardized
 from ravine.view.plane import ClusterQuality
-from ravine.view.report_nodes import RowHtml, classes, first_leaves, node
+from ravine.view.report_nodes import RowHtml, classes, first_leaves, nodes, pair_name
 
+ALONE = "The clusters were found without them. "
 MAX_CLASSES = 60  # rows of the table of classes
 N_HEAT = 30  # columns of the heat map
 N_FEWER = 16  # numbers of clusters in the picture of fewer clusters
@@ -38,10 +37,15 @@ N_OUTLIERS = 20  # rows set aside that are named
 N_RANKED = 200  # columns of the ranking
 MAX_LABELS = 200_000  # rows whose clusters the page carries, for the button that saves them
 MAX_IDS = 300_000  # characters of ids that it carries with them
-HOW = (
-    "Every split divides some of the rows in two where they are sparse: at a valley of their density. The "
-    "splits form a tree, and its leaves are the clusters."
-)
+HOW = {
+    "tree": "Every split divides some of the rows in two where they are sparse: at a valley of their "
+    "density. The splits form a tree, and its leaves are the clusters.",
+    "classes": "Every split divides some of the rows in two where they are sparse and the labels agree. The "
+    "splits form a tree, and its leaves are the classes.",
+    "pairs": "Between every two classes a boundary runs where the rows are sparse and the labels agree; a "
+    "row belongs to the class that wins most of its pairs.",
+    "one": "No split was made: all rows are one cluster.",
+}
 
 
 def report(
@@ -65,8 +69,8 @@ def report(
     Parameters
     ----------
     model : fitted clusterer, ClusterTree, or classifier
-        A classifier needs two classes or `multi_class="tree"`. With a kernel, the clusterer and not its tree
-        alone; this costs two more passes.
+        With a kernel, the clusterer and not its tree alone; this costs two more passes. A classifier's page
+        is about its classes; with "one-vs-one" it has one boundary per pair instead of a tree.
     X : array, memmap, CSR matrix, data frame, file of `ravine.open` or dask collection
         The rows that densities, profiles and exemplars are taken from: the training rows, or others.
     feature_names : sequence of str, optional
@@ -105,11 +109,13 @@ def report(
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         heading=escape(heading),
         lead=_lead(facts, source),
-        how=HOW if facts.tree.n_leaves > 1 else "No split was made: all rows are one cluster.",
+        how=_how(facts),
         glance=_glance(facts),
-        clusters=_clusters(facts) + _labels(facts, row_ids),
+        words=facts.words,
+        clusters=_clusters(facts, row_html) + _labels(facts, row_ids),
         columns=_columns(facts),
-        tree=bottom_up(facts.tree, partial(node, facts, row_html)),
+        splits="boundaries" if facts.in_pairs else "tree",
+        tree=nodes(facts, row_html),
         fewer=_fewer(facts),
         found=_set_aside(facts.model, row_ids) + _findings(facts, X),
         agreement=_agreement(facts),
@@ -126,36 +132,51 @@ def _lead(facts: Facts, source: str | None) -> str:
     words += f" of <b>{escape(source)}</b>" if source else ""
     words += f" with {html.many(len(facts.names), 'column')}"
     words += f", by <b>{escape(type(facts.model).__name__)}</b>" if facts.model is not None else ""
-    return f"{words}: {_leaves(facts)}, found with {html.many(len(facts.tree.inner), 'split')}."
+    n, made = len(facts.tree.inner), "boundary" if facts.in_pairs else "split"
+    splits = f"{html.count(n)} boundaries" if facts.in_pairs else html.many(n, made)
+    return f"{words}: {_leaves(facts)}, found with {splits}."
+
+
+def _how(facts: Facts) -> str:
+    if facts.tree.n_leaves == 1:
+        return HOW["one"]
+    return HOW["pairs" if facts.in_pairs else "classes" if facts.groups else "tree"]
 
 
 def _leaves(facts: Facts) -> str:
     n = facts.tree.n_clusters
-    return f"{html.count(n)} {facts.word if n == 1 else {'class': 'classes'}.get(facts.word, 'clusters')}"
+    return f"{html.count(n)} {facts.word if n == 1 else facts.words}"
 
 
 def _glance(facts: Facts) -> str:
-    """Return the map and the tree with its depths, side by side."""
+    """Return the map and the tree with its depths, or the pairs of classes, side by side."""
     plane, tree = facts.plane, facts.tree
     drawn = len(plane.numbers)
-    words = (
-        "All rows" if drawn == facts.n_rows else f"{html.count(drawn)} of {html.many(facts.n_rows, 'row')}"
-    )
-    words += ", each cluster by its share" if drawn < facts.n_rows else ""
+    words = f"Every row in the color of its {facts.word}."
+    if drawn < facts.n_rows:
+        words = (
+            f"{html.count(drawn)} of {html.many(facts.n_rows, 'row')}, drawn at random, in the colors of "
+            f"their {facts.words}; every {facts.word} has its share."
+        )
     shown = [number for number, line in plane.lines.items() if line.is_shown]
     lines = (
         f' <span id="map-note" data-shown="{" ".join(map(str, shown))}" aria-live="polite"></span>'
         if tree.n_leaves > 1
         else ""
     )
-    figures = html.figure(
-        pictures.plane_map(plane, tree.label), f"{words} in the colors of their clusters.{lines}", "map"
-    )
-    if tree.n_leaves > 1:
-        names = [_node_name(facts, number) for number in range(tree.n_nodes)]
+    figures = html.figure(pictures.plane_map(plane, tree.label), f"{words}{lines}", "map")
+    names = [_node_name(facts, number) for number in range(tree.n_nodes)]
+    if facts.in_pairs:
+        classes = [escape(html.shortened(name, 20)) for name in facts.groups]
         caption = (
-            "The tree. Wider: more rows. Taller: a deeper valley at the split, whose quality is in it. A "
-            "click opens a node below."
+            "The boundary between every two classes: its quality, from 0 (no valley of the density) to 1 (an "
+            "empty gap). A click opens it below."
+        )
+        figures += html.figure(pictures.pair_matrix(tree, classes, names), caption, "pairs")
+    elif tree.n_leaves > 1:
+        caption = (
+            f"The tree, from all rows at the top to the {facts.words}. Wide: many rows. Tall: a deep valley "
+            "of the density at the split; the number is its quality, from 0 to 1. A click opens a node below."
         )
         figures += html.figure(pictures.depth_tree(tree, facts.weight, names), caption, "tree")
     return f'<div class="glance">{figures}</div>'
@@ -165,23 +186,27 @@ def _node_name(facts: Facts, number: int) -> str:
     rows, split = html.many(facts.weight[number], "row"), facts.tree.splits[number]
     if split is None:
         return escape(f"{facts.name(int(facts.tree.label[number]))}: {rows}")
+    if facts.in_pairs:
+        return escape(f"{pair_name(facts, number)}: quality {split.quality:.2f}")
     return f"Split of {rows}, quality {split.quality:.2f}"
 
 
-def _clusters(facts: Facts) -> str:
+def _clusters(facts: Facts, row_html: RowHtml | None) -> str:
     first = first_leaves(facts.tree)
     quality = {one.label: one for one in facts.quality}
     columns: dict[str, Callable[[ClusterExplanation], str]] = {
-        "cluster": lambda c: (
+        facts.word: lambda c: (
             f'<a href="#node-{first[c.label]}" aria-label="{escape(facts.name(c.label))}">'
-            f"{html.chip(c.label)}</a>{escape(' ' + facts.name(c.label)) if facts.groups else ''}"
+            f"{html.chip(c.label)}</a>{escape(' ' + facts.groups[c.label]) if facts.groups else ''}"
         ),
         "#rows": lambda c: html.count(c.weight),
-        "#share": lambda c: html.share(c.weight, facts.weight[0]),
+        "#share": lambda c: html.share(c.weight, facts.total),
         "set apart from the rest by": lambda c: (
             ", ".join(filter(None, map(_trait, c.traits[:3]))) or "nothing"
         ),
     }
+    if row_html is not None:
+        columns["typical"] = lambda c: "".join(row_html(row[0]) for row in facts.exemplars[c.label][:1])
     if facts.table is not None:
         columns["mostly class"] = lambda c: classes(facts, c.label, 1)
 
@@ -189,7 +214,7 @@ def _clusters(facts: Facts) -> str:
         return lambda c: write(quality[c.label]) if c.label in quality else ""
 
     if quality:
-        columns["#depth"] = of_quality(lambda q: f"{q.depth:.2f}")
+        columns["#weakest boundary"] = of_quality(lambda q: f"{q.depth:.2f}")
         columns["#membership"] = of_quality(lambda q: f"{q.membership:.2f}")
         columns["#borderline"] = of_quality(lambda q: html.percent(q.borderline))
         columns["#silhouette"] = of_quality(lambda q: f"{q.silhouette:.2f}".replace("-", "\u2212"))
@@ -214,8 +239,8 @@ def _labels(facts: Facts, row_ids: RowIds | None) -> str:
         ids = ids if sum(map(len, ids)) <= MAX_IDS else []
     data = json.dumps({"labels": _packed(facts.cluster_of), "ids": ids}, ensure_ascii=False)
     return (
-        f'<p><button type="button" id="save-labels" data-labels="{escape(data)}">Save the cluster of every '
-        "row as CSV</button></p>"
+        f'<p><button type="button" id="save-labels" data-labels="{escape(data)}">Save the {facts.word} of '
+        "every row as CSV</button></p>"
     )
 
 
@@ -235,12 +260,12 @@ def _columns(facts: Facts) -> str:
         return ""
     values = facts.profile[labels]
     order = pictures.order_of_columns(values, N_HEAT)
-    drawing = pictures.heat_map(values[:, order], [facts.names[j] for j in order], labels)
-    n = len(facts.names)
-    which = "Every column" if n <= N_HEAT else f"The {N_HEAT} of {n} columns that differ most"
+    drawing = pictures.heat_map(values[:, order], [facts.names[j] for j in order], labels, word=facts.word)
+    n, reach = len(facts.names), pictures.heat_reach(values[:, order])
+    which = "Each column" if n <= N_HEAT else f"The {N_HEAT} of {n} columns that differ most,"
     caption = (
-        f"{which} in every cluster: its mean, in standard deviations from the mean of all rows "
-        '(<span class="key low"></span> 2 below, <span class="key high"></span> 2 above).'
+        f"{which} in each {facts.word}: the mean, in standard deviations from the mean of all rows "
+        f'(<span class="key low"></span> {reach:g} below, <span class="key high"></span> {reach:g} above).'
     )
     ranking = facts.explained.ranking()
     widest = max([value for _, value in ranking] + [1e-9])
@@ -251,7 +276,7 @@ def _columns(facts: Facts) -> str:
     }
     table = html.table(
         "ranking",
-        "The columns by their share in all splits of the tree",
+        f"The columns by their share in all {'boundaries' if facts.in_pairs else 'splits'}",
         ranking[:N_RANKED],
         columns,
         tools=True,
@@ -276,8 +301,8 @@ def _fewer(facts: Facts) -> str:
     assert split is not None
     below = [int(tree.label[leaf]) for leaf in tree.leaves if last in tree.path(int(leaf))]
     words = [
-        f"With one cluster less, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the last "
-        f"split has a quality of {split.quality:.2f}."
+        f"With one cluster fewer, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the "
+        f"last split has a quality of {split.quality:.2f}."
     ]
     held = [
         (facts.weight[leaf] * found.quality, int(leaf), found)
@@ -291,10 +316,13 @@ def _fewer(facts: Facts) -> str:
             f"With one more, {html.chip(int(tree.label[leaf]))} would be divided: its best split has a "
             f"quality of {found.quality:.2f}{chance}."
         )
-    caption = "One column per number of clusters; below it, the quality of the split that made the last two."
+    caption = (
+        "From left to right, one split after the other: the number of clusters, their shares of the rows, "
+        "and the quality of the split that made the two in full color."
+    )
     drawing = pictures.fewer(tree, facts.weight, N_FEWER)
     return (
-        f"<section><h2>One cluster less, one more</h2><p>{' '.join(words)}</p>"
+        f"<section><h2>One cluster fewer, one more</h2><p>{' '.join(words)}</p>"
         f"{html.figure(drawing, caption, 'fewer')}</section>"
     )
 
@@ -321,12 +349,12 @@ def _agreement(facts: Facts) -> str:
     for k in sorted(first_leaves(facts.tree)):
         columns[f"#{k}"] = lambda row, k=k: html.count(float(row[1][k])) if row[1][k] else ""  # type: ignore[misc]
     rows = zip(facts.classes[:MAX_CLASSES], facts.table, strict=False)
-    caption = "Rows of each class (down) in each cluster (across)"
+    caption = f"Rows of each given class (down) in each {facts.word} (across)"
     table = html.table("agreement", caption, rows, columns, tools=True)
     scores = html.listing((name, f"{value:.3f}") for name, value in facts.scores.items())
     return (
-        "<section><h2>Against the given classes</h2>\n<p>The clusters were found without them. Each score is "
-        f"1 where clusters and classes are equal.</p>{scores}{table}</section>"
+        f"<section><h2>Against the given classes</h2>\n<p>{'' if facts.groups else ALONE}Each score is 1 "
+        f"where {facts.words} and given classes are equal.</p>{scores}{table}</section>"
     )
 
 

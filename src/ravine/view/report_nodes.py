@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ravine.split.split import Split
-from ravine.tree.tree import ClusterTree
+from ravine.split.split import Evidence, Split
+from ravine.tree.arrays import TreeArrays
+from ravine.tree.export import bottom_up
 from ravine.view import draw, html
 from ravine.view.density import NodeDensity
 from ravine.view.explain import ClusterExplanation, Driver, SplitExplanation, Trait
@@ -21,14 +22,29 @@ N_TRAITS = 8  # features per cluster
 N_VALUES = 5  # features per typical row
 N_CLASSES = 4  # classes per cluster
 
+MAX_SIDE = 20  # characters of the name of a side in a picture
+
 RowHtml = Callable[[int], str]
 
 
-def node(facts: Facts, row_html: RowHtml | None, number: int, below: str) -> str:
-    """Return a node as an item of the list, with the text of its children."""
-    if facts.tree.left[number] < 0:
-        return f"<li>{_leaf(facts, row_html, number)}</li>"
-    return f"<li>{_split(facts, number)}<ul>{below}</ul></li>\n"
+def nodes(facts: Facts, row_html: RowHtml | None) -> str:
+    """Return all nodes as items of a list: nested as in the tree, or the boundaries and then the classes."""
+
+    def item(number: int, below: str) -> str:
+        if facts.tree.left[number] < 0:
+            return f"<li>{_leaf(facts, row_html, number)}</li>"
+        return f"<li>{_split(facts, number)}{below and f'<ul>{below}</ul>'}</li>\n"
+
+    if facts.in_pairs:
+        return "".join(item(number, "") for number in range(facts.tree.n_nodes))
+    return bottom_up(facts.tree, item)
+
+
+def pair_name(facts: Facts, number: int) -> str:
+    """Return the names of the two classes of a boundary."""
+    tree = facts.tree
+    sides = (int(tree.label[side[number]]) for side in (tree.left, tree.right))
+    return " | ".join(map(facts.name, sides))
 
 
 def _details(facts: Facts, number: int, summary: str, body: str) -> str:
@@ -47,34 +63,39 @@ def _split(facts: Facts, number: int) -> str:
     split, words = facts.tree.splits[number], facts.explained.splits[number]
     assert split is not None
     top = ", ".join(html.name(driver.feature) for driver in words.drivers[:2]) or "a hyperplane"
+    what = f"<b>{html.many(facts.weight[number], 'row')}</b> split by {top}"
+    sides = "left", "right"
+    if facts.in_pairs:
+        what = f"<b>{escape(pair_name(facts, number))}</b>, by {top}"
+        left, right = pair_name(facts, number).split(" | ")
+        sides = html.shortened(left, MAX_SIDE), html.shortened(right, MAX_SIDE)
     curve = facts.densities.get(number)
     summary = "" if curve is None else draw.spark(curve)
-    summary += (
-        f'<span class="what"><b>{html.many(facts.weight[number], "row")}</b> split by {top} '
-        f'<span class="soft">quality {split.quality:.2f}</span></span>'
-    )
-    figure = "" if curve is None else _density(words, curve)
-    body = (
-        f'<div class="pair">{figure}<div>{_drivers(words, curved=facts.curved)}</div></div>{how_good(split)}'
-    )
+    summary += f'<span class="what">{what} <span class="soft">quality {split.quality:.2f}</span></span>'
+    figure = "" if curve is None else _density(words, curve, sides)
+    table = _drivers(words, sides, curved=facts.curved)
+    body = f'<div class="pair">{figure}<div>{table}</div></div>{how_good(split)}'
     return _details(facts, number, summary, body)
 
 
-def _density(words: SplitExplanation, curve: NodeDensity) -> str:
-    left, right = html.many(words.left_weight, "row"), html.many(words.right_weight, "row")
-    title = f"Density of the rows along the normal of the split: {left} to the left, {right} to the right"
-    drawing = draw.density(curve, title, f"left: {left}", f"right: {right}")
+def _density(words: SplitExplanation, curve: NodeDensity, sides: tuple[str, str]) -> str:
+    weights = words.left_weight, words.right_weight
+    left, right = (
+        escape(f"{side}: {html.many(weight, 'row')}") for side, weight in zip(sides, weights, strict=True)
+    )
+    title = f"Density of the rows along the normal of the split; {left}, {right}"
+    drawing = draw.density(curve, title, left, right)
     caption = "The density of the rows on both sides of the split, which is the dashed line."
     return html.figure(drawing, caption, f"split-{words.node}")
 
 
-def _drivers(words: SplitExplanation, *, curved: bool) -> str:
+def _drivers(words: SplitExplanation, sides: tuple[str, str], *, curved: bool) -> str:
     shown, others = words.drivers[:N_DRIVERS], words.drivers[N_DRIVERS:]
     widest = max([d.contribution for d in shown] + [1e-9])
     columns: dict[str, Callable[[Driver], str]] = {
         "column": lambda d: html.name(d.feature),
-        "#left": lambda d: html.number(d.left_mean),
-        "#right": lambda d: html.number(d.right_mean),
+        f"#{escape(sides[0])}": lambda d: html.number(d.left_mean),
+        f"#{escape(sides[1])}": lambda d: html.number(d.right_mean),
         "#share": lambda d: html.percent(d.contribution),
         "": lambda d: (
             f'<span class="bar" style="width:{max(0.0, d.contribution / widest) * 5:.2f}rem"></span>'
@@ -99,22 +120,27 @@ def how_good(split: Split) -> str:
     items = [("quality", f"<b>{split.quality:.3f}</b>, from 0 (no valley) to 1 (an empty gap)")]
     if split.evidence is not None:
         e = split.evidence
-        words = (
-            f"<b>p = {e.p_value:.2g}</b>: how often the same search finds a valley as deep in rows with a "
-            f"single mode (log depth {e.log_depth:.2f} here, {e.null_mean:.2f} \u00b1 {e.null_deviation:.2f} "
-            f"in {e.n_draws} such samples)"
-        )
+        words = f"<b>p = {e.p_value:.2g}</b>: how often rows with a single mode show a valley as deep"
         items.append(("evidence", words))
-    more = [(escape(str(name)), html.number(float(value))) for name, value in split.facts.items()]
+    more = [] if split.evidence is None else [("log depth", _log_depths(split.evidence))]
+    more += [(escape(str(name)), html.number(float(value))) for name, value in split.facts.items()]
     more.append(("method", escape(split.method)))
     more.append(("search", f"{escape(split.status)}; {html.many(split.n_iter, 'iteration')}"))
     return html.listing(items) + html.folded("Numbers of the search", html.listing(more))
 
 
+def _log_depths(evidence: Evidence) -> str:
+    mean, deviation = html.number(evidence.null_mean), html.number(evidence.null_deviation)
+    return (
+        f"{html.number(evidence.log_depth)} here, {mean} \u00b1 {deviation} in "
+        f"{html.many(evidence.n_draws, 'sample')} with a single mode"
+    )
+
+
 # --- a cluster ---
 
 
-def first_leaves(tree: ClusterTree) -> dict[int, int]:
+def first_leaves(tree: TreeArrays) -> dict[int, int]:
     """Return the leaf at which each cluster is described: its first, where leaves were merged."""
     return {int(tree.label[leaf]): int(leaf) for leaf in tree.leaves[::-1]}
 
@@ -122,7 +148,7 @@ def first_leaves(tree: ClusterTree) -> dict[int, int]:
 def _leaf(facts: Facts, row_html: RowHtml | None, number: int) -> str:
     label = int(facts.tree.label[number])
     first = first_leaves(facts.tree)[label]
-    share = html.share(facts.weight[number], facts.weight[0])
+    share = html.share(facts.weight[number], facts.total)
     mostly = "" if facts.table is None else f", mostly class {classes(facts, label, 1)}"
     rows = html.many(facts.weight[number], "row")
     summary = (
@@ -174,7 +200,7 @@ def _typical(facts: Facts, row_html: RowHtml | None, cluster: ClusterExplanation
     for trait in cluster.traits[:N_VALUES]:
         j = facts.names.index(trait.feature)
         columns[f"#{html.name(trait.feature)}"] = lambda row, j=j: html.number(float(row[2][j]))  # type: ignore[misc]
-    caption = "Typical rows: the nearest to the mean of the cluster"
+    caption = f"Typical rows: the nearest to the mean of the {facts.word}"
     return html.table("exemplars", caption, facts.exemplars[cluster.label], columns)
 
 
