@@ -13,10 +13,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.microclusters import MicroClusters, NearestSum, fine_microclusters, microclusters, nearest
+from ravine.data.microclusters import (
+    FINE_SEEDS,
+    MicroClusters,
+    NearestSum,
+    fine_microclusters,
+    microclusters,
+    nearest,
+    sample_size,
+)
 from ravine.data.node import Node
-from ravine.data.principal import principal
+from ravine.data.principal import CovarianceTimes, principal
 from ravine.data.query import Query
+from ravine.data.sample import Sample
 from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
 from ravine.index.interval import contract_outliers
@@ -37,6 +46,7 @@ HALVINGS = 40  # most halvings of sigma
 UNDERFLOW = 600.0  # gap in units of sigma at which halving ends: affinity 1e-260, margin exact to 1 %
 SETTLED = 1e-3  # radians: halving ends when the normal turns by less
 SETTLED_SEVERAL = 0.02  # radians: the same for several directions
+SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clusters that are searched
 RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
 
 
@@ -146,13 +156,19 @@ class SeveralMethod(Verbs):
         """Return 1 - lambda_2."""
         return max(0.0, 1.0 - split.value / (1.0 if self.normalized else total))
 
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        """Return the samples of the micro-clusters and of the neighbor graph."""
+        seeds = node.sample_request(sample_size(node, self.n_microclusters), SEEDS)
+        fine = node.sample_request(sample_size(node, FINE_CENTERS), FINE_SEEDS)
+        return [seeds, fine, *self.univariate.ahead(node)]
+
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method with `omega`, or if there are too few."""
         wide = node.n_features > WIDEST
         found = yield from principal(node, COMPONENTS if wide else self.n_directions + EXTRA_COMPONENTS)
         useful = found.directions[found.deviations > USEFUL * found.deviations[0]]
         axes = useful if wide else None
-        clusters = yield from microclusters(node, self.n_microclusters, "micro-clusters", None, axes)
+        clusters = yield from microclusters(node, self.n_microclusters, SEEDS, None, axes)
         components = np.eye(len(useful))[: self.n_directions + EXTRA_COMPONENTS] if wide else useful
         given = Coordinates(clusters, components, float(found.deviations[0]), axes)
         if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):
@@ -221,7 +237,8 @@ class SeveralMethod(Verbs):
             end, clusters = yield from self._shrink(node, end)
         directions = self.given.directions(end.directions)
         centers = clusters.centers @ end.directions.T
-        ((mass, _),) = yield node.ask(NearestSum(own, np.eye(len(directions)), centers, directions))
+        nearest_sum = NearestSum(own, np.eye(len(directions)), centers, directions)
+        (mass, _), (product,) = yield node.ask(nearest_sum, CovarianceTimes(own, directions))
         centers, mass = centers[mass > 0], mass[mass > 0]
         if len(mass) < 2:
             return None
@@ -230,7 +247,8 @@ class SeveralMethod(Verbs):
             return None
         boundary = NearestCenter(own.unit * own.normals(directions), own.mean, own.unit * centers, right)
         direction = boundary.line[0] @ directions
-        eigenvalue, bound = yield from self._eigenvalue(node, end.index, directions)
+        variances = np.diag(product * own.inverse_scale @ directions.T) / own.total
+        eigenvalue, bound = yield from self._eigenvalue(node, end.index, directions, np.sqrt(variances))
         return Outcome(
             direction=direction / float(np.linalg.norm(direction)),
             threshold=0.0,
@@ -270,31 +288,20 @@ class SeveralMethod(Verbs):
         return best, clusters
 
     def _eigenvalue(
-        self, node: Node, index: GraphConnectivity, directions: FloatArray
+        self, node: Node, index: GraphConnectivity, directions: FloatArray, deviations: FloatArray
     ) -> Query[tuple[float, float]]:
-        """Return lambda_2 of the projected rows, and the bound on its relative error.
+        """Return lambda_2 of the rows projected on directions with these deviations, and its relative error.
 
         Outliers are contracted first and the micro-clusters are made in the projection, where distances are
         shortest: for those of the search, made in the whole space, the bound would be far too large.
         """
-        own = node.standardization
-        products = yield from _second_moments(node, directions)
-        edge = index.beta * np.sqrt(np.diag(products) / own.total)
+        edge = index.beta * deviations
         fine, radii = yield from fine_microclusters(
             node, FINE_CENTERS, directions, lambda points: contract_outliers(points, edge, index.sigma)[0]
         )
         eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
         diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + 2.0 * float(radii.max(initial=0.0))
         return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
-
-
-def _second_moments(node: Node, directions: FloatArray) -> Query[FloatArray]:
-    """Return the second moments of the rows along some directions."""
-    from ravine.data.principal import CovarianceTimes
-
-    own = node.standardization
-    ((product,),) = yield node.ask(CovarianceTimes(own, directions))
-    return np.asarray(product * own.inverse_scale @ directions.T)
 
 
 def _one(directions: FloatArray) -> FloatArray:

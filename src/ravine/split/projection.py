@@ -11,11 +11,12 @@ from ravine._validate import FloatArray
 from ravine.data.node import Node
 from ravine.data.principal import principal
 from ravine.data.query import Query
+from ravine.data.sample import Sample
 from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.pursuit import Pursued, evaluate, project, pursue
 from ravine.optimize.sphere import CONVERGED
 from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
-from ravine.split.neighbor_cut import NeighborGraph, neighbor_graph
+from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts
@@ -72,6 +73,10 @@ class ProjectionMethod(Verbs):
         """Return what the schedule compares, or the depth."""
         own = self.schedule.test_quality(split.value, total)
         return split.quality if own is None else own
+
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        """Return the sample of the neighbor graph, if ends are compared by it."""
+        return [graph_sample(node)] if self.neighbor_cut else []
 
     def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
         """Choose the classes on the right if the node has labels."""

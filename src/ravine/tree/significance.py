@@ -20,10 +20,10 @@ from scipy import sparse
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, sample_rows
+from ravine.data.node import Node, draw_sample, sample_rows
 from ravine.data.principal import FULL_COVARIANCE, Covariance
 from ravine.data.query import Query
-from ravine.data.sample import sampled
+from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
 from ravine.split.search import Method, search
 from ravine.split.split import Evidence, Split
@@ -33,6 +33,7 @@ MAX_DRAWS = 8  # most references; each costs one search of as many rows as the n
 MIN_DRAWS = 3  # least references before the test may end early
 REFERENCE_ROWS = 8192  # most rows of a reference; conservative, as fewer rows have deeper valleys by chance
 SPECTRUM_ROWS = 1024  # rows from which the covariance is estimated above 256 columns
+MARGINS, ELLIPSOID = "margins", "ellipsoid"  # the purposes of the random numbers of samples
 STOP_ABOVE = 0.2  # p-value above which the test ends early
 STOP_BELOW = 0.01  # share of the level below which a p-value ends the test early
 DEEPEST = 36.0  # largest L: 1 - valley / mode has no more digits
@@ -153,9 +154,16 @@ class Reference:
         )
 
 
+def reference_samples(node: Node) -> list[Sample]:
+    """Return the samples from which references are made, except those of fallbacks."""
+    if node.n_features <= FULL_COVARIANCE:
+        return [node.sample_request(REFERENCE_ROWS, MARGINS)]
+    return [node.sample_request(SPECTRUM_ROWS, ELLIPSOID)]
+
+
 def margins_of(node: Node) -> Query[Margins]:
     """Return the margins of the standardized columns, from a sample; one pass."""
-    values, weights = yield from sample_rows(node, REFERENCE_ROWS, "margins")
+    values, weights = yield from sample_rows(node, REFERENCE_ROWS, MARGINS)
     own = node.standardization
     return margins(own.apply(values), weights, np.flatnonzero(own.varies))
 
@@ -181,7 +189,7 @@ class Ellipsoid:
     def radii(self, node: Node) -> Query[FloatArray]:
         """Return the Mahalanobis distances of a sample of rows from the mean, and their weights."""
         assert self.axes is not None
-        (answer,) = yield node.ask(node.sample_request(REFERENCE_ROWS, "radii"))
+        answer = yield from draw_sample(node, node.sample_request(REFERENCE_ROWS, "radii"))
         values, weights, _ = sampled(answer)
         whiten = self.axes.T / self.deviations
         own = node.standardization
@@ -224,7 +232,7 @@ def ellipsoid(node: Node, with_axes: bool = False) -> Query[Ellipsoid]:
         axes[:, varies] = vectors.T
         n = own.total
     else:
-        (answer,) = yield node.ask(node.sample_request(SPECTRUM_ROWS, "ellipsoid"))
+        answer = yield from draw_sample(node, node.sample_request(SPECTRUM_ROWS, ELLIPSOID))
         values, axes, n = _of_sample(*sampled(answer)[:2], own, with_axes)
     shrunk = shrink(values, n)
     kept = shrunk > SMALLEST * shrunk.max()
