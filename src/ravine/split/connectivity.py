@@ -22,14 +22,15 @@ from ravine.data.microclusters import (
     nearest,
     sample_size,
 )
-from ravine.data.node import Node
-from ravine.data.principal import CovarianceTimes, principal
+from ravine.data.node import Node, finest_sample, sample, sample_sizes
+from ravine.data.principal import CovarianceTimes, power_samples, principal
 from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
 from ravine.index.interval import contract_outliers
 from ravine.optimize import several
+from ravine.optimize.budget import PASS_LIMIT
 from ravine.optimize.large_margin import around_threshold, minimize_at_scale
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.neighbor_cut import neighbor_graph
@@ -47,6 +48,7 @@ UNDERFLOW = 600.0  # gap in units of sigma at which halving ends: affinity 1e-26
 SETTLED = 1e-3  # radians: halving ends when the normal turns by less
 SETTLED_SEVERAL = 0.02  # radians: the same for several directions
 SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clusters that are searched
+MARGIN_ROWS = "large margin"  # the same, of the sample on which the scale of a large node is decreased
 RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
 
 
@@ -55,23 +57,27 @@ class LargeMarginMethod(ProjectionMethod):
     """Decrease sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
     At every step the rows nearest to the threshold count one by one, the others as means over intervals along
-    the normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one
-    side is not taken, and the search ends: rows without clusters have their largest gaps at the edges. If the
-    gap at the end is not clearly wider than the spacing of the rows, the split at the fixed scale is
+    the normal; each step costs two passes. The steps of a large node are those of its largest sample, and
+    only the last threshold is placed among all rows. A step that leaves less than `least_share` of the weight
+    on one side is not taken, and the search ends: rows without clusters have their largest gaps at the edges.
+    If the gap at the end is not clearly wider than the spacing of the rows, the split at the fixed scale is
     returned: between gaps that exist by chance, rounding would decide.
     """
 
     least_share: float = 0.25
     n_rows: int = 400
 
+    full_steps = 1  # of the univariate search, which is only the start
+
     def refine(self, node: Node, split: Split) -> Query[Split]:
         """Halve sigma until the normal no longer turns."""
-        own = node.standardization
+        few = replace(finest_sample(node), deviation=node.deviation)
+        own = few.standardization
         assert isinstance(split.boundary, Hyperplane)
         sigma, beta = split.facts["sigma"] / own.unit, split.facts["beta"]
         direction, threshold = split.direction, split.boundary.about(own.mean).threshold / own.unit
         n_iter, status, norm = split.n_iter, split.status, split.gradient_norm
-        near = yield from around_threshold(node, direction, threshold, self.n_rows)
+        near = yield from around_threshold(few, direction, threshold, self.n_rows)
         balance = min(near.smaller, self.least_share * own.total)
         for _ in range(HALVINGS):
             if near.gap > UNDERFLOW * sigma / 2.0:
@@ -80,7 +86,7 @@ class LargeMarginMethod(ProjectionMethod):
                 near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False)
             )
             turned_to, there = end.point.direction, end.point.index_value.threshold
-            attempt = yield from around_threshold(node, turned_to, there, self.n_rows)
+            attempt = yield from around_threshold(few, turned_to, there, self.n_rows)
             if attempt.smaller < balance:
                 break
             angle = math.acos(min(1.0, abs(float(turned_to @ direction))))
@@ -88,6 +94,10 @@ class LargeMarginMethod(ProjectionMethod):
             n_iter, status, norm = n_iter + end.n_iter, end.status, end.gradient_norm
             if angle < SETTLED:
                 break
+        if not node.is_local:
+            middle = Hyperplane.of(own, direction, near.middle, own.mean).about(node.standardization.mean)
+            own, status = node.standardization, PASS_LIMIT
+            near = yield from around_threshold(node, direction, middle.threshold / own.unit, self.n_rows)
         if near.smaller < node.min_weight or not near.gap > CLEAR * near.spacing:
             return split
         margin = own.unit * near.gap / 2.0
@@ -160,7 +170,8 @@ class SeveralMethod(Verbs):
         """Return the samples of the micro-clusters and of the neighbor graph."""
         seeds = node.sample_request(sample_size(node, self.n_microclusters), SEEDS)
         fine = node.sample_request(sample_size(node, FINE_CENTERS), FINE_SEEDS)
-        return [seeds, fine, *self.univariate.ahead(node)]
+        more = [] if not self.large_margin or node.is_local else [_margin_sample(node)]
+        return [seeds, fine, *more, *power_samples(node), *self.univariate.ahead(node)]
 
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method with `omega`, or if there are too few."""
@@ -268,24 +279,31 @@ class SeveralMethod(Verbs):
     def _shrink(
         self, node: Node, best: several.Directions
     ) -> Query[tuple[several.Directions, MicroClusters]]:
-        """Halve sigma, each time with new micro-clusters, until the directions no longer turn."""
+        """Halve sigma, each time with new micro-clusters, until the directions no longer turn.
+
+        The micro-clusters of a large node are those of a sample.
+        """
         assert self.given is not None
-        clusters, axes = self.given.clusters, self.given.axes
+        clusters, axes, few = self.given.clusters, self.given.axes, node
+        if not node.is_local:
+            few = yield from sample(node, _margin_sample(node).n, MARGIN_ROWS)
         for k in range(HALVINGS):
             purpose = f"micro-clusters {k}"
-            finer = yield from microclusters(node, self.n_microclusters, purpose, best.directions, axes)
+            finer = yield from microclusters(few, self.n_microclusters, purpose, best.directions, axes)
             index = replace(best.index, sigma=best.index.sigma / 2.0)
             objective = several.Objective(finer, index, self.omega)
             settings = {"tol": self.univariate.tol, "max_iter": self.univariate.max_iter}
             end = several.descend(objective, best.directions, **settings)  # type: ignore[arg-type]
-            unresolved = end.result.eigenvalue < RESOLVED * node.total
+            unresolved = end.result.eigenvalue < RESOLVED * few.total
             if unresolved or _one_sided(end, finer, self.least_share):
                 break
             turned = _angle(best.directions, end.directions)
             best, clusters = replace(end, n_iter=best.n_iter + end.n_iter), finer
             if turned < SETTLED_SEVERAL:
                 break
-        return best, clusters
+        shift = node.standardization.apply(few.standardization.mean[None, :])
+        shift = shift if axes is None else shift @ axes.T
+        return best, replace(clusters, centers=clusters.centers + shift)
 
     def _eigenvalue(
         self, node: Node, index: GraphConnectivity, directions: FloatArray, deviations: FloatArray
@@ -302,6 +320,11 @@ class SeveralMethod(Verbs):
         eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
         diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + 2.0 * float(radii.max(initial=0.0))
         return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
+
+
+def _margin_sample(node: Node) -> Sample:
+    """Return the sample on which the scale of a large node is decreased."""
+    return node.sample_request(sample_sizes(node.n_rows, node.n_features)[-1], MARGIN_ROWS)
 
 
 def _one(directions: FloatArray) -> FloatArray:
