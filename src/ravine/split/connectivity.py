@@ -49,6 +49,7 @@ SETTLED = 1e-3  # radians: halving ends when the normal turns by less
 SETTLED_SEVERAL = 0.02  # radians: the same for several directions
 SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clusters that are searched
 MARGIN_ROWS = "large margin"  # the same, of the sample on which the scale of a large node is decreased
+JOINED_STEPS = 2  # most steps over all rows from a common direction, whose start took two passes
 RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
 
 
@@ -66,8 +67,7 @@ class LargeMarginMethod(ProjectionMethod):
 
     least_share: float = 0.25
     n_rows: int = 400
-
-    full_steps = 1  # of the univariate search, which is only the start
+    full_steps: int = 1  # of the univariate search, which is only the start
 
     def refine(self, node: Node, split: Split) -> Query[Split]:
         """Halve sigma until the normal no longer turns."""
@@ -189,7 +189,7 @@ class SeveralMethod(Verbs):
             return ready
         ends = [ready.pursue(start) for start in ready.combinations()]
         ones = np.array([given.directions(_one(end.directions)[None, :])[0] for end in ends])
-        joined = replace(self.univariate, init=node.standardization.normals(ones))
+        joined = replace(self.univariate, init=node.standardization.normals(ones), full_steps=JOINED_STEPS)
         return (yield from joined.prepare(node))
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:

@@ -57,10 +57,10 @@ class ProjectionMethod(Verbs):
     gammas: Sequence[float] | None = None
     right: tuple[int, ...] | None = None
     named_sides: bool = False
+    full_steps: int = FULL_STEPS
 
     samples = True
     takes_labels = True
-    full_steps = FULL_STEPS
 
     @property
     def name(self) -> str:
