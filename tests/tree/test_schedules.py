@@ -16,7 +16,7 @@ from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.separation import SeparationMethod, SeparationPursuit
-from ravine.tree.grow import PRIORITIES, Limits, grow
+from ravine.tree.grow import PRIORITIES, Limits, _Growth, grow
 from tests.engines import engine_of
 
 
@@ -61,15 +61,30 @@ METHODS = {
 }
 
 
+def waves(monkeypatch):
+    """Return a list that gets the number of passes of every wave: dividing leaves and searching them."""
+    passes, original = [], _Growth.search
+
+    def search(self, cells):
+        original(self, cells)
+        passes.append(getattr(self.root.rows.engine, "passes", 0) - sum(passes))
+
+    monkeypatch.setattr(_Growth, "search", search)
+    return passes
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", METHODS)
-def test_all_schedules_give_the_same_bits(name, weighted, monkeypatch):
+def test_all_schedules_give_the_same_bits_and_a_wave_takes_at_most_eight_passes(name, weighted, monkeypatch):
     small_nodes_local(monkeypatch, 8192 * 5)
     X = blobs(20_000, 5, 4)
     rng = np.random.default_rng(1)
     weights = rng.integers(0, 3, len(X)) * rng.uniform(0.5, 1.5, len(X)) if weighted else None
     one = tree_of(MemoryRows(X, weights), METHODS[name], 3)
+    passes = waves(monkeypatch)
     two = tree_of(engine_of(X, weights).rows(), METHODS[name], 3)
+    assert len(passes) == 2
+    assert max(passes) <= 8
     assert one.tree == two.tree
     np.testing.assert_array_equal(one.labels, two.labels)
     assert one.tree.n_leaves == 3
@@ -93,4 +108,27 @@ def test_ten_clusters_of_many_rows_need_at_most_sixty_reads(monkeypatch):
     engine = engine_of(X)
     grown = tree_of(engine.rows(), METHODS["minimum density"], 10)
     assert grown.tree.n_leaves == 10
-    assert engine.passes <= 60
+    assert engine.passes <= 50
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        MarginMethod(epsilon=1e-12),
+        SeparationMethod("mpm"),
+        SeparationMethod("gep"),
+        ProjectionMethod(ConnectivitySchedule(), tol=0.0),
+    ],
+    ids=["margin", "mpm", "gep", "pursuit"],
+)
+def test_a_search_that_does_not_converge_ends_with_its_budget_of_passes_and_says_so(method, monkeypatch):
+    """One unit of rows without clusters, and tolerances that nothing reaches."""
+    small_nodes_local(monkeypatch, 8192 * 4)
+    for name in ("optimize.alternation.SWITCHED", "optimize.alternation.STEADY", "split.projection.PROGRESS"):
+        monkeypatch.setattr(f"ravine.{name}", -1.0)
+    monkeypatch.setattr("ravine.split.separation.SWITCHED", -1.0)
+    passes = waves(monkeypatch)
+    X = np.random.default_rng(0).standard_normal((20_000, 4)) * [3.0, 2.0, 1.0, 1.0]
+    grown = tree_of(engine_of(X).rows(), method, 2)
+    assert grown.tree.splits[0].status == "pass limit"
+    assert max(passes) <= 8

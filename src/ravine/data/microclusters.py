@@ -17,6 +17,7 @@ from ravine.data.standardization import Standardization
 SAMPLE_ROWS = 20  # rows per micro-cluster in the sample in which k-means finds the seeds
 PIECE = 1024  # rows whose distances to all centers are in memory at a time
 TIE = 1e-9  # share of the largest squared distance, or of the sum of squares: smaller differences are a tie
+FINE_SEEDS = "fine micro-clusters"  # the purpose of the random numbers of micro-clusters in a projection
 ROUNDS = 10  # iterations of k-means on the sample: more do not make the micro-clusters better
 
 
@@ -76,8 +77,8 @@ def microclusters(
     With `directions`, distances are those in that projection; with `axes`, centers are coordinates along
     these. If there are at most n rows, each is its own micro-cluster.
     """
-    own, most = node.standardization, n if node.n_rows <= n else SAMPLE_ROWS * n
-    points, weights = yield from _sample_along(node, most, purpose, axes)
+    own = node.standardization
+    points, weights = yield from _sample_along(node, sample_size(node, n), purpose, axes)
     if node.n_rows <= n:
         return MicroClusters(points, weights)
     if directions is None:
@@ -87,6 +88,11 @@ def microclusters(
     full = mass > 0
     scale = own.inverse_scale if axes is None else 1.0
     return MicroClusters(sums[full] * scale / mass[full, None], mass[full])
+
+
+def sample_size(node: Node, n: int) -> int:
+    """Return how many rows are sampled to find n micro-clusters: all, if there are no more than n."""
+    return n if node.n_rows <= n else SAMPLE_ROWS * n
 
 
 def _sample_along(
@@ -136,11 +142,11 @@ def fine_microclusters(
     node: Node, n: int, directions: FloatArray, place: Callable[[FloatArray], FloatArray]
 ) -> Query[tuple[MicroClusters, FloatArray]]:
     """Return micro-clusters of the projected points after `place`, and a bound on the radius of each."""
-    points, weights = yield from _sample_along(node, SAMPLE_ROWS * n, "fine micro-clusters", directions)
+    points, weights = yield from _sample_along(node, sample_size(node, n), FINE_SEEDS, directions)
     points = place(points)
     if node.n_rows <= n:
         return MicroClusters(points, weights), np.zeros(len(points))
-    seeds = _k_means(points, weights, n, node.rng("fine micro-clusters"))
+    seeds = _k_means(points, weights, n, node.rng(FINE_SEEDS))
     ((mass, sums, radius),) = yield node.ask(RadiusSum(node.standardization, directions, seeds, place))
     full = mass > 0
     centers = sums[full] / mass[full, None]

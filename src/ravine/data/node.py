@@ -174,15 +174,24 @@ class Node:
         )
 
 
+def draw_sample(node: Node, request: Sample) -> Query[Answer]:
+    """Return the answer to a sample request; one pass, or none if it was drawn when the node was opened."""
+    drawn: dict[Sample, Answer] = node.memo.get("drawn", {})
+    if request in drawn:
+        return drawn[request]
+    (answer,) = yield node.ask(request)
+    return answer
+
+
 def sample(node: Node, n: int, purpose: str) -> Query[Node]:
     """Draw n rows of a node, or all if there are fewer; return them as a measured node in memory."""
-    (answer,) = yield node.ask(node.sample_request(n, purpose))
+    answer = yield from draw_sample(node, node.sample_request(n, purpose))
     return (yield from measure(node.of_sample(answer, purpose)))
 
 
 def sample_rows(node: Node, n: int, purpose: str) -> Query[tuple[FloatArray, FloatArray]]:
     """Draw n rows of a node; return their raw values (dense) and their weights."""
-    (answer,) = yield node.ask(node.sample_request(n, purpose))
+    answer = yield from draw_sample(node, node.sample_request(n, purpose))
     values, weights, _ = sampled(answer)
     return (values.toarray() if sparse.issparse(values) else values), weights
 
@@ -192,17 +201,22 @@ def measure(node: Node) -> Query[Node]:
     return (yield from _measure(node, []))[0]
 
 
-def open_node(node: Node, sizes: Sequence[int]) -> Query[tuple[Node, list[Node]]]:
+def open_node(
+    node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()
+) -> Query[tuple[Node, list[Node]]]:
     """Measure a node and draw samples of these sizes from it, in one pass; return the node and the samples.
 
     Each sample is part of the larger ones, so that one request draws them all. A node that was opened before
-    asks for nothing.
+    asks for nothing. Where passes are expensive, samples that are asked for later are drawn `ahead` in the
+    same pass, see `draw_sample`.
     """
     known = node.memo.get("opened")
     if known is None or known[:2] != (node.stream, sizes):
         rows_of_scales = max(64, min(SCALE_ROWS, SCALE_CELLS // node.n_features))
-        draw = node.sample_request(max([*sizes, rows_of_scales]), "sample 0")
-        opened, (drawn,) = yield from _measure(node, [draw])
+        largest = node.sample_request(max([*sizes, rows_of_scales]), "sample 0")
+        ahead = [] if node.rows.engine.local else list(dict.fromkeys(ahead))
+        opened, (drawn, *others) = yield from _measure(node, [largest, *ahead])
+        node.memo["drawn"] = dict(zip(ahead, others, strict=True))
         node.memo["few"] = part_of(drawn, rows_of_scales)
         samples = []
         for k, n in enumerate(sizes):
@@ -237,6 +251,12 @@ def collect(node: Node) -> Query[Node]:
         return node
     (answer,) = yield node.ask(Sample(node.n_rows))
     return replace(node, rows=node.copied(answer))
+
+
+def finest_sample(node: Node) -> Node:
+    """Return the largest sample of an opened node, in memory; the node itself if it is small, or has none."""
+    samples: list[Node] = node.memo["opened"][3] if "opened" in node.memo else []
+    return node if node.is_local or not samples else replace(samples[-1], labels=node.labels)
 
 
 def sample_sizes(n: int, n_features: int) -> list[int]:

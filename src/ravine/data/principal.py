@@ -8,12 +8,15 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node, sample_rows
+from ravine.data.node import Node, sample, sample_rows, sample_sizes
 from ravine.data.query import Additive, Answer, Query
+from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 
 FULL_COVARIANCE = 256  # columns up to which the covariance matrix is formed; above, power iterations
 POWER_ROUNDS = 12  # power iterations, one pass each
+FULL_ROUNDS = 2  # of these on all rows of a large node, after those on a sample
+POWER = "power iterations"  # the purpose of the random numbers of the rows from which they start
 EQUAL = 1e-6  # relative difference below which principal variances, or components of a direction, are a tie
 
 
@@ -63,7 +66,8 @@ class Principal:
 def principal(node: Node, n_directions: int) -> Query[Principal]:
     """Find the strongest principal directions: exactly up to 256 features, above by power iterations.
 
-    Costs one pass with a (d, d) matrix, or twelve passes with `n_directions + 4` vectors. The sign of each
+    Costs one pass with a (d, d) matrix, or twelve passes with `n_directions + 4` vectors: those of a large
+    node are passes over a sample, and two over all rows. The sign of each
     direction is fixed: its largest component is positive. Power iterations start from sampled rows instead of
     random numbers per column, so that mirroring or permuting columns does the same to the result.
     """
@@ -74,16 +78,8 @@ def principal(node: Node, n_directions: int) -> Query[Principal]:
         values, vectors = np.linalg.eigh(matrix / own.total)
         values, vectors = values[::-1], turned_to_axes(values[::-1], vectors[:, ::-1].T)
     else:
-        drawn = yield from sample_rows(node, n_directions + 4, "power iterations")
-        basis = own.apply(drawn[0])
         scatter = own.total * float(np.sum((own.inverse_scale * own.deviation) ** 2))
-        for _ in range(POWER_ROUNDS):
-            basis = np.linalg.qr(basis.T)[0].T
-            ((product,),) = yield node.ask(CovarianceTimes(own, basis))
-            product *= own.inverse_scale / own.total
-            values, mix = np.linalg.eigh(basis @ product.T)
-            basis = mix[:, ::-1].T @ product
-        values = values[::-1]
+        values, basis = yield from _power_iterations(node, n_directions + 4)
         vectors = basis / np.maximum(np.linalg.norm(basis, axis=1, keepdims=True), np.finfo(float).tiny)
     k = min(n_directions, len(values))
     return Principal(
@@ -91,6 +87,32 @@ def principal(node: Node, n_directions: int) -> Query[Principal]:
         np.sqrt(np.maximum(values[:k], 0.0)),
         scatter,
     )
+
+
+def power_samples(node: Node) -> list[Sample]:
+    """Return the samples that `principal` asks for on a large node."""
+    if node.n_features <= FULL_COVARIANCE or node.is_local:
+        return []
+    return [node.sample_request(sample_sizes(node.n_rows, node.n_features)[-1], POWER)]
+
+
+def _power_iterations(node: Node, n: int) -> Query[tuple[FloatArray, FloatArray]]:
+    """Return n principal variances, the largest first, and vectors along the directions."""
+    own, rounds = node.standardization, POWER_ROUNDS
+    if draws := power_samples(node):
+        few = yield from sample(node, draws[0].n, POWER)
+        _, basis = yield from _power_iterations(few, n)
+        rounds = FULL_ROUNDS
+    else:
+        rows, _ = yield from sample_rows(node, n, POWER)
+        basis = own.apply(rows)
+    for _ in range(rounds):
+        basis = np.linalg.qr(basis.T)[0].T
+        ((product,),) = yield node.ask(CovarianceTimes(own, basis))
+        product *= own.inverse_scale / own.total
+        values, mix = np.linalg.eigh(basis @ product.T)
+        basis = mix[:, ::-1].T @ product
+    return values[::-1], basis
 
 
 def turned_to_axes(values: FloatArray, vectors: FloatArray) -> FloatArray:

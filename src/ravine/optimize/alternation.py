@@ -16,10 +16,11 @@ from ravine.data.node import Node
 from ravine.data.profile import Grid, ProfileSum
 from ravine.data.query import Query, gather
 from ravine.data.standardization import Standardization
+from ravine.optimize.budget import PASS_LIMIT, steps_on
 from ravine.optimize.minimax import minimax
 from ravine.optimize.pursuit import REACH
 from ravine.optimize.sides import Plane, Side, SideSums, varying
-from ravine.optimize.sphere import CONVERGED_OBJECTIVE
+from ravine.optimize.sphere import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
 SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
@@ -30,7 +31,7 @@ THRESHOLD_BINS = 1 << 14  # bins of the projected rows; the best threshold lies 
 LEAST_RIDGE = 1e-12  # least ridge, in units of the columns' variance 1, so that a covariance is invertible
 
 SETTLED = "converged: no row changes side"
-STOPPED = "iteration limit"
+FULL_PASSES = 3  # most passes over all rows after the samples, for planes and for the sides of planes
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,12 @@ def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
 class Step(Protocol):
     """Half of a round: from two sides to the hyperplane that separates them best.
 
-    `moves` is whether the separation of the last one differs from that of the one before.
+    `moves` is whether the separation of the last one differs from that of the one before, and `passes` what
+    one costs.
     """
 
     moves: bool
+    passes: int
 
     def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
         """Return direction and threshold, given the moments of the right side; None if there is no such."""
@@ -89,6 +92,8 @@ class Step(Protocol):
 
 class MinimaxStep:
     """The minimax probability machine of both sides: it needs only their moments."""
+
+    passes = 0
 
     def __init__(self, own: Standardization, whole: Side, regularization: float) -> None:
         self.whole, self.balance, self.slope = whole, 0.5, -1.0
@@ -114,6 +119,8 @@ class MinimaxStep:
 
 class BoundStep:
     """The lower bound of MSP (Equations 4 and 5): Fisher's direction, and the best threshold along it."""
+
+    passes = 1
 
     def __init__(
         self, node: Node, own: Standardization, whole: Side, regularization: float, min_share: float
@@ -160,8 +167,10 @@ def alternate(
 ) -> Query[Found | None]:
     """Alternate between the hyperplane for two sides and the sides of the hyperplane.
 
-    After the first round, a pass sums only the rows that change side, and `right` is updated by them.
+    After the first round, a pass sums only the rows that change side, and `right` is updated by them. On all
+    rows of a large node, rounds end with the hyperplane that the budget of passes still allows.
     """
+    last = steps_on(node, max_iter + 1, (FULL_PASSES + 1) // (step.passes + 1))
     for n_iter in range(1, max_iter + 1):
         if min(whole.weight - right.weight, right.weight) <= 0.0:
             return None
@@ -172,11 +181,13 @@ def alternate(
         before, plane = plane, Plane.across(own, w, threshold)
         if not step.moves:
             return Found(w, threshold, plane, n_iter, CONVERGED_OBJECTIVE)
+        if n_iter == last:
+            return Found(w, threshold, plane, n_iter, PASS_LIMIT)
         (answer,) = yield node.ask(SideSums(own, plane, before, squares))
         if before is not None and answer[0][1] <= switched * own.total:
             return Found(w, threshold, plane, n_iter, SETTLED)
         right = Side.of(answer) if before is None else right + Side.of(answer)
-    return Found(w, threshold, Plane.across(own, w, threshold), max_iter, STOPPED)
+    return Found(w, threshold, Plane.across(own, w, threshold), max_iter, ITERATION_LIMIT)
 
 
 def best_threshold(

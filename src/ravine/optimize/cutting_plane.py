@@ -23,6 +23,7 @@ from ravine.data.node import Node
 from ravine.data.query import Additive, Answer, Query
 from ravine.data.standardization import Standardization
 from ravine.exceptions import RavineError
+from ravine.optimize.sphere import ITERATION_LIMIT
 
 FIRST_SHARE = 0.5  # of the way from the best plane to the optimum of the QP, which the second step goes
 LEAST_SHARE = 0.1  # of that way: steps are not shorter
@@ -223,7 +224,7 @@ def cutting_planes(
         violation = max(0.0, state.objective(C) - least) / C
         done = violation <= epsilon
         if history and (done or n_steps >= max_iter):
-            status = f"no constraint is violated by more than {epsilon:g}" if done else "iteration limit"
+            status = f"no constraint is violated by more than {epsilon:g}" if done else ITERATION_LIMIT
             return Found(state, C, active, violation, history, n_steps, status)
         if history:
             plane = state.plane.towards(plane, share)

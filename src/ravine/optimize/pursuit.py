@@ -77,6 +77,12 @@ class Evaluated:
         return self.profile.smaller_side(self.index_value.threshold)
 
 
+def keeps_row_sums(node: Node, width: float) -> bool:
+    """Return whether bins of this width keep sums of their rows, so that an evaluation takes one pass."""
+    grid = Grid.around_mean(REACH * node.deviation, width, node.n_rows)
+    return grid.n_bins * node.n_features <= MAX_ROW_SUMS
+
+
 def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]:
     """Project the rows on a direction, into bins of at most this width; one pass."""
     own = node.standardization

@@ -13,14 +13,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.microclusters import MicroClusters, NearestSum, fine_microclusters, microclusters, nearest
-from ravine.data.node import Node
-from ravine.data.principal import principal
+from ravine.data.microclusters import (
+    FINE_SEEDS,
+    MicroClusters,
+    NearestSum,
+    fine_microclusters,
+    microclusters,
+    nearest,
+    sample_size,
+)
+from ravine.data.node import Node, finest_sample, sample, sample_sizes
+from ravine.data.principal import CovarianceTimes, power_samples, principal
 from ravine.data.query import Query
+from ravine.data.sample import Sample
 from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
 from ravine.index.interval import contract_outliers
 from ravine.optimize import several
+from ravine.optimize.budget import PASS_LIMIT
 from ravine.optimize.large_margin import around_threshold, minimize_at_scale
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.neighbor_cut import neighbor_graph
@@ -37,6 +47,9 @@ HALVINGS = 40  # most halvings of sigma
 UNDERFLOW = 600.0  # gap in units of sigma at which halving ends: affinity 1e-260, margin exact to 1 %
 SETTLED = 1e-3  # radians: halving ends when the normal turns by less
 SETTLED_SEVERAL = 0.02  # radians: the same for several directions
+SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clusters that are searched
+MARGIN_ROWS = "large margin"  # the same, of the sample on which the scale of a large node is decreased
+JOINED_STEPS = 2  # most steps over all rows from a common direction, whose start took two passes
 RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
 
 
@@ -45,23 +58,26 @@ class LargeMarginMethod(ProjectionMethod):
     """Decrease sigma to zero from a univariate split: the hyperplane of large margin (LMSC, Section 5).
 
     At every step the rows nearest to the threshold count one by one, the others as means over intervals along
-    the normal; each step costs two passes. A step that leaves less than `least_share` of the weight on one
-    side is not taken, and the search ends: rows without clusters have their largest gaps at the edges. If the
-    gap at the end is not clearly wider than the spacing of the rows, the split at the fixed scale is
+    the normal; each step costs two passes. The steps of a large node are those of its largest sample, and
+    only the last threshold is placed among all rows. A step that leaves less than `least_share` of the weight
+    on one side is not taken, and the search ends: rows without clusters have their largest gaps at the edges.
+    If the gap at the end is not clearly wider than the spacing of the rows, the split at the fixed scale is
     returned: between gaps that exist by chance, rounding would decide.
     """
 
     least_share: float = 0.25
     n_rows: int = 400
+    full_steps: int = 1  # of the univariate search, which is only the start
 
     def refine(self, node: Node, split: Split) -> Query[Split]:
         """Halve sigma until the normal no longer turns."""
-        own = node.standardization
+        few = replace(finest_sample(node), deviation=node.deviation)
+        own = few.standardization
         assert isinstance(split.boundary, Hyperplane)
         sigma, beta = split.facts["sigma"] / own.unit, split.facts["beta"]
         direction, threshold = split.direction, split.boundary.about(own.mean).threshold / own.unit
         n_iter, status, norm = split.n_iter, split.status, split.gradient_norm
-        near = yield from around_threshold(node, direction, threshold, self.n_rows)
+        near = yield from around_threshold(few, direction, threshold, self.n_rows)
         balance = min(near.smaller, self.least_share * own.total)
         for _ in range(HALVINGS):
             if near.gap > UNDERFLOW * sigma / 2.0:
@@ -70,7 +86,7 @@ class LargeMarginMethod(ProjectionMethod):
                 near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False)
             )
             turned_to, there = end.point.direction, end.point.index_value.threshold
-            attempt = yield from around_threshold(node, turned_to, there, self.n_rows)
+            attempt = yield from around_threshold(few, turned_to, there, self.n_rows)
             if attempt.smaller < balance:
                 break
             angle = math.acos(min(1.0, abs(float(turned_to @ direction))))
@@ -78,6 +94,10 @@ class LargeMarginMethod(ProjectionMethod):
             n_iter, status, norm = n_iter + end.n_iter, end.status, end.gradient_norm
             if angle < SETTLED:
                 break
+        if not node.is_local:
+            middle = Hyperplane.of(own, direction, near.middle, own.mean).about(node.standardization.mean)
+            own, status = node.standardization, PASS_LIMIT
+            near = yield from around_threshold(node, direction, middle.threshold / own.unit, self.n_rows)
         if near.smaller < node.min_weight or not near.gap > CLEAR * near.spacing:
             return split
         margin = own.unit * near.gap / 2.0
@@ -146,13 +166,20 @@ class SeveralMethod(Verbs):
         """Return 1 - lambda_2."""
         return max(0.0, 1.0 - split.value / (1.0 if self.normalized else total))
 
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        """Return the samples of the micro-clusters and of the neighbor graph."""
+        seeds = node.sample_request(sample_size(node, self.n_microclusters), SEEDS)
+        fine = node.sample_request(sample_size(node, FINE_CENTERS), FINE_SEEDS)
+        more = [] if not self.large_margin or node.is_local else [_margin_sample(node)]
+        return [seeds, fine, *more, *power_samples(node), *self.univariate.ahead(node)]
+
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method with `omega`, or if there are too few."""
         wide = node.n_features > WIDEST
         found = yield from principal(node, COMPONENTS if wide else self.n_directions + EXTRA_COMPONENTS)
         useful = found.directions[found.deviations > USEFUL * found.deviations[0]]
         axes = useful if wide else None
-        clusters = yield from microclusters(node, self.n_microclusters, "micro-clusters", None, axes)
+        clusters = yield from microclusters(node, self.n_microclusters, SEEDS, None, axes)
         components = np.eye(len(useful))[: self.n_directions + EXTRA_COMPONENTS] if wide else useful
         given = Coordinates(clusters, components, float(found.deviations[0]), axes)
         if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):
@@ -162,7 +189,7 @@ class SeveralMethod(Verbs):
             return ready
         ends = [ready.pursue(start) for start in ready.combinations()]
         ones = np.array([given.directions(_one(end.directions)[None, :])[0] for end in ends])
-        joined = replace(self.univariate, init=node.standardization.normals(ones))
+        joined = replace(self.univariate, init=node.standardization.normals(ones), full_steps=JOINED_STEPS)
         return (yield from joined.prepare(node))
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
@@ -221,7 +248,8 @@ class SeveralMethod(Verbs):
             end, clusters = yield from self._shrink(node, end)
         directions = self.given.directions(end.directions)
         centers = clusters.centers @ end.directions.T
-        ((mass, _),) = yield node.ask(NearestSum(own, np.eye(len(directions)), centers, directions))
+        nearest_sum = NearestSum(own, np.eye(len(directions)), centers, directions)
+        (mass, _), (product,) = yield node.ask(nearest_sum, CovarianceTimes(own, directions))
         centers, mass = centers[mass > 0], mass[mass > 0]
         if len(mass) < 2:
             return None
@@ -230,7 +258,8 @@ class SeveralMethod(Verbs):
             return None
         boundary = NearestCenter(own.unit * own.normals(directions), own.mean, own.unit * centers, right)
         direction = boundary.line[0] @ directions
-        eigenvalue, bound = yield from self._eigenvalue(node, end.index, directions)
+        variances = np.diag(product * own.inverse_scale @ directions.T) / own.total
+        eigenvalue, bound = yield from self._eigenvalue(node, end.index, directions, np.sqrt(variances))
         return Outcome(
             direction=direction / float(np.linalg.norm(direction)),
             threshold=0.0,
@@ -250,36 +279,41 @@ class SeveralMethod(Verbs):
     def _shrink(
         self, node: Node, best: several.Directions
     ) -> Query[tuple[several.Directions, MicroClusters]]:
-        """Halve sigma, each time with new micro-clusters, until the directions no longer turn."""
+        """Halve sigma, each time with new micro-clusters, until the directions no longer turn.
+
+        The micro-clusters of a large node are those of a sample.
+        """
         assert self.given is not None
-        clusters, axes = self.given.clusters, self.given.axes
+        clusters, axes, few = self.given.clusters, self.given.axes, node
+        if not node.is_local:
+            few = yield from sample(node, _margin_sample(node).n, MARGIN_ROWS)
         for k in range(HALVINGS):
             purpose = f"micro-clusters {k}"
-            finer = yield from microclusters(node, self.n_microclusters, purpose, best.directions, axes)
+            finer = yield from microclusters(few, self.n_microclusters, purpose, best.directions, axes)
             index = replace(best.index, sigma=best.index.sigma / 2.0)
             objective = several.Objective(finer, index, self.omega)
             settings = {"tol": self.univariate.tol, "max_iter": self.univariate.max_iter}
             end = several.descend(objective, best.directions, **settings)  # type: ignore[arg-type]
-            unresolved = end.result.eigenvalue < RESOLVED * node.total
+            unresolved = end.result.eigenvalue < RESOLVED * few.total
             if unresolved or _one_sided(end, finer, self.least_share):
                 break
             turned = _angle(best.directions, end.directions)
             best, clusters = replace(end, n_iter=best.n_iter + end.n_iter), finer
             if turned < SETTLED_SEVERAL:
                 break
-        return best, clusters
+        shift = node.standardization.apply(few.standardization.mean[None, :])
+        shift = shift if axes is None else shift @ axes.T
+        return best, replace(clusters, centers=clusters.centers + shift)
 
     def _eigenvalue(
-        self, node: Node, index: GraphConnectivity, directions: FloatArray
+        self, node: Node, index: GraphConnectivity, directions: FloatArray, deviations: FloatArray
     ) -> Query[tuple[float, float]]:
-        """Return lambda_2 of the projected rows, and the bound on its relative error.
+        """Return lambda_2 of the rows projected on directions with these deviations, and its relative error.
 
         Outliers are contracted first and the micro-clusters are made in the projection, where distances are
         shortest: for those of the search, made in the whole space, the bound would be far too large.
         """
-        own = node.standardization
-        products = yield from _second_moments(node, directions)
-        edge = index.beta * np.sqrt(np.diag(products) / own.total)
+        edge = index.beta * deviations
         fine, radii = yield from fine_microclusters(
             node, FINE_CENTERS, directions, lambda points: contract_outliers(points, edge, index.sigma)[0]
         )
@@ -288,13 +322,9 @@ class SeveralMethod(Verbs):
         return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
 
 
-def _second_moments(node: Node, directions: FloatArray) -> Query[FloatArray]:
-    """Return the second moments of the rows along some directions."""
-    from ravine.data.principal import CovarianceTimes
-
-    own = node.standardization
-    ((product,),) = yield node.ask(CovarianceTimes(own, directions))
-    return np.asarray(product * own.inverse_scale @ directions.T)
+def _margin_sample(node: Node) -> Sample:
+    """Return the sample on which the scale of a large node is decreased."""
+    return node.sample_request(sample_sizes(node.n_rows, node.n_features)[-1], MARGIN_ROWS)
 
 
 def _one(directions: FloatArray) -> FloatArray:

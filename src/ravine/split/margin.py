@@ -10,6 +10,7 @@ import numpy as np
 from ravine.data.node import Node
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
+from ravine.optimize.budget import status_on, steps_on
 from ravine.optimize.cutting_plane import Found, Planes, cutting_planes, two_means
 from ravine.split.projection import USEFUL
 from ravine.split.search import Outcome, Verbs
@@ -85,10 +86,16 @@ class MarginMethod(Verbs):
 
     def solve(self, node: Node, start: Start) -> Query[Found]:
         """Run the cutting planes from one start."""
-        bounds = {"C": start.C, "balance": self._balance(node), "epsilon": self.epsilon}
-        return (
-            yield from cutting_planes(node, start.plane, start.constraints, max_iter=self.max_iter, **bounds)
+        found = yield from cutting_planes(
+            node,
+            start.plane,
+            start.constraints,
+            C=start.C,
+            balance=self._balance(node),
+            epsilon=self.epsilon,
+            max_iter=steps_on(node, self.max_iter),
         )
+        return replace(found, status=status_on(node, found.status))
 
     def choose(self, node: Node, ends: Sequence[Found]) -> Query[list[Found]]:
         """Return the ends, those with the fewest labeled pairs together first, then by objective."""

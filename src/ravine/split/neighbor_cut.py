@@ -15,7 +15,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.neighbors import distinct, near_pairs
-from ravine.data.node import Node
+from ravine.data.node import Node, draw_sample
 from ravine.data.query import Answer, Query
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
@@ -84,6 +84,11 @@ class NeighborGraph:
         return between / volumes[0] + between / volumes[1]
 
 
+def graph_sample(node: Node) -> Sample:
+    """Return the request for the rows of the graph: of smallest hash in the whole data, not in this node."""
+    return Sample(min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features)))
+
+
 def neighbor_graph(node: Node) -> Query[NeighborGraph]:
     """Return the graph of at most 2000 rows of a node, the same for every caller and for samples of the node.
 
@@ -92,8 +97,7 @@ def neighbor_graph(node: Node) -> Query[NeighborGraph]:
     """
     node = node.whole or node
     if "neighbor graph" not in node.memo:
-        most = min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features))
-        (answer,) = yield node.ask(Sample(most))
+        answer = yield from draw_sample(node, graph_sample(node))
         of_root: NeighborGraph | None = node.tree_memo.get("neighbor graph")
         shared = None if of_root is None else of_root.of_rows(answer[1])
         node.memo["neighbor graph"] = shared or _graph(node, answer)

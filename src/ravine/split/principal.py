@@ -8,13 +8,15 @@ Tasoulis, Tasoulis, Plagianakos: Enhancing principal direction divisive clusteri
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ravine.data.node import Node
-from ravine.data.principal import Principal, principal
+from ravine.data.principal import Principal, power_samples, principal
 from ravine.data.query import Query
+from ravine.data.sample import Sample
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
 from ravine.split.search import Outcome, Verbs
@@ -34,6 +36,9 @@ class PrincipalMethod(Verbs):
     @property
     def name(self) -> str:
         return f"principal direction, threshold at the {self.threshold}"
+
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        return power_samples(node)
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Principal]]]:
         found = yield from principal(node, 1)

@@ -8,21 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node
+from ravine.data.node import Node, finest_sample
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
+from ravine.data.sample import Sample
 from ravine.index.base import ProjectionIndex, Schedule
-from ravine.optimize.pursuit import Pursued, evaluate, project, pursue
-from ravine.optimize.sphere import CONVERGED
+from ravine.optimize.budget import FULL_STEPS, PASS_LIMIT, steps_on
+from ravine.optimize.pursuit import Evaluated, Pursued, evaluate, keeps_row_sums, project, pursue
+from ravine.optimize.sphere import CONVERGED, ITERATION_LIMIT
 from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
-from ravine.split.neighbor_cut import NeighborGraph, neighbor_graph
+from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts, random_directions
 from ravine.split.support import support_planes
 
 SAMPLE_EVALUATIONS = 20  # most evaluations on a larger sample, where they are cheap
-FULL_EVALUATIONS = 3  # most evaluations on all rows after the samples; more change the value by 1 %, no label
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
 USEFUL = 1e-6  # share of the first principal deviation: directions with smaller ones are rounding
@@ -62,6 +63,7 @@ class ProjectionMethod(Verbs):
     right: tuple[int, ...] | None = None
     named_sides: bool = False
     samples: bool = True
+    full_steps: int = FULL_STEPS
 
     takes_labels = True
 
@@ -78,6 +80,10 @@ class ProjectionMethod(Verbs):
         own = self.schedule.test_quality(split.value, total)
         return split.quality if own is None else own
 
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        """Return the sample of the neighbor graph, if ends are compared by it."""
+        return [graph_sample(node)] if self.neighbor_cut else []
+
     def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
         """Choose the classes on the right if the node has labels."""
         if node.labels is None or self.right is not None:
@@ -85,11 +91,12 @@ class ProjectionMethod(Verbs):
         classes = np.unique(node.labels.classes)
         if len(classes) == 2:
             return replace(self, right=(int(classes[1]),))
-        plain = replace(node, labels=None, stream=(*node.stream, 1))
+        few = finest_sample(node)  # the groups of classes are only a start
+        plain = replace(few, labels=None, stream=(*node.stream, 1))
         _, split = yield from search(plain, self)
         if split is None:
             return None
-        right = yield from group_classes(node, self, split.direction[None, :])
+        right = yield from group_classes(few, self, split.direction[None, :])
         return replace(self, right=right, init=split.boundary.normal[None, :])
 
     def indices(self, node: Node) -> Sequence[ProjectionIndex]:
@@ -184,20 +191,23 @@ class ProjectionMethod(Verbs):
 
     def resume(self, node: Node, end: Pursued, last: bool) -> Query[Pursued]:
         """Continue with the known curvature, at the bandwidth of more rows."""
+        index = self.indices(node)[end.stage]
+        most = self.full_steps if keeps_row_sums(node, index.resolution) else 1  # each takes two passes
         more = yield from pursue(
             node,
             end.point.direction,
-            [self.indices(node)[end.stage]],
+            [index],
             tol=self.tol,
-            max_iter=FULL_EVALUATIONS if last else SAMPLE_EVALUATIONS,
+            max_iter=steps_on(node, FULL_STEPS if last else SAMPLE_EVALUATIONS, most),
             progress=PROGRESS,
             curvature=end.curvature,
         )
-        return replace(more, stage=end.stage, n_iter=end.n_iter + more.n_iter)
+        status = PASS_LIMIT if last and more.status == ITERATION_LIMIT else more.status
+        return replace(more, stage=end.stage, n_iter=end.n_iter + more.n_iter, status=status)
 
     def finish(self, node: Node, end: Pursued) -> Query[Outcome | None]:
         """Evaluate the index again at the end, with fine bins."""
-        point = yield from evaluate(node, end.index, end.point.direction, fineness=EXACT)
+        point = yield from _evaluate_finely(node, end)
         if not point.index_value.valid:
             return None
         unit = node.standardization.unit
@@ -218,6 +228,15 @@ class ProjectionMethod(Verbs):
             bandwidth=getattr(index, "bandwidth", None),
             named_sides=self.named_sides,
         )
+
+
+def _evaluate_finely(node: Node, end: Pursued) -> Query[Evaluated]:
+    """Return the index with fine bins, and the gradient: that of the search if it needs another pass."""
+    direction, fine = end.point.direction, end.index.resolution / EXACT
+    if node.is_local or keeps_row_sums(node, fine):
+        return (yield from evaluate(node, end.index, direction, fineness=EXACT))
+    projected = yield from project(node, fine, direction)
+    return Evaluated(projected, end.index.evaluate(projected.profile), end.point.gradient)
 
 
 def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:

@@ -20,6 +20,7 @@ from ravine.data.node import Node, open_node, sample_sizes
 from ravine.data.principal import fix_sign
 from ravine.data.profile import Grid
 from ravine.data.query import Additive, Answer, Query, gather
+from ravine.data.sample import Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, relative_depth
 from ravine.optimize.pursuit import REACH, project
@@ -72,6 +73,9 @@ class Method(Protocol):
     def takes_labels(self) -> bool:
         """Whether partial labels of the node have an effect."""
 
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        """Return the samples that the search draws beside those that it searches."""
+
     def prepare(self, node: Node) -> Query[Method | None]:
         """Return the method for this node, possibly after a search of its own; None ends the search."""
 
@@ -109,6 +113,9 @@ class Verbs:
     samples = False
     takes_labels = False
 
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        return ()
+
     def prepare(self, node: Node) -> Query[Any]:
         yield from ()
         return self
@@ -140,7 +147,7 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
     Returns the measured node, and the split or None.
     """
     sizes = sample_sizes(node.n_rows, node.n_features) if method.samples else []
-    node, stages = yield from open_node(node, sizes)
+    node, stages = yield from open_node(node, sizes, method.ahead(node))
     if not node.standardization.varies.any():
         return node, None
     prepared = yield from method.prepare(node)

@@ -13,8 +13,9 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.node import Node
-from ravine.data.principal import principal
-from ravine.data.query import Query, RowSet
+from ravine.data.principal import power_samples, principal
+from ravine.data.query import Query, RowSet, gather
+from ravine.data.sample import Sample
 from ravine.data.standardization import Moments, Standardization
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import bandwidth
@@ -66,6 +67,10 @@ class SeparationMethod(Verbs):
     def name(self) -> str:
         return f"maximin separation, {self.solver}"
 
+    def ahead(self, node: Node) -> Sequence[Sample]:
+        """Return the sample of the eigenvectors of `eig`."""
+        return power_samples(node) if self.solver == "eig" else []
+
     def prepare(self, node: Node) -> Query[SeparationMethod]:
         """Search all rows at once where samples do not help: for `eig`, and if the sides are given."""
         yield from ()
@@ -75,8 +80,8 @@ class SeparationMethod(Verbs):
     def starts(self, node: Node) -> Query[tuple[Node, list[Plane | FloatArray | None]]]:
         """Return the planes of 2-means and of the labels, None for given sides, or eigenvectors for `eig`."""
         if self.solver == "eig":
-            found = yield from principal(replace(node, measured=unit_variances(node)), self.n_init)
-            along = yield from principal(node, 1)
+            unit = replace(node, measured=unit_variances(node))
+            found, along = yield from gather([principal(unit, self.n_init), principal(node, 1)])
             node = replace(node, deviation=float(along.deviations[0]))
             own = node.standardization
             return node, list(found.directions * (own.deviation * own.inverse_scale) ** 2)

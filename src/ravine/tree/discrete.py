@@ -14,12 +14,14 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Node, sample_rows
 from ravine.data.principal import FULL_COVARIANCE
 from ravine.data.query import Query
+from ravine.data.sample import Sample
 from ravine.split.search import Method, search
 from ravine.split.split import MADE_BY, Split
 from ravine.tree.margins import SETTLED_DIGITS, BoolArray, Variable, discrete_variables, explained
 from ravine.tree.orientation import orientation
 from ravine.tree.significance import SignificanceTest
 
+DISCRETE = "discrete columns"  # the purpose of the random numbers of that sample
 CAUSE_ROWS = 2048  # rows of the sample from which the cause of a split is found
 EXPLAINED = 0.75  # share of a split that the values of a discrete column have to explain to be its cause
 AGREED = 0.75  # share of a split that has to be found again without its cause to be more than that column
@@ -39,10 +41,15 @@ def cause(node: Node, split: Split) -> Query[Variable | None]:
     return variables[best] if shares and shares[best] >= EXPLAINED else None
 
 
+def cause_samples(node: Node) -> list[Sample]:
+    """Return the sample that `cause` asks for, if any."""
+    return [node.sample_request(CAUSE_ROWS, DISCRETE)] if node.n_features <= FULL_COVARIANCE else []
+
+
 def _table(node: Node) -> Query[tuple[FloatArray, FloatArray, list[Variable]]]:
     """Return sampled rows, their weights, and their discrete variables; asked for once per node."""
     if "discrete" not in node.memo:
-        rows, weights = yield from sample_rows(node, CAUSE_ROWS, "discrete columns")
+        rows, weights = yield from sample_rows(node, CAUSE_ROWS, DISCRETE)
         own = node.standardization
         columns = orientation(own.apply(rows), np.flatnonzero(own.varies)).order
         node.memo["discrete"] = rows, weights, discrete_variables(rows, weights, columns)

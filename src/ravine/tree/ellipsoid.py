@@ -11,10 +11,10 @@ from scipy import sparse
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node
+from ravine.data.node import Node, draw_sample
 from ravine.data.principal import FULL_COVARIANCE, Covariance
 from ravine.data.query import Query
-from ravine.data.sample import sampled
+from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
 from ravine.tree.margins import shrink
 from ravine.tree.orientation import Orientation, orientation
@@ -83,7 +83,7 @@ class Ellipsoid:
 
     def radii(self, node: Node) -> Query[FloatArray]:
         """Return the Mahalanobis distances of a sample of rows from the mean, and their weights."""
-        (answer,) = yield node.ask(node.sample_request(REFERENCE_ROWS, "radii"))
+        answer = yield from draw_sample(node, node.sample_request(REFERENCE_ROWS, "radii"))
         values, weights, _ = sampled(answer)
         coordinates = self.axes.project(values, node.standardization) / self.deviations
         return np.column_stack([np.linalg.norm(coordinates, axis=1), weights])
@@ -102,6 +102,11 @@ class Ellipsoid:
         return points if wide else np.asarray(points @ self.axes.axes)
 
 
+def ellipsoid_sample(node: Node) -> Sample:
+    """Return the sample that gives the axes of many columns, or the orientation of few."""
+    return node.sample_request(SPECTRUM_ROWS, "ellipsoid")
+
+
 def ellipsoid(node: Node) -> Query[Ellipsoid]:
     """Return the ellipsoid of the shrunk covariance of the standardized rows; one pass.
 
@@ -112,8 +117,8 @@ def ellipsoid(node: Node) -> Query[Ellipsoid]:
     if node.n_features > FULL_COVARIANCE:
         return (yield from _wide_ellipsoid(node))
     own = node.standardization
-    few = node.sample_request(SPECTRUM_ROWS, "orientation")
-    (matrix,), answer = yield node.ask(Covariance(own), few)
+    ((matrix,),) = yield node.ask(Covariance(own))
+    answer = yield from draw_sample(node, ellipsoid_sample(node))
     varies = own.varies
     values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / own.total)
     deviations, kept = _deviations(values, own.total)
@@ -126,7 +131,7 @@ def ellipsoid(node: Node) -> Query[Ellipsoid]:
 def _wide_ellipsoid(node: Node) -> Query[Ellipsoid]:
     """Return the ellipsoid of rows with many columns, from the inner products of a sample."""
     own = node.standardization
-    (answer,) = yield node.ask(node.sample_request(SPECTRUM_ROWS, "ellipsoid"))
+    answer = yield from draw_sample(node, ellipsoid_sample(node))
     values, weights, _ = sampled(answer)
     rows, n = scaled(values, own), float(weights.sum())
     center = np.eye(len(weights)) - weights / n

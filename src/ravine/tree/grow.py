@@ -15,16 +15,17 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.far import Far, FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node, sample_sizes
 from ravine.data.query import Query, RowSet, run, run_all
+from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InterruptedWarning
 from ravine.split.boundary import Boundary
-from ravine.split.neighbor_cut import neighbor_graph
+from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Method, gap_split, search
 from ravine.split.split import Split
 from ravine.tree.checkpoint import Checkpoint, Found
-from ravine.tree.discrete import cause, noted, tested
+from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.reunite import reunite
-from ravine.tree.significance import SignificanceTest, significance_tests
+from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
@@ -280,18 +281,28 @@ class _Growth:
         """Open the node of a cell, and return what is far from the bulk of its rows."""
         node = yield from collect(self.node_of(cell.rows, *cell.path))
         sizes = sample_sizes(node.n_rows, node.n_features) if self.method.samples else []
-        cell.opened, _ = yield from open_node(node, sizes)
+        cell.opened, _ = yield from open_node(node, sizes, self.ahead(node))
         return (yield from find_far(cell.opened))
+
+    def ahead(self, node: Node) -> list[Sample]:
+        """Return the samples that the search, the test and the priority of a node ask for."""
+        found = [*self.method.ahead(node), *cause_samples(node)]
+        found += reference_samples(node) if self.tests else []
+        return [*found, graph_sample(node)] if self.priority is _neighbors else found
 
     def node_of(self, rows: RowSet, *path: int) -> Node:
         """Return the node of some rows."""
         stream = (*self.root.stream, 0, *path)
         return replace(self.root, rows=rows, root=self.standardization, stream=stream, memo={})
 
+    def waiting_cells(self, n_splits: int) -> list[Cell]:
+        """Return the cells in the queue that the limit of leaves still allows to split after so many."""
+        wanted = min(self.limits.max_leaves - n_splits - 1, len(self.waiting))
+        return [self.nodes.cells[node] for *_, node in heapq.nsmallest(wanted, self.waiting)]
+
     def likely(self) -> list[Cell]:
         """Return children of the splits in the queue, of as many as the limit of leaves still allows."""
-        wanted = min(self.limits.max_leaves - self.nodes.n_splits - 1, len(self.waiting))
-        parents = [self.nodes.cells[node] for *_, node in heapq.nsmallest(wanted, self.waiting)]
+        parents = self.waiting_cells(self.nodes.n_splits)
         self.divide(parents)
         children = [child for cell in parents for child in cell.children or ()]
         return [child for child in children if not child.searched and self.may_split(child)]
@@ -432,7 +443,9 @@ class _Growth:
         """
         *_, node = heapq.heappop(self.waiting)
         cell = self.nodes.cells[node]
-        self.divide([cell])
+        expensive = not self.root.rows.engine.local
+        # those that the next search takes along are divided in the same pass
+        self.divide([cell, *(self.waiting_cells(self.nodes.n_splits + 1) if expensive else ())])
         return cell, () if cell.children is None else self.nodes.divide(node)
 
     def comes_apart(self, nodes: list[int]) -> bool:

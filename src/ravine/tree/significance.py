@@ -20,16 +20,19 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, sample_rows
+from ravine.data.principal import FULL_COVARIANCE
 from ravine.data.query import Query
+from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.split.search import Method, search
 from ravine.split.split import Evidence, Split
-from ravine.tree.ellipsoid import REFERENCE_ROWS, ellipsoid
+from ravine.tree.ellipsoid import REFERENCE_ROWS, ellipsoid, ellipsoid_sample
 from ravine.tree.margins import Margins, margins
 from ravine.tree.orientation import Orientation
 
 MAX_DRAWS = 8  # most references; each costs one search of as many rows as the node has
 MIN_DRAWS = 3  # least references before the test may end early
+MARGINS = "margins"  # the purpose of the random numbers of that sample
 STOP_ABOVE = 0.2  # p-value above which the test ends early
 STOP_BELOW = 0.01  # share of the level below which a p-value ends the test early
 DEEPEST = 36.0  # largest L: 1 - valley / mode has no more digits
@@ -153,9 +156,17 @@ class Reference:
         )
 
 
+def reference_samples(node: Node) -> list[Sample]:
+    """Return the samples from which references are made, except those of fallbacks."""
+    few = ellipsoid_sample(node)
+    return (
+        [few, node.sample_request(REFERENCE_ROWS, MARGINS)] if node.n_features <= FULL_COVARIANCE else [few]
+    )
+
+
 def margins_of(node: Node, columns: Orientation) -> Query[Margins]:
     """Return the margins of the standardized columns in their orientation, from a sample; one pass."""
-    values, weights = yield from sample_rows(node, REFERENCE_ROWS, "margins")
+    values, weights = yield from sample_rows(node, REFERENCE_ROWS, MARGINS)
     return margins(columns.apply(node.standardization.apply(values)), weights)
 
 
