@@ -15,16 +15,12 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib
-import os
+import importlib.util
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")  # before numpy: processor time of one thread
 
 import numpy as np
 
@@ -80,8 +76,8 @@ from HiPart import clustering
 names = {name.lower(): name for name in dir(clustering)}
 method = getattr(clustering, names[sys.argv[2].lower()])
 def parameters(k):
-    return {"max_clusters_number": k, "random_state": 0} if sys.argv[2] in ("MDH", "KMPDDP", "BisectingKmeans") \
-        else {"max_clusters_number": k}
+    seed = {"random_state": 0} if sys.argv[2] in ("MDH", "KMPDDP", "BisectingKmeans") else {}
+    return {"max_clusters_number": k, **seed}
 method(**parameters(2)).fit_predict(np.random.default_rng(0).standard_normal((60, 3)))
 X = np.load(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -53,13 +53,16 @@ def measured(cluster: Cluster, X: Any, warm_up: Any, cpu_limit: int) -> Measured
 
 
 def _fit(out: Connection, cluster: Cluster, X: Any, warm_up: Any, cpu_limit: int) -> None:
+    from threadpoolctl import threadpool_limits
+
     try:
         cluster(warm_up)
         used = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_limit, used + cpu_limit + 1))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         before, began = _resident(), time.process_time()
-        labels = np.asarray(cluster(X))
+        with threadpool_limits(1):
+            labels = np.asarray(cluster(X))
         seconds = time.process_time() - began
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         out.send(Measured(labels, seconds, (peak - before) / 2**20))

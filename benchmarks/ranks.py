@@ -34,7 +34,8 @@ def critical_difference(n_sets: int, n_methods: int, level: float = 0.05) -> flo
     .. math:: CD = q_\alpha \sqrt{k (k + 1) / (6 N)}
 
     with q the quantile of the studentized range for k methods and infinitely many degrees of freedom, over
-    the square root of 2. Demsar: Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
+    the square root of 2. Demsar: Statistical comparisons of classifiers over multiple data sets. JMLR 7,
+    2006.
     """
     from scipy.stats import studentized_range
 

@@ -12,8 +12,8 @@ Array = np.ndarray[Any, Any]
 def gmmc(kernel: Array, C: float = 1.0, balance: float = 1.0, *, tol: float = 1e-6) -> Array:
     r"""Return the sides of GMMC for a kernel matrix.
 
-    The margin problem over labels is :math:`\min_{f, b} (f - b)^T K_C^{-1} (f - b) + \rho (e^T f)^2 / n` with
-    :math:`f_i^2 \ge 1`, where :math:`K_C = K + I / C` (squared slacks) and f are the scores. Its relaxation is
+    Over the scores f of the rows, the margin problem is :math:`\min_{f, b} (f - b)^T K_C^{-1} (f - b) + \rho
+    (e^T f)^2` with :math:`f_i^2 \ge 1`, where :math:`K_C = K + I / C` (squared slacks). Its relaxation is
 
     .. math:: \max_\gamma \sum_i \gamma_i \quad \text{with} \quad Q - \operatorname{diag}(\gamma) \succeq 0,
               \gamma \ge 0,

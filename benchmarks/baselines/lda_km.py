@@ -15,8 +15,8 @@ def lda_km(X: Array, n_clusters: int, regularization: float = 1e-6, *, rounds: i
     r"""Return the labels of LDA-km.
 
     With the clusters' scatter :math:`S_b` between and :math:`S_w` within, the subspace maximizes
-    :math:`\operatorname{tr} (W^T (S_w + \lambda I) W)^{-1} W^T S_b W`; k-means in it gives new clusters, until
-    nothing changes. The start is k-means++ on all columns.
+    :math:`\operatorname{tr} (W^T (S_w + \lambda I) W)^{-1} W^T S_b W`; k-means in it gives new clusters,
+    until nothing changes. The start is k-means++ on all columns.
 
     Ding, Li: Adaptive dimension reduction using discriminant analysis and k-means clustering. ICML, 2007.
     """

@@ -14,8 +14,8 @@ def squared_hinge(rows: Array, sides: Array, costs: Array, penalty: Array, *, ma
 
     .. math:: \tfrac12 w^T P w + \tfrac12 \sum_i c_i \max(0, 1 - s_i w^T x_i)^2
 
-    Each step solves the linear system of the rows that are within the margin now; when they stay the same, the
-    solution is exact. Chapelle: Training a support vector machine in the primal. Neural Computation 19, 2007.
+    Each step solves the linear system of the rows within the margin; when these stay, the solution
+    is exact. Chapelle: Training a support vector machine in the primal. Neural Computation 19, 2007.
     """
     inside = np.ones(len(rows), dtype=bool)
     for _ in range(max_iter):

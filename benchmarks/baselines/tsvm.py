@@ -20,7 +20,8 @@ class TSVM:
               + \tfrac{\lambda'}{2 u} \sum_{j > l} h(y_j f(x_j)), \quad h(t) = \max(0, 1 - t)^2
 
     over w and the labels of the u unlabeled rows, whose share of positive ones is that of the labeled rows.
-    Labels of two unlabeled rows are switched where this lowers the loss, while lambda' is raised to its value.
+    Labels of two unlabeled rows are switched where this lowers the loss, while lambda' is raised step by
+    step.
 
     Joachims: Transductive inference for text classification using support vector machines. ICML, 1999; with
     many switches at a time, Sindhwani, Keerthi: Large scale semi-supervised linear SVMs. SIGIR, 2006.
