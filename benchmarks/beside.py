@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib
 import importlib.util
 import sys
 import warnings
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -33,8 +35,8 @@ from benchmarks.papers import Row, show
 from benchmarks.ranks import critical_difference, mean_ranks, plot_critical_differences, regret
 
 HERE = Path(__file__).resolve().parent
-FIELDS = ("dataset", "rows", "columns", "K", "method", "clusters", "v_measure", "ari", "purity")
-FIELDS = (*FIELDS, "cpu_seconds", "peak_mb", "problem")
+SCORES, COSTS = ("v_measure", "ari", "purity"), ("cpu_seconds", "peak_mb")
+FIELDS = ("dataset", "rows", "columns", "K", "method", "clusters", *SCORES, *COSTS, "problem")
 
 # name -> (module, class, parameters); K is given as the parameter of that name, where there is one
 SKLEARN: dict[str, tuple[str, str, Row]] = {
@@ -72,6 +74,7 @@ HIPART = ("DePDDP", "PDDP", "KMPDDP", "BisectingKmeans", "MDH")
 PEER = """
 import json, resource, sys, time
 import numpy as np
+from threadpoolctl import threadpool_limits
 from HiPart import clustering
 names = {name.lower(): name for name in dir(clustering)}
 method = getattr(clustering, names[sys.argv[2].lower()])
@@ -100,10 +103,10 @@ def methods(peer: str) -> list[str]:
     """Return the methods that can be run here, with a line for each package that is missing."""
     found = []
     for method, (module, _, _) in (OURS | SKLEARN).items():
-        if importlib.util.find_spec(module) is None:
-            print(f"{method}: {module} is not installed, left out", flush=True)
-        else:
+        if importlib.util.find_spec(module):  # not imported: fast_hdbscan starts threads, then none can fork
             found.append(method)
+        else:
+            print(f"{method}: {module} is not installed, left out", flush=True)
     if Path(peer).exists():
         return [*found, *(f"HiPart {name}" for name in HIPART)]
     print(f"HiPart: no interpreter {peer} (make .venv-peers), left out", flush=True)
@@ -115,17 +118,18 @@ def standardized(X: Any) -> Any:
     if not isinstance(X, np.ndarray):
         return X
     X = X[:, X.std(axis=0) > 0]
-    return (X - X.mean(axis=0)) / X.std(axis=0)
+    return np.ascontiguousarray((X - X.mean(axis=0)) / X.std(axis=0))
+
+
+def few_rows() -> Any:
+    """Return three blobs, on which every method is run before it is timed."""
+    return np.random.default_rng(0).standard_normal((90, 3)) + 8 * np.eye(3)[np.arange(90) % 3]
 
 
 def run(method: str, X: Any, k: int, peer: str, cpu_limit: int) -> Measured:
     """Fit one method within the limits."""
     if not method.startswith("HiPart "):
-        rng = np.random.default_rng(0)
-        warm_up = rng.standard_normal((90, 3)) + 8 * np.eye(3)[np.arange(90) % 3]
-        few = cluster(method, 3)
-        many = cluster(method, k)
-        return measured(lambda rows: few(rows) if rows is warm_up else many(rows), X, warm_up, cpu_limit)
+        return measured(cluster(method, k), X, lambda: cluster(method, 3)(few_rows()), cpu_limit)
     if not isinstance(X, np.ndarray):
         return Measured(None, problem="dense rows only")
     return measured_elsewhere(peer, PEER, X, [method.split()[1], str(k)], cpu_limit)
@@ -174,6 +178,9 @@ def fill(path: Path, directory: str, most_rows: int, chosen: list[str], peer: st
     """Run what the file does not have, one line at a time."""
     done = {(row["dataset"], row["method"]) for row in read(path)}
     new = not path.exists()
+    with threadpool_limits(1):  # compiled code is loaded once, and no thread is alive when a process forks
+        for method in set(chosen) & set(OURS):
+            cluster(method, 3)(few_rows())
     with open(path, "a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if new:
@@ -186,8 +193,6 @@ def fill(path: Path, directory: str, most_rows: int, chosen: list[str], peer: st
                     continue
                 found = run(method, X, len(np.unique(y)), peer, cpu_limit)
                 row = row_of(name, method, X, y, found)
-                if row["problem"].startswith("not installed"):
-                    continue
                 writer.writerow(row)
                 file.flush()
                 print(name, method, row["v_measure"], row["cpu_seconds"], row["problem"], flush=True)

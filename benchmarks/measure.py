@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import resource
+import signal
 import subprocess
 import tempfile
 import time
@@ -33,11 +34,10 @@ class Measured:
     problem: str = ""
 
 
-def measured(cluster: Cluster, X: Any, warm_up: Any, cpu_limit: int) -> Measured:
+def measured(cluster: Cluster, X: Any, warm_up: Callable[[], Any], cpu_limit: int) -> Measured:
     """Run `cluster(X)` in a forked process and return what it found and what it cost.
 
-    The method runs once on the few rows of `warm_up` before the clock starts, so that imports and the loading
-    of compiled code do not count. A fit that takes more than `cpu_limit` seconds of processor time is ended.
+    `warm_up` runs before the clock starts, so that imports and the loading of compiled code do not count. A fit that takes more than `cpu_limit` seconds of processor time is ended.
     """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
@@ -45,18 +45,21 @@ def measured(cluster: Cluster, X: Any, warm_up: Any, cpu_limit: int) -> Measured
     process.start()
     there.close()
     try:
-        found: Measured = here.recv()
+        found: Measured | None = here.recv()
     except EOFError:  # the process was ended before it could answer
-        found = Measured(None, problem=f"more than {cpu_limit} s")
+        found = None
     process.join()
-    return found
+    if found is not None:
+        return found
+    late = process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+    return Measured(None, problem=f"more than {cpu_limit} s" if late else f"exit code {process.exitcode}")
 
 
-def _fit(out: Connection, cluster: Cluster, X: Any, warm_up: Any, cpu_limit: int) -> None:
+def _fit(out: Connection, cluster: Cluster, X: Any, warm_up: Callable[[], Any], cpu_limit: int) -> None:
     from threadpoolctl import threadpool_limits
 
     try:
-        cluster(warm_up)
+        warm_up()
         used = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_limit, used + cpu_limit + 1))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -66,8 +69,6 @@ def _fit(out: Connection, cluster: Cluster, X: Any, warm_up: Any, cpu_limit: int
         seconds = time.process_time() - began
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         out.send(Measured(labels, seconds, (peak - before) / 2**20))
-    except ImportError as error:
-        out.send(Measured(None, problem=f"not installed: {error.name}"))
     except Exception as error:  # a method that fails on a set is a result
         out.send(Measured(None, problem=f"{type(error).__name__}: {error}".splitlines()[0][:80]))
 

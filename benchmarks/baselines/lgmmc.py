@@ -61,7 +61,7 @@ def worst_labels(rows: Array, alpha: Array, balance: float) -> Array:
     return found
 
 
-def mix(rows: Array, labelings: list[Array], C: float, *, rounds: int = 15) -> tuple[Array, Array, float]:
+def mix(rows: Array, labelings: list[Array], C: float, *, rounds: int = 6) -> tuple[Array, Array, float]:
     """Return the shares of the labelings, alpha and the objective of multiple kernel learning.
 
     For fixed shares this is a machine with the squared hinge on the joined rows; then every share is set in

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, solve
 
 Array = np.ndarray[Any, Any]
 
@@ -21,12 +22,20 @@ def squared_hinge(rows: Array, sides: Array, costs: Array, penalty: Array, *, ma
     for _ in range(max_iter):
         few, weighted = rows[inside], (costs * sides)[inside]
         system = penalty + (few.T * costs[inside]) @ few
-        normal = np.linalg.lstsq(system, few.T @ weighted, rcond=None)[0]
+        normal = _solve(system, few.T @ weighted)
         now = sides * (rows @ normal) < 1
         if (now == inside).all():
             break
         inside = now
     return np.asarray(normal)
+
+
+def _solve(system: Array, right: Array) -> Array:
+    """Solve a positive system; one without rows inside the margin may be singular, and has its least norm."""
+    try:
+        return np.asarray(solve(system, right, assume_a="pos"))
+    except LinAlgError:
+        return np.asarray(np.linalg.lstsq(system, right, rcond=None)[0])
 
 
 def with_intercept(X: Array, ridge: float) -> tuple[Array, Array]:
