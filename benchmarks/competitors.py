@@ -31,6 +31,7 @@ if not __package__:  # run as a script, from anywhere
 from benchmarks import baselines
 from benchmarks.baselines import IterSVR
 from benchmarks.baselines.spectral import SCALES, affinity, clusters_of, components, representatives
+from benchmarks.beside import standardized as with_unit_variance
 from benchmarks.datasets import PAIRS, load, pair, problem
 from benchmarks.papers import Row, show
 from ravine import metrics
@@ -190,10 +191,8 @@ class Table:
 
 
 def standardized(name: str, directory: str | None) -> list[Problem]:
-    from benchmarks.beside import standardized as scaled
-
     X, y = load(name, directory)
-    return [(scaled(X), y)]
+    return [(with_unit_variance(X), y)]
 
 
 def margin_problems(name: str, directory: str | None) -> list[Problem]:

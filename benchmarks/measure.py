@@ -37,7 +37,8 @@ class Measured:
 def measured(cluster: Cluster, X: Any, warm_up: Callable[[], Any], cpu_limit: int) -> Measured:
     """Run `cluster(X)` in a forked process and return what it found and what it cost.
 
-    `warm_up` runs before the clock starts, so that imports and the loading of compiled code do not count. A fit that takes more than `cpu_limit` seconds of processor time is ended.
+    `warm_up` runs before the clock starts, so that imports and the loading of compiled code do not count. A
+    fit that takes more than `cpu_limit` seconds of processor time is ended.
     """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
