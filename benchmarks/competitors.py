@@ -42,7 +42,7 @@ Problem = tuple[Any, Array]
 
 HERE = Path(__file__).resolve().parent
 TABLES = HERE / "paper_tables"
-SVR_ROWS = 2000  # that a regression sees
+SVR_ROWS = 1000  # that a regression sees
 DENSE = 1000  # rows of a dense eigenproblem (Hofmeyr, Pavlidis, Eckley, Section 7.1)
 SMALL = 400  # rows that GMMC is given, as in the paper
 TINY = 80  # rows that MMC is given, as in Xu et al.
