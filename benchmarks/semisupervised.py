@@ -28,7 +28,7 @@ if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import datasets, record
-from benchmarks.baselines import LapSVM
+from benchmarks.baselines import TSVM, LapSVM, label_spreading, self_training, supervised_svm
 
 Array = np.ndarray[Any, Any]
 Method = Callable[[Array, Array], Array]
@@ -54,41 +54,14 @@ def as_published(X: Array, y: Array) -> Array:
     return np.asarray(MinimumDensityClassifier.as_published().fit(X, y).predict(X))
 
 
-def supervised(X: Array, y: Array) -> Array:
-    """A linear support vector machine on the labeled rows only."""
-    from sklearn.svm import SVC
-
-    known = y != -1
-    return np.asarray(SVC(kernel="linear").fit(X[known], y[known]).predict(X))
-
-
-def spreading(X: Array, y: Array) -> Array:
-    """scikit-learn's LabelSpreading over nearest neighbors."""
-    from sklearn.semi_supervised import LabelSpreading
-
-    return np.asarray(LabelSpreading(kernel="knn", n_neighbors=10).fit(X, y).predict(X))
-
-
-def self_training(X: Array, y: Array) -> Array:
-    """scikit-learn's SelfTrainingClassifier over a logistic regression."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.semi_supervised import SelfTrainingClassifier
-
-    return np.asarray(SelfTrainingClassifier(LogisticRegression(max_iter=300)).fit(X, y).predict(X))
-
-
-def laplacian(X: Array, y: Array) -> Array:
-    """LapSVM with a linear kernel."""
-    return LapSVM().fit_predict(X, y)
-
-
 METHODS: dict[str, Method] = {
     "MinimumDensityClassifier": minimum_density,
     "MDP2 as published": as_published,
-    "linear SVM": supervised,
-    "LabelSpreading": spreading,
+    "linear SVM": supervised_svm,
+    "LabelSpreading": label_spreading,
     "SelfTraining": self_training,
-    "LapSVM": laplacian,
+    "LapSVM": LapSVM().fit_predict,
+    "TSVM": TSVM().fit_predict,
 }
 
 
@@ -186,6 +159,9 @@ def table(results: list[Result]) -> str:
         cells = []
         for method in methods:
             found = [r[4] for r in results if r[:2] == (name, n_labels) and r[3] == method]
+            if not found:  # a file of earlier runs may lack a method
+                cells.append("-")
+                continue
             low, middle, high = np.percentile(found, [25, 50, 75])
             cells.append(f"{middle:.1f} ({low:.1f}-{high:.1f})")
         lines.append(f"| {name} | {n_labels} | " + " | ".join(cells) + " |")

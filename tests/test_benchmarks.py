@@ -141,8 +141,7 @@ def test_accuracy_matches_clusters_with_classes_in_the_better_way():
 
 
 @pytest.mark.parametrize("method", [baselines.kernel_kmeans, baselines.self_tuning_spectral])
-def test_kernel_baselines_find_two_blobs(method, monkeypatch):
-    monkeypatch.setattr(baselines, "FEW", 200)  # so that the rows above follow their neighbors
+def test_kernel_baselines_find_two_blobs(method):
     X, y = two_blobs(300, 4, gap=8.0)
     assert metrics.purity(y, method(X, 2)) > 0.98
 

@@ -1,0 +1,278 @@
+"""Our methods beside those of scikit-learn, hdbscan, fast_hdbscan, genieclust and HiPart, at the true K.
+
+python benchmarks/beside.py --data DIR --rows 3000       sets with at most 3000 rows
+python benchmarks/beside.py --data DIR --plot cd.png     all sets, and the critical-difference plot
+python benchmarks/beside.py --show                       tables of what the file has; nothing is run
+
+One line per set and method goes to `results/beside.csv`. What is there is not run again, so that a run can be
+stopped and resumed (delete lines to run them anew). Columns are standardized for every method, except those
+of sparse rows. Every method has its default parameters and random state 0; nothing is chosen by the labels.
+HDBSCAN is not told K, and its noise counts as one cluster. HiPart needs an environment of its own
+(`make .venv-peers`); packages that are not installed are left out, with a line that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+if not __package__:  # run as a script, from anywhere
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.datasets import load
+from benchmarks.measure import Measured, measured, measured_elsewhere
+from benchmarks.papers import Row, show
+from benchmarks.ranks import critical_difference, mean_ranks, plot_critical_differences, regret
+
+HERE = Path(__file__).resolve().parent
+SCORES, COSTS = ("v_measure", "ari", "purity"), ("cpu_seconds", "peak_mb")
+FIELDS = ("dataset", "rows", "columns", "K", "method", "clusters", *SCORES, *COSTS, "problem")
+
+# name -> (module, class, parameters); K is given as the parameter of that name, where there is one
+SKLEARN: dict[str, tuple[str, str, Row]] = {
+    "KMeans": ("sklearn.cluster", "KMeans", {"n_clusters": "K", "n_init": 10, "random_state": 0}),
+    "BisectingKMeans": ("sklearn.cluster", "BisectingKMeans", {"n_clusters": "K", "random_state": 0}),
+    "Ward": ("sklearn.cluster", "AgglomerativeClustering", {"n_clusters": "K"}),
+    "GaussianMixture": ("sklearn.mixture", "GaussianMixture", {"n_components": "K", "random_state": 0}),
+    "Birch": ("sklearn.cluster", "Birch", {"n_clusters": "K"}),
+    "SpectralClustering": (
+        "sklearn.cluster",
+        "SpectralClustering",
+        {"n_clusters": "K", "affinity": "nearest_neighbors", "random_state": 0},
+    ),
+    "HDBSCAN": ("sklearn.cluster", "HDBSCAN", {"copy": True}),
+    "hdbscan": ("hdbscan", "HDBSCAN", {}),
+    "fast_hdbscan": ("fast_hdbscan", "HDBSCAN", {}),
+    "genieclust": ("genieclust", "Genie", {"n_clusters": "K"}),
+}
+OURS: dict[str, tuple[str, str, Row]] = {
+    name: ("ravine", name.split()[0], {"n_clusters": "K", **parameters})
+    for name, parameters in {
+        "MinimumDensity": {},
+        "MinimumDensity rbf": {"kernel": "rbf"},
+        "MinimumDensity diffusion": {"kernel": "diffusion"},
+        "SpectralConnectivity": {},
+        "SpectralConnectivity diffusion": {"kernel": "diffusion"},
+        "MaximumMargin": {},
+        "MaximinSeparation": {},
+        "PrincipalDirection": {},
+        "PrincipalDirection density": {"threshold": "density"},
+        "AutoCluster": {},
+    }.items()
+}
+HIPART = ("DePDDP", "PDDP", "KMPDDP", "BisectingKmeans", "MDH")
+PEER = """
+import json, resource, sys, time
+import numpy as np
+from threadpoolctl import threadpool_limits
+from HiPart import clustering
+names = {name.lower(): name for name in dir(clustering)}
+method = getattr(clustering, names[sys.argv[2].lower()])
+def parameters(k):
+    seed = {"random_state": 0} if sys.argv[2] in ("MDH", "KMPDDP", "BisectingKmeans") else {}
+    return {"max_clusters_number": k, **seed}
+method(**parameters(2)).fit_predict(np.random.default_rng(0).standard_normal((60, 3)))
+X = np.load(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+began = time.process_time()
+labels = method(**parameters(int(sys.argv[3]))).fit_predict(X)
+seconds = time.process_time() - began
+peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+print(json.dumps({"labels": np.asarray(labels).astype(int).tolist(), "seconds": seconds, "peak_mb": peak}))
+"""
+
+
+def cluster(method: str, k: int) -> Callable[[Any], Any]:
+    """Return the function from rows to labels of a method that runs in this environment."""
+    module, name, parameters = (OURS | SKLEARN)[method]
+    given = {key: k if value == "K" else value for key, value in parameters.items()}
+    return lambda X: getattr(importlib.import_module(module), name)(**given).fit_predict(X)
+
+
+def methods(peer: str) -> list[str]:
+    """Return the methods that can be run here, with a line for each package that is missing."""
+    found = []
+    for method, (module, _, _) in (OURS | SKLEARN).items():
+        if importlib.util.find_spec(module):  # not imported: fast_hdbscan starts threads, then none can fork
+            found.append(method)
+        else:
+            print(f"{method}: {module} is not installed, left out", flush=True)
+    if Path(peer).exists():
+        return [*found, *(f"HiPart {name}" for name in HIPART)]
+    print(f"HiPart: no interpreter {peer} (make .venv-peers), left out", flush=True)
+    return found
+
+
+def standardized(X: Any) -> Any:
+    """Return the columns that vary with unit variance; sparse rows as they are."""
+    if not isinstance(X, np.ndarray):
+        return X
+    X = X[:, X.std(axis=0) > 0]
+    return np.ascontiguousarray((X - X.mean(axis=0)) / X.std(axis=0))
+
+
+def few_rows() -> Any:
+    """Return three blobs, on which every method is run before it is timed."""
+    return np.random.default_rng(0).standard_normal((90, 3)) + 8 * np.eye(3)[np.arange(90) % 3]
+
+
+def run(method: str, X: Any, k: int, peer: str, cpu_limit: int) -> Measured:
+    """Fit one method within the limits."""
+    if not method.startswith("HiPart "):
+        return measured(cluster(method, k), X, lambda: cluster(method, 3)(few_rows()), cpu_limit)
+    if not isinstance(X, np.ndarray):
+        return Measured(None, problem="dense rows only")
+    return measured_elsewhere(peer, PEER, X, [method.split()[1], str(k)], cpu_limit)
+
+
+def row_of(name: str, method: str, X: Any, y: Any, found: Measured) -> Row:
+    """Return the line of one set and one method."""
+    from sklearn.metrics import adjusted_rand_score
+
+    from ravine import metrics
+
+    k = len(np.unique(y))
+    row: Row = {"dataset": name, "rows": X.shape[0], "columns": X.shape[1], "K": k, "method": method}
+    if found.labels is None:
+        return {**dict.fromkeys(FIELDS, ""), **row, "problem": found.problem}
+    scores = {
+        "clusters": len(np.unique(found.labels)),
+        "v_measure": f"{metrics.v_measure(y, found.labels):.4f}",
+        "ari": f"{adjusted_rand_score(y, found.labels):.4f}",
+        "purity": f"{metrics.purity(y, found.labels):.4f}",
+        "cpu_seconds": f"{found.seconds:.3f}",
+        "peak_mb": f"{found.peak_mb:.1f}",
+        "problem": "",
+    }
+    return row | scores
+
+
+def sets(directory: str, most_rows: int) -> list[str]:
+    """Return the labeled sets of a directory with at most so many rows, the smallest first."""
+    sizes = {}
+    for path in Path(directory).glob("*.npz"):
+        with np.load(path) as stored:
+            sizes[path.stem] = len(stored["y"])
+    return sorted((name for name in sizes if sizes[name] <= most_rows), key=lambda name: (sizes[name], name))
+
+
+def read(path: Path) -> list[Row]:
+    """Return the lines of the file, if it is there."""
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(path: Path, directory: str, most_rows: int, chosen: list[str], peer: str, cpu_limit: int) -> None:
+    """Run what the file does not have, one line at a time."""
+    done = {(row["dataset"], row["method"]) for row in read(path)}
+    new = not path.exists()
+    with threadpool_limits(1):  # compiled code is loaded once, and no thread is alive when a process forks
+        for method in set(chosen) & set(OURS):
+            cluster(method, 3)(few_rows())
+    with open(path, "a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        for name in sets(directory, most_rows):
+            X, y = load(name, directory)
+            X = standardized(X)
+            for method in chosen:
+                if (name, method) in done:
+                    continue
+                found = run(method, X, len(np.unique(y)), peer, cpu_limit)
+                row = row_of(name, method, X, y, found)
+                writer.writerow(row)
+                file.flush()
+                print(name, method, row["v_measure"], row["cpu_seconds"], row["problem"], flush=True)
+
+
+def scores_of(rows: list[Row], metric: str, most_rows: int) -> tuple[list[str], list[str], Any]:
+    """Return (sets, methods, scores) of the sets that every method was tried on; nan where one failed."""
+    small = [row for row in rows if int(row["rows"]) <= most_rows]
+    tried = list(dict.fromkeys(row["method"] for row in small))
+    cells = {(row["dataset"], row["method"]): row[metric] for row in small}
+    names = [
+        name
+        for name in dict.fromkeys(row["dataset"] for row in small)
+        if all((name, method) in cells for method in tried)
+    ]
+    table = [[float(cells[name, method] or "nan") for method in tried] for name in names]
+    return names, tried, np.array(table).reshape(len(names), len(tried))
+
+
+def summary(rows: list[Row], most_rows: int) -> list[Row]:
+    """Return one row per method: means over the sets that all of them finished, ranks over all sets."""
+    names, tried, v = scores_of(rows, "v_measure", most_rows)
+    figures = {key: scores_of(rows, key, most_rows)[2] for key in ("ari", "purity", "cpu_seconds", "peak_mb")}
+    whole = ~np.isnan(v).any(axis=1)
+    ranks, loss = mean_ranks(v), regret(v)
+    found: list[Row] = [
+        {
+            "method": method,
+            "mean rank": float(ranks[j]),
+            "V": float(v[whole, j].mean()),
+            "ARI": float(figures["ari"][whole, j].mean()),
+            "purity": float(figures["purity"][whole, j].mean()),
+            "mean regret": float(loss[:, j].mean()),
+            "greatest regret": float(loss[:, j].max()),
+            "CPU s": float(np.nansum(figures["cpu_seconds"][:, j])),
+            "most MB": float(np.nanmax(figures["peak_mb"][:, j], initial=0.0)),
+            "failed": int(np.isnan(v[:, j]).sum()),
+        }
+        for j, method in enumerate(tried)
+    ]
+    print(
+        f"\n{len(names)} sets, {int(whole.sum())} finished by all; "
+        f"critical difference {critical_difference(*v.shape):.2f}\n"
+    )
+    return sorted(found, key=lambda row: row["mean rank"])
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", help="directory of npz files (X, y)")
+    parser.add_argument("--rows", type=int, default=10**9, help="sets with at most so many rows")
+    parser.add_argument("--limit", type=int, default=120, help="seconds of processor time per fit")
+    parser.add_argument("--methods", nargs="+", help="only these")
+    parser.add_argument("--hipart", default=str(HERE.parent / ".venv-peers/bin/python"), metavar="PYTHON")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "beside.csv")
+    parser.add_argument("--plot", type=Path, help="draw the mean ranks with the critical difference here")
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    arguments = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    if not arguments.show:
+        chosen = [m for m in methods(arguments.hipart) if m in (arguments.methods or [m])]
+        fill(arguments.out, arguments.data, arguments.rows, chosen, arguments.hipart, arguments.limit)
+    rows = read(arguments.out)
+    names, tried, v = scores_of(rows, "v_measure", arguments.rows)
+    print(show(summary(rows, arguments.rows)))
+    print()
+    print(
+        show(
+            [
+                {"dataset": n, **dict(zip(tried, map(float, line), strict=True))}
+                for n, line in zip(names, v, strict=True)
+            ]
+        )
+    )
+    if arguments.plot:
+        plot_critical_differences(tried, v, arguments.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
