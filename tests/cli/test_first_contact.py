@@ -83,7 +83,7 @@ def test_what_people_bring_gives_the_clusters_of_the_plain_table(tmp_path, expec
     found, notes = labels("fit", name, *OPTIONS, where=tmp_path)
     np.testing.assert_array_equal(found, expected)
     for word, note in (
-        ("index.csv", "an index, which is left out; --columns uses it"),
+        ("index.csv", "looks like an index: it is left out; --columns uses it"),
         ("comma", "numbers are read with decimal commas in size, price"),
         ("comment", "2 comment lines at the top skipped"),
         ("date", "1 date column left out (day); convert them to numbers, such as days, to use them"),

@@ -131,12 +131,12 @@ class DataCheck:
 
 
 def check(X: Any, feature_names: Sequence[str] | None = None) -> DataCheck:
-    """Look for columns and rows that make clusters for the wrong reason.
+    """Find columns and rows that create clusters for the wrong reason.
 
-    Names columns that look like ids, are constant, two-valued, extremely skewed, on a scale that dominates
-    all others, or the same as another one, and tells the number of duplicate rows and of missing values, each
-    with what to do. Nothing is changed. Of a sparse matrix, only constant and repeated columns, duplicate
-    rows and values that are not finite are reported.
+    Reports columns that look like ids, are constant, two-valued, extremely skewed, on a scale that dominates
+    all others, or the same as another one, and the number of duplicate rows and of missing values. Each
+    finding says what to do; the data are not changed. For a sparse matrix, only constant and repeated
+    columns, duplicate rows and values that are not finite are reported.
 
     Cost: one pass over the rows, O(n d) time, and 8 bytes of memory per row.
 

@@ -41,9 +41,9 @@ def open(
     columns : list of str or int, optional
         The names of the columns to read, or their numbers in an NPY file; all columns of numbers by default.
     memory_limit : int, optional
-        Bytes that a fit may use for blocks and what is made of them, 1 GiB by default. A block has at most an
-        eighth of it, and no more rows than a sixteenth of all: with blocks as large as that, the result has
-        the same bits as that of the array in memory.
+        Bytes that a fit may use for blocks and what is computed from them, 1 GiB by default. A block takes at
+        most an eighth of it, and has at most a sixteenth of all rows; with blocks of that many rows, the
+        result is identical to the bit to that of the array in memory.
 
     Examples
     --------

@@ -88,11 +88,12 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         best: an estimate of at least 2, not a test.
     methods : sequence, optional
         The methods to try: names, and estimators with `fit_predict` or `labels_`, also of other packages,
-        which get standardized rows and the same `n_clusters`. Names are "minimum-density", "spectral-connectivity",
-        "maximin-separation", "maximum-margin" and "principal-direction", the first four also with "
-        diffusion", and "spectral-clustering", "hdbscan" (of scikit-learn) and "genie" (of genieclust). By
-        default the first four, and the first two with diffusion; without "maximum-margin" above 2^19 values,
-        without diffusion above 2^24, and without "maximin-separation" above 4096 columns.
+        which get standardized rows and the same `n_clusters`. Names are "minimum-density",
+        "spectral-connectivity", "maximin-separation", "maximum-margin" and "principal-direction"; the first
+        four also followed by " diffusion"; "spectral-clustering" and "hdbscan" (of scikit-learn), and
+        "genie" (of genieclust). By default the first four, and the first two with diffusion; without
+        "maximum-margin" above 2^19 values, without diffusion above 2^24, and without "maximin-separation"
+        above 4096 columns.
     min_share : float, default 0.05
         Minimum share of the rows in the smaller of two clusters.
     level : float, default 0.01

@@ -102,7 +102,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,)
-        Cluster of every training row, numbered from left to right in the tree; a lazy array for a Dask collection.
+        Cluster of every training row, numbered from left to right in the tree. Lazy for a Dask collection.
     tree_ : ClusterTree
         The splits, with the evidence for each.
     n_clusters_ : int

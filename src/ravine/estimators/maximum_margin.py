@@ -60,9 +60,10 @@ class MaximumMargin(TreeClusterer):
     -----
     Cost: one pass over the rows per iteration, in O(n s) time for s stored entries per row: old constraints
     are updated by the rows that change sides. If there are many rows, samples are searched first, and all
-    rows need about two iterations. The `facts` of a split are `margin` (1 over the norm of w), `support` (the share of rows
-    inside the margin), `slack` (the mean of max(0, 1 - abs f)), `violation` (by how much a constraint may
-    exceed the slack of the reduced problem), `C` and `rounds` (iterations that lowered the objective).
+    rows need about two iterations. The `facts` of a split are `margin` (1 over the norm of w), `support`
+    (the share of rows inside the margin), `slack` (the mean of max(0, 1 - abs f)), `violation` (by how much
+    a constraint may exceed the slack of the reduced problem), `C` and `rounds` (iterations that lowered the
+    objective).
 
     References
     ----------

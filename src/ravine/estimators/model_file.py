@@ -81,7 +81,7 @@ def _jsonable(value: Any) -> Any:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that `ravine.save` wrote; nothing in the file is executed.
 
-    Everything is checked: a file that is not a whole model raises an `InvalidModelError`. Reading takes about
+    Everything is checked: a file that is not a valid model raises an `InvalidModelError`. Reading takes about
     twice the size of the file in memory, whatever the file declares.
     """
     with open_model(path) as stored:

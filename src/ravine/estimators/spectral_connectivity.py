@@ -92,8 +92,8 @@ class SpectralConnectivity(TreeClusterer):
     Cost: one direction costs O(n d) per evaluation, as for `MinimumDensity`; lambda_2 itself O(G) for G bins,
     as a path graph has the same eigenvalue. Several directions cost O(m^3) per evaluation for m
     micro-clusters, and three passes over the rows. The neighbor graph that compares results and leaves is
-    computed once, for at most 2000 rows, and shared: a leaf uses its part of the graph of the root, or its own
-    graph if fewer than 200 of its rows are in that.
+    computed once, for at most 2000 rows, and shared: a leaf uses its part of the graph of the root, or its
+    own graph if fewer than 200 of its rows are in that.
 
     References
     ----------
