@@ -174,7 +174,7 @@ def read(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def fill(path: Path, directory: str, most_rows: int, chosen: list[str], peer: str, cpu_limit: int) -> None:
+def fill(path: Path, directory: str, names: list[str], chosen: list[str], peer: str, cpu_limit: int) -> None:
     """Run what the file does not have, one line at a time."""
     done = {(row["dataset"], row["method"]) for row in read(path)}
     new = not path.exists()
@@ -185,7 +185,7 @@ def fill(path: Path, directory: str, most_rows: int, chosen: list[str], peer: st
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if new:
             writer.writeheader()
-        for name in sets(directory, most_rows):
+        for name in names:
             X, y = load(name, directory)
             X = standardized(X)
             for method in chosen:
@@ -199,15 +199,18 @@ def fill(path: Path, directory: str, most_rows: int, chosen: list[str], peer: st
 
 
 def scores_of(rows: list[Row], metric: str, most_rows: int) -> tuple[list[str], list[str], Any]:
-    """Return (sets, methods, scores) of the sets that every method was tried on; nan where one failed."""
-    small = [row for row in rows if int(row["rows"]) <= most_rows]
-    tried = list(dict.fromkeys(row["method"] for row in small))
-    cells = {(row["dataset"], row["method"]): row[metric] for row in small}
+    """Return (sets, methods, scores) where all of them were tried; nan where one failed.
+
+    Sets that most methods have not been run on yet are left out, then methods that lack one of the others.
+    """
+    cells = {(row["dataset"], row["method"]): row[metric] for row in rows if int(row["rows"]) <= most_rows}
+    methods = list(dict.fromkeys(method for _, method in cells))
     names = [
         name
-        for name in dict.fromkeys(row["dataset"] for row in small)
-        if all((name, method) in cells for method in tried)
+        for name in dict.fromkeys(name for name, _ in cells)
+        if 4 * sum((name, method) in cells for method in methods) >= 3 * len(methods)
     ]
+    tried = [method for method in methods if all((name, method) in cells for name in names)]
     table = [[float(cells[name, method] or "nan") for method in tried] for name in names]
     return names, tried, np.array(table).reshape(len(names), len(tried))
 
@@ -246,6 +249,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--data", help="directory of npz files (X, y)")
     parser.add_argument("--rows", type=int, default=10**9, help="sets with at most so many rows")
+    parser.add_argument("--sets", nargs="+", help="only these sets")
     parser.add_argument("--limit", type=int, default=120, help="seconds of processor time per fit")
     parser.add_argument("--methods", nargs="+", help="only these")
     parser.add_argument("--hipart", default=str(HERE.parent / ".venv-peers/bin/python"), metavar="PYTHON")
@@ -256,7 +260,8 @@ def main(argv: list[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     if not arguments.show:
         chosen = [m for m in methods(arguments.hipart) if m in (arguments.methods or [m])]
-        fill(arguments.out, arguments.data, arguments.rows, chosen, arguments.hipart, arguments.limit)
+        names = arguments.sets or sets(arguments.data, arguments.rows)
+        fill(arguments.out, arguments.data, names, chosen, arguments.hipart, arguments.limit)
     rows = read(arguments.out)
     names, tried, v = scores_of(rows, "v_measure", arguments.rows)
     print(show(summary(rows, arguments.rows)))

@@ -254,7 +254,7 @@ TABLE = {
         ERROR,
         {"KM": k_means, "NC": normalized_cut, "GMMC": gmmc, "MMC": mmc, "IterSVR": SVR_TUNED},
         margin_problems,
-        {"GMMC": SMALL, "MMC": TINY, "NC": 2500},
+        {"GMMC": SMALL, "MMC": TINY, "NC": DENSE},
     ),
     "kmdh": Table(
         "kmdh_table2.csv",

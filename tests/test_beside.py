@@ -85,6 +85,19 @@ def test_what_is_in_the_file_is_not_run_again(data, capsys):
     assert "| KMeans | 1." in capsys.readouterr().out
 
 
+def test_sets_and_methods_that_are_not_run_through_are_left_out():
+    def line(name, method, value):
+        return {"dataset": name, "method": method, "rows": "9", "v_measure": value}
+
+    rows = [line(name, method, "0.5") for name in "ab" for method in "pqrs"]
+    rows += [line("a", "late", "0.9"), line("c", "p", "0.1")]
+    rows[1]["v_measure"] = ""  # q failed on a
+    names, tried, scores = beside.scores_of(rows, "v_measure", 10)
+    assert (names, tried) == (["a", "b"], ["p", "q", "r", "s"])
+    assert np.isnan(scores[0, 1])
+    assert scores.shape == (2, 4)
+
+
 def test_every_competitor_is_a_column_of_its_papers_table():
     columns = 0
     for name, table in competitors.TABLE.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
+from scipy.linalg import eigh
 
 Array = np.ndarray[Any, Any]
 
@@ -22,10 +22,8 @@ def normalized_cut(similar: Array, *, thresholds: int = 100) -> Array:
     """
     degrees = np.asarray(similar.sum(axis=1)).ravel()
     root = 1 / np.sqrt(np.maximum(degrees, 1e-300))
-    start = np.random.default_rng(0).standard_normal(len(degrees))
-    scaled = similar * root[:, None] * root
-    values, vectors = eigsh(scaled, k=2, which="LA", v0=start)
-    y = root * vectors[:, np.argmin(values)]
+    second = len(degrees) - 2  # of the similarities' largest eigenvalues, the Laplacian's smallest
+    y = root * eigh(similar * root[:, None] * root, subset_by_index=[second, second])[1][:, 0]
     order = np.argsort(y, kind="stable")
     costs = cut_values(similar[np.ix_(order, order)])
     places = np.unique(np.linspace(0, len(costs) - 1, thresholds).astype(int))

@@ -69,10 +69,12 @@ def success_ratio(labels_true: Any, labels_pred: Any, *, sample_weight: Any = No
 
     >>> success_ratio([0, 0, 1, 1], [0, 0, 1, 1])
     1.0
-    >>> success_ratio([0, 0, 1, 1], [0, 0, 0, 0])
+    >>> success_ratio([0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 1])
     0.0
     """
     _, merged = _merged(labels_true, labels_pred, sample_weight)
+    if not merged.any(axis=1).all():  # Equation 28 by the letter gives 1/2 here, the text below it 0
+        return 0.0
     error = min(merged[0, 0] + merged[1, 1], merged[0, 1] + merged[1, 0])
     success = min(merged[:, 0].max(), merged[:, 1].max())
     return float(success / (success + error)) if success > 0 else 0.0
