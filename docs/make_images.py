@@ -19,6 +19,7 @@ from matplotlib import pyplot as plt
 from scipy.stats import gaussian_kde
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
+from sklearn.svm import LinearSVC
 
 import ravine
 from ravine.view import plot
@@ -49,19 +50,17 @@ def three_groups() -> Any:
 def rows_and_boundaries(ax: Any, model: Any, X: Any) -> None:
     """Draw the rows over their density, and every split in the region of the rows that it divides."""
     low, high = X.min(axis=0) - 0.6, X.max(axis=0) + 0.6
-    grid = np.stack(np.meshgrid(*np.linspace(low, high, 220).T), axis=-1)
-    cells = grid.reshape(-1, 2)
-    shade = gaussian_kde(X.T, 0.17)(cells.T).reshape(grid.shape[:2])
+    coarse, fine = (np.stack(np.meshgrid(*np.linspace(low, high, n).T), axis=-1) for n in (150, 1200))
+    shade = gaussian_kde(X.T, 0.17)(coarse.reshape(-1, 2).T).reshape(coarse.shape[:2])
     extent = (low[0], high[0], low[1], high[1])
     ax.imshow(np.sqrt(shade), origin="lower", extent=extent, aspect="auto", cmap="Greys", vmax=0.45)
     for k, color in enumerate(COLORS[: model.n_clusters_]):
         rows = X[model.labels_ == k]
         ax.scatter(*rows.T, s=5, c=color, alpha=0.55, linewidths=0, label=f"cluster {k}")
-    found = model.predict(cells).reshape(grid.shape[:2])
-    for k in range(model.n_clusters_ - 1):
-        ax.contour(
-            grid[..., 0], grid[..., 1], (found > k).astype(float), [0.5], colors="#111", linewidths=1.4
-        )
+    found = model.predict(fine.reshape(-1, 2)).reshape(fine.shape[:2])
+    for k in range(model.n_clusters_ - 1):  # a grid so fine that its steps are not seen
+        above = (found > k).astype(float)
+        ax.contour(fine[..., 0], fine[..., 1], above, [0.5], colors="#111", linewidths=1.4)
     ax.set(xticks=[], yticks=[])
 
 
@@ -71,16 +70,42 @@ def front() -> None:
     model = ravine.MinimumDensity(n_clusters=3).fit(X)
     figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.1), layout="constrained")
     rows_and_boundaries(axes[0], model, X)
-    axes[0].set_title("ravine: boundaries where there are few rows", fontsize=9)
+    axes[0].set_title("ravine: boundaries run through the gaps", fontsize=9)
     plot.density(model, X, ax=axes[1])
-    axes[1].set_title("the density across the first boundary", fontsize=9)
-    axes[1].legend(fontsize=6)
+    for artist in [*axes[1].lines, *axes[1].patches, *axes[1].collections]:
+        if artist.get_label() in ("penalized density", "feasible interval"):
+            artist.remove()  # details of the search
+    axes[1].set_title("the density of the rows across the first boundary", fontsize=9)
+    axes[1].legend(fontsize=7)
     means = KMeans(3, n_init=10, random_state=0).fit_predict(X)
     for k, color in enumerate(COLORS):
         axes[2].scatter(*X[means == k].T, s=5, c=color, alpha=0.55, linewidths=0)
     axes[2].set(xticks=[], yticks=[])
-    axes[2].set_title("k-means cuts the long groups", fontsize=9)
+    axes[2].set_title("k-means cuts through the long groups", fontsize=9)
     save(figure, "front")
+
+
+def classifier() -> None:
+    """The picture of the classifier: four labels, and the boundaries with and without the unlabeled rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = np.column_stack([rng.normal(0, 5, 400), rng.normal(0, 0.5, 400) + 4 * y])
+    partial = np.where(np.arange(400) < 4, y, -1)
+    models = {
+        "MinimumDensityClassifier: all rows": ravine.MinimumDensityClassifier().fit(X, partial),
+        "LinearSVC: the labeled rows only": LinearSVC(dual=False).fit(X[:4], y[:4]),
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(7.5, 3), layout="constrained", sharey=True)
+    for ax, (title, model) in zip(axes, models.items(), strict=True):
+        ax.scatter(*X.T, s=5, c="#999", linewidths=0)
+        for k in (0, 1):
+            ax.scatter(*X[:4][y[:4] == k].T, s=60, c=COLORS[k], marker="os"[k], edgecolors="#111")
+        line = np.array(ax.get_xlim())
+        (normal,) = np.atleast_2d(model.coef_)
+        ax.plot(line, -(normal[0] * line + model.intercept_[0]) / normal[1], color="#111", linewidth=1.4)
+        ax.set(xticks=[], yticks=[], xlim=line, ylim=(-2.5, 6.5))
+        ax.set_title(title, fontsize=9)
+    save(figure, "classifier")
 
 
 def method(name: str) -> None:
@@ -167,7 +192,7 @@ def terminal() -> None:
         typed = ["fit", "wine.csv", "--clusters", "3", "--out", "labels.csv", "--report", "wine.html"]
         run = [sys.executable, "-m", "ravine", *typed]
         done = subprocess.run(run, cwd=folder, capture_output=True, text=True, check=True)
-        text = " ".join(["$ ravine", *typed]) + "\n" + done.stdout + done.stderr.split("\r")[-1].strip()
+        text = "\n".join([" ".join(["$ ravine", *typed]), done.stderr.strip(), done.stdout.strip()])
         escaped = text.replace("&", "&amp;").replace("<", "&lt;")
         page = Path(folder) / "page.html"
         page.write_text(
@@ -198,7 +223,7 @@ def screenshot(address: str, name: str, size: tuple[int, int] = (1280, 757)) -> 
 def main() -> None:
     """Make all pictures, or those that are named."""
     makers = {"front": front, "report": report, "explorer": explorer, "terminal": terminal}
-    makers["decision"] = decision
+    makers |= {"decision": decision, "classifier": classifier}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=[*makers, *METHODS])
     for name in parser.parse_args().only or [*makers, *METHODS]:

@@ -2,8 +2,8 @@
 Which method, without labels?
 =============================
 
-All methods on the same rows, ranked without labels; then how good they are against the true groups, which
-the ranking has not seen.
+Rank all methods on the same rows without labels, then compare the ranking with the true groups, which it has
+not seen.
 """
 
 import matplotlib.pyplot as plt
@@ -22,4 +22,4 @@ names = [candidate.name for candidate in candidates]
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 ax.barh(names, [v_measure(truth, candidate.estimator.labels_) for candidate in candidates], color="#0072b2")
 ax.invert_yaxis()
-ax.set_xlabel("V-measure against the three kinds of wine; the best by the ranking is on top")
+ax.set_xlabel("V-measure against the kinds of wine (best by the ranking on top)")

@@ -2,8 +2,8 @@
 A customer table with sentinels
 ===============================
 
-Three segments of customers, an id, a long-tailed amount, a two-valued column and a few ages of 9999, which
-mean "unknown". What to do with each of them before clustering.
+A table with three segments of customers, an id, a long-tailed amount, a two-valued column, and a few ages of
+9999, which mean "unknown". This is what to do with each of them before clustering.
 """
 
 import warnings
@@ -29,14 +29,15 @@ table = pd.DataFrame(
 table.loc[[7, 300], "age"] = 9999
 
 # %%
-# The id says nothing, the two-valued column would be a perfect gap by itself, and the amount needs its
-# logarithm. The two sentinels are far from everything: they are left out of the search, and labeled -1.
+# Leave out the id, which measures nothing, and the two-valued column, whose gap would become a split. Take
+# the logarithm of the amount. The two sentinels are far from all other rows: they are left out of the
+# searches, and with ``outliers="label"`` they get the label -1.
 
 columns = table[["age", "visits"]].assign(log_spent=np.log(table["spent"]))
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it says which rows are far from all others
+    warnings.simplefilter("ignore")  # the warning names the rows far from all others
     model = MinimumDensity(n_clusters=3, outliers="label").fit(columns)
-print("far from everything:", model.outliers_.tolist())
+print("rows far from all others:", model.outliers_.tolist())
 print(f"V-measure against the segments: {v_measure(segment, model.labels_):.2f}")
 print(table.assign(cluster=model.labels_).groupby("cluster").mean().round(1))
 

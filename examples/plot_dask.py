@@ -2,8 +2,8 @@
 Dask on a cluster
 =================
 
-A Dask array is fitted where it is: only summaries travel to the client, and the labels are lazy. The cluster
-is one of threads in this process here; the address of a real one takes its place. It needs
+A Dask array is fitted where its chunks are: only summaries travel to the client, and the labels are lazy.
+Here the cluster consists of threads in this process; for a real one, pass its address to ``Client``. You need
 ``pip install "ravine[dask]"``.
 """
 
@@ -26,7 +26,10 @@ if __name__ == "__main__":
         model = MinimumDensity(n_clusters=3).fit(rows)
         labels = model.labels_.compute()
     print(model.tree_)
-    print("as in memory:", bool((MinimumDensity(n_clusters=3).fit(X).predict(X) == labels).mean() > 0.99))
+    print(
+        "same labels as in memory:",
+        bool((MinimumDensity(n_clusters=3).fit(X).predict(X) == labels).mean() > 0.99),
+    )
 
     figure, ax = plt.subplots(figsize=(5, 3.4), layout="constrained")
     ax.scatter(X[::20, 0], X[::20, 1], c=labels[::20], s=5, cmap="viridis")

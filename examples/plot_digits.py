@@ -2,8 +2,8 @@
 Handwritten digits
 ==================
 
-1797 images of 8 x 8 pixels, which ship with scikit-learn, divided into ten clusters. Pixels share a unit, so
-that columns are not standardized.
+Ten clusters of 1797 images of 8 x 8 pixels, which ship with scikit-learn. All pixels share a unit, so the
+columns are not standardized.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ print(model.tree_)
 print(f"V-measure against the digits: {v_measure(digits.target, model.labels_):.2f}")
 
 # %%
-# The mean image of every cluster, in the order of the leaves: neighbors in the tree look alike.
+# The mean image of every cluster, in the order of the leaves. Leaves that are close in the tree look alike.
 
 figure, axes = plt.subplots(2, 5, figsize=(7, 3.2), layout="constrained")
 for k, ax in enumerate(axes.flat):

@@ -2,8 +2,8 @@
 Ten labels
 ==========
 
-Breast cancer: 569 rows, of which ten have a label. A support vector machine sees these ten rows only; the
-unlabeled ones show where few rows lie.
+Of the 569 rows of the breast cancer data, only ten have a label. A support vector machine uses these ten rows
+only; the classifier of ravine also uses the unlabeled rows, which show where the density is low.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ X, y = load_breast_cancer(return_X_y=True)
 
 
 def errors(seed: int) -> tuple[float, float]:
-    """Return the errors of both on the unlabeled rows, for one draw of five labels per class."""
+    """Return the errors of both classifiers on the unlabeled rows, for one draw of five labels per class."""
     rng = np.random.default_rng(seed)
     known = np.concatenate([rng.choice(np.flatnonzero(y == k), 5, replace=False) for k in (0, 1)])
     partial = np.full(len(y), -1)
@@ -27,8 +27,8 @@ def errors(seed: int) -> tuple[float, float]:
     unknown = partial < 0
     ours = MinimumDensityClassifier().fit(X, partial)
     theirs = make_pipeline(StandardScaler(), LinearSVC(dual=False)).fit(X[known], y[known])
-    ends = [(model.predict(X)[unknown] != y[unknown]).mean() for model in (ours, theirs)]
-    return ends[0], ends[1]
+    found = [(model.predict(X)[unknown] != y[unknown]).mean() for model in (ours, theirs)]
+    return found[0], found[1]
 
 
 found = 100 * np.array([errors(seed) for seed in range(20)])

@@ -2,8 +2,8 @@
 Segment an image by its pixels
 ==============================
 
-Every pixel is a row with three colors. The photograph ships with scikit-learn; the model is fitted on every
-fourth pixel in both directions and predicts all of them.
+Every pixel is a row with three color values. The photograph ships with scikit-learn. The model is fitted to
+every fourth pixel in both directions, and then predicts the cluster of every pixel.
 """
 
 import matplotlib.pyplot as plt

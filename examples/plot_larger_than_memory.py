@@ -2,8 +2,8 @@
 A file larger than memory
 =========================
 
-Rows stay in their file and are read in blocks; here 200 000 x 10 stand for a file of any size. The same holds
-for Parquet and Arrow files (``pip install "ravine[io]"``).
+The rows stay in their file and are read in blocks. Here a file of 200 000 x 10 values stands for one of any
+size. Parquet and Arrow files work in the same way (``pip install "ravine[io]"``).
 """
 
 import tempfile

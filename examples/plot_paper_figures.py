@@ -2,8 +2,8 @@
 Figures of the papers
 =====================
 
-What a search sees, after the figures of Minimum Density Hyperplanes (Pavlidis, Hofmeyr, Tasoulis, 2016), on
-two columns of generated rows.
+How a search works, in the style of the figures of Minimum Density Hyperplanes (Pavlidis, Hofmeyr, Tasoulis,
+2016), on generated rows with two columns.
 """
 
 import matplotlib.pyplot as plt
@@ -17,22 +17,22 @@ X = np.vstack([rng.normal(size=(150, 2)) * [3, 0.6], rng.normal(size=(150, 2)) *
 model = MinimumDensity(n_clusters=2).fit(X)
 
 # %%
-# The density along the normal, its penalized form, and the interval in which the threshold may lie.
+# The density along the normal, the penalized density, and the interval in which the threshold may lie.
 
 plot.density(model, X)
 
 # %%
-# The search: the density at the start, on top, and after each width of the interval.
+# The search: the density at the start (on top), and after each step, in which the interval grows.
 
 plot.path(model, X)
 
 # %%
-# The lowest density of a hyperplane against the angle of its normal: the search descends this landscape.
+# The lowest density on a hyperplane against the angle of its normal: the search descends in this landscape.
 
 plot.landscape(X, model)
 
 # %%
-# With falling bandwidth, minimum density hyperplanes approach the maximum margin hyperplane.
+# As the bandwidth falls, minimum density hyperplanes approach the maximum margin hyperplane.
 
 plot.convergence(X)
 plt.show()

@@ -2,8 +2,8 @@
 Moons, rings and spirals
 ========================
 
-No straight line separates these. ``kernel="rbf"`` maps the rows to a space in which a hyperplane does, and
-the boundary is curved in the space of the rows.
+No straight line separates these shapes. ``kernel="rbf"`` maps the rows to a space in which a hyperplane
+separates them; in the plane its boundary is curved.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ from ravine.metrics import v_measure
 
 
 def spirals(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n points of two spirals, and which one each of them belongs to."""
+    """Return n points on two spirals, and the spiral of each point."""
     rng = np.random.default_rng(0)
     angle = np.pi * (0.5 + 2.5 * np.sqrt(rng.random(n // 2)))
     arm = angle[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])

@@ -2,9 +2,10 @@
 Single-cell counts
 ==================
 
-Counts of 200 genes in 1000 cells of four types, generated like those of single-cell sequencing: negative
-binomial, mostly zeros, with another total for every cell. As usual they are divided by the total, logged, and
-reduced to principal components; the number of clusters is found by the significance test.
+Counts of 200 genes in 1000 cells of four types, generated to resemble single-cell sequencing: negative
+binomial, mostly zeros, with a different total in every cell. As usual, the counts are divided by the total of
+the cell, log-transformed, and reduced to principal components. The significance test finds the number of
+clusters.
 """
 
 import matplotlib.pyplot as plt

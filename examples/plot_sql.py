@@ -2,7 +2,8 @@
 The model as SQL, in DuckDB
 ===========================
 
-A fitted tree is a nested CASE over weighted sums of columns: any database can assign the clusters.
+A fitted tree can be written as a nested CASE over weighted sums of columns, so any database can assign rows
+to the clusters.
 """
 
 import duckdb
@@ -18,7 +19,7 @@ print(query)
 
 # %%
 answer = duckdb.connect().register("iris", iris).sql(query).df()
-print("the same clusters:", bool((answer["cluster"] == model.labels_).all()))
+print("same clusters as in Python:", bool((answer["cluster"] == model.labels_).all()))
 
 figure, ax = plt.subplots(figsize=(5, 3.4), layout="constrained")
 ax.scatter(answer["petal_length"], answer["petal_width"], c=answer["cluster"], s=10, cmap="coolwarm")

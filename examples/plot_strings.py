@@ -2,8 +2,9 @@
 Strings by a kernel
 ===================
 
-A kernel is a function that compares two objects: here two words by the pairs of letters that they share. No
-column is needed. Ten words of two made-up languages each, and copies with typing errors.
+A kernel is a function that compares two objects, here two words by the pairs of letters that they share; the
+objects need no columns. The data are ten words of each of two made-up languages, in copies with one letter
+missing.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +28,7 @@ def pairs(words: np.ndarray) -> list[set[str]]:
 
 
 def shared_pairs(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The share of pairs of letters that two words have in common (cosine of their sets)."""
+    """Return the share of pairs of letters that two words have in common (cosine of their sets)."""
     return np.array([[len(a & b) / np.sqrt(len(a) * len(b)) for b in pairs(B)] for a in pairs(A)])
 
 

@@ -2,8 +2,8 @@
 Text by tf-idf
 ==============
 
-900 short documents about three subjects, drawn from overlapping vocabularies, as a sparse matrix. tf-idf has
-weighted the words already, so that columns are not standardized.
+900 short documents about three subjects, generated from overlapping vocabularies, as a sparse matrix. tf-idf
+has already weighted the words, so the columns are not standardized.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +37,8 @@ model = MaximumMargin(n_clusters=3, standardize=False).fit(X)
 print(f"{X.shape[0]} x {X.shape[1]} sparse, V-measure {v_measure(truth, model.labels_):.2f}")
 
 # %%
-# The words that drive each of the two splits: negative weights lead to the left, positive ones to the right.
+# The words that drive each of the two splits. Words with a negative weight pull a document to the left side,
+# those with a positive weight to the right.
 
 words = vectorizer.get_feature_names_out()
 splits = [split for split in model.tree_.splits if split is not None]

@@ -2,9 +2,9 @@
 Time series
 ===========
 
-Control charts: 600 series of 60 values that are stationary, cyclic, rising, falling, or jump up or down. The
-rows are the series themselves; neighbors in a graph of similar series show their shape, which a diffusion map
-uses.
+600 control charts of 60 values each, which are stationary, cyclic, rising, falling, or jump up or down. Each
+row is a series. The diffusion map compares a series with its nearest neighbors, so that clusters may be
+curved, as those of shifted and stretched series are.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Wine: named columns, explanation, report
 ========================================
 
-178 wines with 13 measurements. Which columns make the clusters, in their own units?
+178 wines with 13 measurements each. Which columns define the clusters, and by how much, in their own units?
 """
 
 import tempfile
@@ -28,7 +28,7 @@ plot.tree(model, wine).figure.set_size_inches(8, 5)
 plot.density(model, wine)
 
 # %%
-# The report is one HTML page without network.
+# The report is one HTML page that works offline.
 
 page = ravine.report(model, wine, title="Wine")
 path = Path(tempfile.mkdtemp()) / "wine.html"
