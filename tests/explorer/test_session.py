@@ -101,7 +101,8 @@ def test_a_file_is_explored_like_an_array(session, tmp_path, monkeypatch, on_dis
     explorer = ravine.explore(MODEL, file, session=tmp_path / "file", open_browser=False)
     explorer.stop()
     assert isinstance(explorer.session.rows.X, np.ndarray) != on_disk
-    work = WORK if on_disk else [*WORK, ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"})]
+    kernel = ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"})
+    work = [WORK[6], WORK[8]] if on_disk else [WORK[3], kernel, WORK[0]]
     do(explorer.session, work)
     do(session, work)
     np.testing.assert_array_equal(explorer.labels, labels(session))
