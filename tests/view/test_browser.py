@@ -69,8 +69,8 @@ def find(browser, selector):
 
 def cells(node, table):
     """The rows of a table as they are shown."""
-    shown = "return [...arguments[0].querySelectorAll(arguments[1])].map(r => [...r.cells].map(c => c.innerText))"
-    return node.parent.execute_script(shown, node, f"table.{table} tbody tr")
+    rows = f'[...arguments[0].querySelectorAll("table.{table} tbody tr")]'
+    return node.parent.execute_script(f"return {rows}.map(row => [...row.cells].map(c => c.innerText))", node)
 
 
 def shown(value):
