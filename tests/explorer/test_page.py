@@ -126,6 +126,10 @@ def test_it_shows_the_numbers_of_the_model(page, explorer):
     shown = [one.text for one in page.find_elements("css selector", "#exemplars tbody b")]
     assert shown[:3] == [f"picture of {i}" for i in typical]
     assert "of the variance" in text(page, "map-note")
+    named = [one for one in page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"] if "role" in one]
+    roles = {"button", "link", "slider", "checkbox", "textbox", "combobox", "spinbutton", "heading"}
+    mute = [one for one in named if one["role"]["value"] in roles and not one["name"]["value"].strip()]
+    assert mute == []
 
 
 def test_every_action_on_the_tree(page, explorer):

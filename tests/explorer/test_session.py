@@ -87,6 +87,8 @@ def test_with_a_kernel_too(session):
         ],
     )
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
+    lines = [line for lines in session.code() for line in lines]  # the panel of the page
+    assert sum(line.startswith("rows = rows_of(model, X)") for line in lines) == 1
     do(session, [("set_aside", {"numbers": [5]}), ("split", {"node": 1, "n_clusters": 2})])
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     with pytest.raises(InvalidInputError, match="choose the root"):
@@ -101,7 +103,8 @@ def test_a_file_is_explored_like_an_array(session, tmp_path, monkeypatch, on_dis
     explorer = ravine.explore(MODEL, file, session=tmp_path / "file", open_browser=False)
     explorer.stop()
     assert isinstance(explorer.session.rows.X, np.ndarray) != on_disk
-    work = WORK if on_disk else [*WORK, ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"})]
+    kernel = ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"})
+    work = [WORK[6], WORK[8]] if on_disk else [WORK[3], kernel, WORK[0]]
     do(explorer.session, work)
     do(session, work)
     np.testing.assert_array_equal(explorer.labels, labels(session))
@@ -211,6 +214,29 @@ def test_answers_are_those_of_the_model(session):
     leaf = int(tree.leaves[0])
     nearest = answers.node(leaf)["exemplars"]["rows"]
     assert [row[0] for row in nearest[:3]] == tree.exemplars(X)[0].tolist()
+
+
+def test_rows_far_from_all_others_are_named(tmp_path):
+    far = X.copy()
+    far[[3, 90]] = 1e7
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MinimumDensity(3).fit(far)
+    session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+    assert Answers(session).summary()["far"] == [3, 90]
+    assert Answers(Session.restored(Rows(far), tmp_path)).summary()["far"] == [3, 90]
+
+
+def test_names_and_marks_compute_nothing_again(session):
+    answers = Answers(session)
+    answers.summary()
+    means = answers.shown().means
+    session.act("rename", {"label": 0, "name": "first"})
+    session.act("mark", {"numbers": [1], "label": 0})
+    assert answers.shown().means is means
+    assert answers.summary()["clusters"][0]["name"] == "first"
+    session.act("prune", {"node": 1})
+    assert answers.shown().means is not means
 
 
 def test_two_methods_are_compared_without_a_change(session):

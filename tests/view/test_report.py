@@ -22,6 +22,7 @@ from ravine import (
     report,
 )
 from ravine.data.memory import MemoryRows
+from ravine.view import plot
 from ravine.view.facts import agreement, gather
 from ravine.view.fitted import rows_of, tree_of
 
@@ -264,6 +265,8 @@ def test_densities_of_pairs_are_of_their_own_rows():
         assert facts.plane.lines[number].agreement > 0.5
     weakest = min(between.split.quality for between in model.boundaries_ if 0 in between.left)
     assert facts.quality[0].depth == weakest
+    with pytest.raises(InvalidInputError, match='multi_class="tree"'):
+        plot.tree(model, WINE.data)
 
 
 def test_what_is_handed_in_is_shown():

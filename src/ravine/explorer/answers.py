@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -65,6 +66,12 @@ class Shown:
         self.plane = plane.of(state.tree)
         self._profiles: dict[int, NodeProfile] = {}
 
+    def with_state(self, state: State) -> Shown:
+        """Return the same for a state with the same tree; what was computed stays."""
+        other = copy(self)
+        other.state = state
+        return other
+
     @cached_property
     def leaf(self) -> IntArray:
         """The leaf of every row."""
@@ -124,6 +131,7 @@ class Answers:
         self.session, self.row_ids, self.title, self.row_html = session, row_ids, title, row_html
         self._shown: dict[int, Shown] = {}
         self._planes: dict[int, Plane] = {}
+        self._far: tuple[Any, list[int]] = (None, [])
 
     def shown(self) -> Shown:
         """Return the present state with what is known of it."""
@@ -132,7 +140,11 @@ class Answers:
             if id(state) not in self._shown:
                 recent = [id(one) for one in self.session.states[-8:]]
                 self._shown = {key: value for key, value in self._shown.items() if key in recent}
-                self._shown[id(state)] = Shown(self.session, state, self._plane(state))
+                known = (one for one in self._shown.values() if one.tree is state.tree)
+                same = next(known, None)  # names, colors and marks change nothing that is computed
+                self._shown[id(state)] = (
+                    Shown(self.session, state, self._plane(state)) if same is None else same.with_state(state)
+                )
             return self._shown[id(state)]
 
     def _plane(self, state: State) -> Plane:
@@ -172,10 +184,22 @@ class Answers:
                 "leaf": shown.plane.leaf.tolist(),
                 "marks": [[int(i), k] for i, k in state.marks.items()],
                 "aside": list(state.aside),
+                "far": self._far_rows(shown),
                 "mapped": tree.mapped,
                 "methods": METHODS,
                 "kernels": KERNELS,
             }
+
+    def _far_rows(self, shown: Shown) -> list[int]:
+        """Return the rows far from all others, by the rule of the model; computed once per model."""
+        model = shown.state.model
+        rule = getattr(model, "outlier_rule_", None)
+        if rule is None:
+            return []
+        if self._far[0] is not model:
+            far = shown.columns.map(lambda block: rule.distances(block) > 0)
+            self._far = model, np.flatnonzero(far).tolist()
+        return self._far[1]
 
     def places(self) -> dict[str, Any]:
         """Return the rows of the map."""

@@ -130,6 +130,9 @@ function drawState() {
   by("unmark").hidden = !state.marks.length;
   by("asides").textContent = state.aside.length ? `${count(state.aside.length)} row${state.aside.length === 1 ? " is" : "s are"} set aside.` : "";
   by("back").hidden = !state.aside.length;
+  by("far").hidden = !state.far.length;
+  by("far").textContent = state.far.length === 1 ? "Choose the row far from all others" :
+    `Choose the ${count(state.far.length)} rows far from all others`;
   drawClusters();
 }
 
@@ -335,13 +338,15 @@ function leafColors() {
   return state.leaf.map((leaf) => [colorOf.get(state.nodes[leaf].label), inside.has(leaf)]);
 }
 
+// the middle of the rows and their half width, so that one far row does not shrink the others; once per map
 function frame() {
+  if (places.frame) return places.frame;
   const axis = (j) => {
     const sorted = places.points.map((p) => p[j]).sort((a, b) => a - b);
     return [sorted[Math.floor(0.002 * (sorted.length - 1))], sorted[Math.ceil(0.998 * (sorted.length - 1))]];
   };
   const [[a, b], [c, d]] = [axis(0), axis(1)];
-  return { x: (a + b) / 2, y: (c + d) / 2, half: Math.max((b - a) / 2, (d - c) / 2 * 1120 / 900, 1e-12) * 1.06 };
+  return places.frame = { x: (a + b) / 2, y: (c + d) / 2, half: Math.max((b - a) / 2, (d - c) / 2 * 1120 / 900, 1e-12) * 1.06 };
 }
 
 function toCanvas(canvas) {
@@ -531,6 +536,7 @@ function listen() {
     .then(() => { chosen = new Set(); drawChosen(); }));
   by("aside").addEventListener("click", () => act("set_aside", { numbers: [...chosen] })
     .then(() => { chosen = new Set(); drawChosen(); }));
+  by("far").addEventListener("click", () => { chosen = new Set(state.far); drawChosen(); });
   by("back").addEventListener("click", () => act("set_aside", { numbers: [] }));
   by("unmark").addEventListener("click", () => act("mark", { numbers: state.marks.map(([row]) => row), label: -1 }));
   by("map").addEventListener("pointerdown", choosing);

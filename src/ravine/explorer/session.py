@@ -97,10 +97,7 @@ class Session:
         lines = ['"""Made with ravine explore: the clusters of these rows, step by step."""', ""]
         lines += ["import numpy as np", "", "import ravine", f"from ravine import {', '.join(used)}"]
         lines += ["from ravine.view.fitted import rows_of", ""] if any(s.tree.mapped for s in shown) else [""]
-        for state in shown:
-            lines += state.code
-            if state.tree.mapped and any(line.startswith("model = ") for line in state.code):
-                lines.append("rows = rows_of(model, X)  # in the feature space of the kernel")
+        lines += [line for state in shown for line in state.code]
         data = "tree.route(rows)" if self.state.tree.mapped else "tree.predict(X)"
         lines += ["", f"labels = {data}", 'np.savetxt("labels.csv", labels, fmt="%d")', ""]
         return "\n".join(lines)

@@ -92,7 +92,13 @@ class Rows:
 
 def begin(model: Any, code: Sequence[str]) -> State:
     """Return the first state: a fitted model, and how it came about."""
-    return State(model, model.tree_, code=(*code, "tree = model.tree_"), imports=_class_of(model))
+    lines = (*code, "tree = model.tree_", *_mapped_rows(model.tree_))
+    return State(model, model.tree_, code=lines, imports=_class_of(model))
+
+
+def _mapped_rows(tree: ClusterTree) -> list[str]:
+    """Return the Python that maps the rows, where the tree splits the feature space of a kernel."""
+    return ["rows = rows_of(model, X)  # in the feature space of the kernel"] if tree.mapped else []
 
 
 def _class_of(model: Any) -> tuple[str, ...]:
@@ -122,7 +128,7 @@ def split(
     if node == 0:
         model = estimator.fit(rows.X, y, sample_weight=w)
         model.set_params(n_jobs=None)
-        lines = [f"model = {text}.fit(X{given})", "tree = model.tree_"]
+        lines = [f"model = {text}.fit(X{given})", "tree = model.tree_", *_mapped_rows(model.tree_)]
         tree = replace(model.tree_, feature_names=model.tree_.feature_names or _names(state))
         return _followed(replace(state, model=model), rows, tree, lines, _class_of(model), before=state)
     if kernel is not None:
