@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from ravine import MaximinSeparation, MaximumMargin, MinimumDensity, MinimumDensityClassifier
+from ravine import AutoCluster, MaximinSeparation, MaximumMargin, MinimumDensity, MinimumDensityClassifier
 from ravine.data.dask_engine import DaskEngine, DaskSource
 from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.query import Asked, answer
@@ -109,6 +109,20 @@ def test_weights_labels_kernels_and_other_methods():
     one, two = (MinimumDensityClassifier().fit(some, y) for some in (X, rows))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(two.predict(rows).compute(), one.predict(X))
+
+
+def test_labels_of_the_best_cut_are_lazy(monkeypatch):
+    monkeypatch.setattr("ravine.estimators.clusterer.BEST_LEAVES", 5)
+    few, lengths = X[: 2 * STEP], [STEP, 0, STEP]
+    rows = delayed_array(lambda i: few[[0, STEP, STEP][i] : [STEP, STEP, 2 * STEP][i]], lengths)
+    for model in (MinimumDensity("best"), AutoCluster("best", methods=["minimum-density"])):
+        one = model.fit(few).labels_
+        lazy = model.fit(rows).labels_
+        assert isinstance(lazy, da.Array)
+        np.testing.assert_array_equal(lazy.compute(), one)
+        lazy = model.predict(rows)
+        assert isinstance(lazy, da.Array)
+        np.testing.assert_array_equal(lazy.compute(), one)
 
 
 def test_rows_that_differ_from_pass_to_pass_are_refused():

@@ -241,6 +241,12 @@ class DaskEngine(BlockEngine):
         """Return one label per row, as a lazy array with the chunks of the data."""
         return self._ids.map_blocks(_look_up, self._label_of(parts, labels), dtype=np.int64)
 
+    def each(self, function: Callable[[Any], AnyArray], dtype: Any) -> Any:
+        """Return one value per row as a lazy array: a function of the rows of every partition."""
+        blocks = range(len(self.source.lengths))
+        graph, keys = self._tasks(blocks, _each, _name("function"), (function, np.zeros(0, dtype)))
+        return Array(graph, keys[0][0], (self.source.lengths,), dtype=dtype)
+
     def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row: they come to the client."""
         blocks = sorted(rows.blocks)
@@ -462,6 +468,11 @@ def _divide(
 ) -> LeafIds:
     with one_blas_thread():
         return divide_block(_data(partition, weights, seen, feature_map), ids, parts)[0]
+
+
+def _each(partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: Any) -> AnyArray:
+    with one_blas_thread():
+        return _apply(work, _data(partition, weights, seen, feature_map).values)
 
 
 def _map(
