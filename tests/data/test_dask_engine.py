@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from ravine import MaximinSeparation, MaximumMargin, MinimumDensity, MinimumDensityClassifier
+from ravine import AutoCluster, MaximinSeparation, MaximumMargin, MinimumDensity, MinimumDensityClassifier
 from ravine.data.dask_engine import DaskEngine, DaskSource
 from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.query import Asked, answer
@@ -69,6 +69,11 @@ def test_data_frames_have_names_unknown_lengths_and_empty_partitions(model):
     assert two.feature_names_in_.tolist() == list("abcd")
     np.testing.assert_array_equal(two.predict(rows).compute(), model.labels_)
     np.testing.assert_array_equal(two.transform(rows.to_dask_array()).compute(), model.transform(X))
+    mixed = frame.astype({"a": "Float64", "b": "double[pyarrow]"}).assign(d=frame.d > 3)
+    rows = dd.from_pandas(mixed, npartitions=3)
+    two = MinimumDensity(2).fit(rows)
+    np.testing.assert_array_equal(two.labels_.compute(), MinimumDensity(2).fit(mixed.astype(float)).labels_)
+    np.testing.assert_array_equal(two.predict(rows).compute(), two.labels_.compute())
     with pytest.raises(InvalidInputError, match="column 'city' of X does not hold numbers"):
         MinimumDensity(2).fit(dd.from_pandas(frame.assign(city="x"), npartitions=2))
 
@@ -111,6 +116,20 @@ def test_weights_labels_kernels_and_other_methods():
     np.testing.assert_array_equal(two.predict(rows).compute(), one.predict(X))
 
 
+def test_labels_of_the_best_cut_are_lazy(monkeypatch):
+    monkeypatch.setattr("ravine.estimators.clusterer.BEST_LEAVES", 5)
+    few, lengths = X[: 2 * STEP], [STEP, 0, STEP]
+    rows = delayed_array(lambda i: few[[0, STEP, STEP][i] : [STEP, STEP, 2 * STEP][i]], lengths)
+    for model in (MinimumDensity("best"), AutoCluster("best", methods=["minimum-density"])):
+        one = model.fit(few).labels_
+        lazy = model.fit(rows).labels_
+        assert isinstance(lazy, da.Array)
+        np.testing.assert_array_equal(lazy.compute(), one)
+        lazy = model.predict(rows)
+        assert isinstance(lazy, da.Array)
+        np.testing.assert_array_equal(lazy.compute(), one)
+
+
 def test_rows_that_differ_from_pass_to_pass_are_refused():
     rng = np.random.default_rng()
     lock = threading.Lock()
@@ -133,6 +152,14 @@ def test_errors_name_the_partition():
 
     with pytest.raises(RavineError, match="partition 2 of X cannot be computed: disk on fire"):
         MinimumDensity(2).fit(delayed_array(broken, [STEP] * 3))
+    holes = np.where(X[:100] > 5, np.nan, 1.0)
+    for kind in (np.asarray, sparse.csr_array):
+        rows = delayed_array(lambda i, kind=kind: kind(holes if i == 1 else X[:100]), [100] * 3)
+        with pytest.raises(InvalidInputError, match="partition 1 of X contains NaN or infinity in columns 0"):
+            MinimumDensity(2).fit(rows)
+    with pytest.raises(ValueError, match="contains NaN or infinity") as error:
+        MinimumDensity(2).fit(X[:500]).predict(rows).compute(scheduler="synchronous")
+    assert "in partition 1 of X" in error.value.__notes__
     text = delayed_array(lambda i: np.array([["a", "b"]]), [1, 1], 2)
     with pytest.raises(InvalidInputError, match=r"partition \d of X has to be a matrix of numbers"):
         MinimumDensity(2).fit(text)

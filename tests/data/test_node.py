@@ -8,10 +8,20 @@ from scipy import sparse
 
 from ravine.data import node as nodes
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, collect, labels_of, measure, open_node, sample, sample_rows, sample_sizes
+from ravine.data.node import (
+    Node,
+    collect,
+    draw_sample,
+    labels_of,
+    measure,
+    open_node,
+    sample,
+    sample_rows,
+    sample_sizes,
+)
 from ravine.data.query import run, run_all
-from ravine.data.sample import hashes
-from tests.engines import in_blocks
+from ravine.data.sample import Sample, hashes
+from tests.engines import engine_of, in_blocks
 from tests.nodes import measured, node_of
 
 RNG = np.random.default_rng(0)
@@ -160,10 +170,28 @@ def test_collected_rows_of_a_selection_are_numbered_anew(make):
 
 def test_many_rows_are_not_copied(make, monkeypatch):
     node = make(ROWS, WEIGHTS)
+    monkeypatch.setattr(nodes, "SAMPLED_FROM", 0)
     monkeypatch.setattr(nodes, "LOCAL_CELLS", node.n_rows * 4 - 1)
     assert run(collect(node)) is node
     monkeypatch.setattr(nodes, "LOCAL_CELLS", node.n_rows * 4)
     assert run(collect(node)) is not node
+    monkeypatch.setattr(nodes, "LOCAL_CELLS", node.n_rows * 2)
+    assert run(collect(node)) is node
+    monkeypatch.setattr(nodes, "SAMPLED_FROM", node.n_rows + 1)  # without samples, every step is a pass
+    assert run(collect(node)) is not node
+
+
+def test_samples_drawn_ahead_are_those_that_a_pass_of_their_own_finds():
+    wanted = Sample(50, 7), Sample(20, 9)
+    engine = engine_of(ROWS, WEIGHTS)
+    node, _ = run(open_node(Node(engine.rows()), [], wanted))
+    before = engine.passes
+    for request in wanted:
+        ahead = run(draw_sample(node, request))
+        (alone,) = engine.answer(node.ask(request))
+        for a, b in zip(ahead, alone, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert engine.passes == before + 2  # those of `alone`
 
 
 def test_all_rows_of_an_array_are_not_copied():

@@ -22,7 +22,7 @@ from dask.base import compute
 from dask.delayed import Delayed, delayed
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, not_finite
 from ravine.data.block_engine import BlockEngine, BlockRows
 from ravine.data.block_pass import (
     BlockData,
@@ -243,6 +243,12 @@ class DaskEngine(BlockEngine):
         """Return one label per row, as a lazy array with the chunks of the data."""
         return self._ids.map_blocks(_look_up, self._label_of(parts, labels), dtype=np.int64)
 
+    def each(self, function: Callable[[Any], AnyArray], dtype: Any) -> Any:
+        """Return one value per row as a lazy array: a function of the rows of every partition."""
+        blocks = range(len(self.source.lengths))
+        graph, keys = self._tasks(blocks, _each, _name("function"), (function, np.zeros(0, dtype)))
+        return Array(graph, keys[0][0], (self.source.lengths,), dtype=dtype)
+
     def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row: they come to the client."""
         blocks = sorted(rows.blocks)
@@ -288,7 +294,7 @@ def map_rows(collection: Any, function: Callable[[Any], AnyArray]) -> Any:
     sample = np.zeros((1, width))
     example = function(_like(collection, sample))
     work = delayed((function, np.asarray(example[:0])), traverse=False)
-    chunks = [_delay(_apply, work, part) for part in partitions]
+    chunks = [_delay(_apply_to, work, part, i) for i, part in enumerate(partitions)]
     lengths = [np.nan] * len(partitions) if names is not None else collection.chunks[0]
     return _joined(chunks, lengths, example.shape[1:], example.dtype)
 
@@ -381,7 +387,10 @@ def _values(partition: Any) -> Any:
         rows = sparse.csr_array(partition)
         rows.sum_duplicates()
         return rows
-    return np.asarray(partition)
+    values = np.asarray(partition)
+    if values.dtype.kind == "O" and hasattr(partition, "columns"):  # nullable, Arrow, or of several kinds
+        return partition.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
 
 
 def _probe(partition: Any) -> None:
@@ -395,12 +404,29 @@ def _open(partition: Any, number: int) -> Opened:
             f"partition {number} of X has to be a matrix of numbers, got type {values.dtype} and shape "
             f"{values.shape}"
         )
+    if len(bad := _not_finite(values)):
+        raise not_finite(bad, what=f"partition {number} of X")
+    return _facts(values, number)
+
+
+def _facts(values: Any, number: int) -> Opened:
     return Opened(number, values.shape[0], values.shape[1], checksum(values), sparse.issparse(values))
+
+
+def _not_finite(values: Any) -> IntArray:
+    """Return the columns that have NaN or infinity; a sum tells whether there are any."""
+    stored = values.data if sparse.issparse(values) else values
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or np.isfinite(stored.sum(dtype=np.float64)):
+            return np.zeros(0, dtype=np.int64)
+    if sparse.issparse(values):
+        return np.unique(values.indices[~np.isfinite(stored)])
+    return np.flatnonzero(~np.isfinite(values).all(axis=0))
 
 
 def _checked(partition: Any, opened: Opened) -> Any:
     values = _values(partition)
-    if _open(values, opened.number) != opened:
+    if _facts(values, opened.number) != opened:
         raise InvalidInputError(
             f"partition {opened.number} of X changed since it was computed before: a fit needs the same rows "
             "in every pass; persist X, or fix the seed of its computation"
@@ -466,11 +492,24 @@ def _divide(
         return divide_block(_data(partition, weights, seen, feature_map), ids, parts)[0]
 
 
+def _each(partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: Any) -> AnyArray:
+    with one_blas_thread():
+        return _apply(work, _data(partition, weights, seen, feature_map).values)
+
+
 def _map(
     partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: tuple[Group, Any]
 ) -> list[AnyArray]:
     with one_blas_thread():
         return map_block(_data(partition, weights, seen, feature_map), ids, *work)
+
+
+def _apply_to(work: Any, partition: Any, number: int) -> AnyArray:
+    try:
+        return _apply(work, partition)
+    except Exception as error:
+        error.add_note(f"in partition {number} of X")
+        raise
 
 
 def _apply(work: tuple[Callable[[Any], AnyArray], AnyArray], partition: Any) -> AnyArray:

@@ -22,6 +22,7 @@ PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every c
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
 SCALE_CELLS = 1 << 20  # most values of these rows
 LOCAL_CELLS = 1 << 22  # most values (rows x columns) of a node that is copied and searched in memory
+UNSAMPLED_FACTOR = 2  # times as many for a node of too few rows to be sampled: up to 1024 columns
 FIRST_SAMPLE = 8192  # least rows of the first sample, which is searched from all starts
 SAMPLED_FROM = 8192  # least rows of a node whose samples are searched before all its rows
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample: 128 MiB
@@ -121,8 +122,12 @@ class Node:
 
     @property
     def is_local(self) -> bool:
-        """Whether the rows are in memory with every engine: those of a sample, or of a small node."""
-        return self.whole is not None or self.n_rows * self.n_features <= LOCAL_CELLS
+        """Whether the rows are in memory with every engine: those of a sample, or of a small node.
+
+        Nodes of few rows have no samples, so that all steps of their search would be passes.
+        """
+        most = LOCAL_CELLS * (UNSAMPLED_FACTOR if self.n_rows < SAMPLED_FROM else 1)
+        return self.whole is not None or self.n_rows * self.n_features <= most
 
     @property
     def n_features(self) -> int:

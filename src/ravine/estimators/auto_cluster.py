@@ -203,7 +203,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _keep(self, best: Candidate, fitted: Sequence[Fitted]) -> None:
         """Keep the winner and its labels."""
         self.best_estimator_ = best.estimator
-        self.labels_ = next(one.labels for one in fitted if one.name == best.name)
+        own = isinstance(best.estimator, TreeClusterer)  # whose labels of a dask collection are lazy
+        found = next(one.labels for one in fitted if one.name == best.name)
+        self.labels_ = best.estimator.labels_ if own else found
         self.n_passes_ = float(sum(getattr(one.estimator, "n_passes_", 0.0) for one in fitted))
         self.n_iter_ = int(getattr(best.estimator, "n_iter_", 1))
 

@@ -187,7 +187,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _cut_to(self, n_leaves: int, rows: MemoryRows) -> None:
         """Cut the grown tree; the smallest of the best numbers of leaves comes first in `cut_values_`."""
         self.tree_: ClusterTree = self._grown.cut(n_leaves)
-        self.labels_ = self.tree_.route(rows)
+        self.labels_ = _routed(self.tree_, rows)
         self._sketch_ = sketch(self.tree_, rows)
 
     def _fit_rows(self, X: Any, rows: MemoryRows, y: Any) -> Self:
@@ -452,6 +452,14 @@ def warn_discrete(tree: ClusterTree, stacklevel: int) -> None:
         DiscreteColumnWarning,
         stacklevel=stacklevel,
     )
+
+
+def _routed(tree: ClusterTree, rows: Any) -> IntArray:
+    """Return the label of every row; lazy for a dask collection."""
+    if not hasattr(rows.engine, "each"):
+        return tree.route(rows)
+    found: IntArray = rows.engine.each(lambda values: tree.route(MemoryRows(values)), np.int64)
+    return found
 
 
 def _with_outliers(labels: Any, outliers: IntArray) -> IntArray:
