@@ -45,6 +45,7 @@ from ravine.split.labeled import group_classes
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
 from ravine.split.split import Split
+from ravine.split.supervised import FEW_LABELS, SupervisedMethod, is_better
 from ravine.split.support import support_machine
 from ravine.tree.parts import Parts, splits_from, splits_to_parts
 
@@ -76,6 +77,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     It is found by projection pursuit from two principal directions and from a linear support vector machine
     (SVM) on the labeled rows. First gamma is small while the interval of width alpha grows, so that the
     density decides; then gamma grows.
+
+    Unlabeled rows can mislead. So each of these boundaries is compared with a supervised one, halfway between
+    a linear SVM and a logistic regression on the labeled rows, and replaces it only if at most 20 labels are
+    known and the evidence for its valley is clear: see `split.method` of each of `boundaries_`.
 
     Parameters
     ----------
@@ -115,6 +120,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient, relative to the density, is at most this.
+    supervised_fallback : bool, default True
+        Use the supervised boundary where the evidence for the valley is not clear. False: always the
+        boundary of lowest density, as in the paper.
 
     Attributes
     ----------
@@ -164,6 +172,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     max_iter: int = 15
     samples: bool = True
     tol: float = 0.02
+    supervised_fallback: bool = True
 
     @classmethod
     def as_published(cls, **params: Any) -> Self:
@@ -427,7 +436,7 @@ class _Fitting:
         self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
     ) -> ClassBoundary:
         """Find the boundary between two sets of classes in these rows (None: all)."""
-        node, split = run(search(self._node(members, left + right), self.model._method(right)))
+        node, split = self._best(self._node(members, left + right), right)
         if split is None:
             names = ", ".join(str(self.model.classes_[c]) for c in left + right)
             raise InvalidInputError(
@@ -437,6 +446,20 @@ class _Fitting:
             )
         self.root = self.root or node.standardization
         return ClassBoundary(left, right, split)
+
+    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
+        """Return the measured node, and the boundary of lowest density or the supervised one."""
+        method, supervised = self.model._method(right), None
+        if self.model.supervised_fallback:
+            factor = self.model.bandwidth_factor
+            measured, supervised = run(search(node, SupervisedMethod(factor, right)))
+            assert node.labels is not None
+            if supervised is not None and node.labels.weights.sum() > FEW_LABELS:
+                return measured, supervised
+        measured, split = run(search(node, method))
+        if split is None or supervised is None or is_better(split, supervised):
+            return measured, split
+        return measured, supervised
 
     def _guesses(self, standardization: Standardization) -> IntArray:
         """Return the label of each row, or the class that a linear support vector machine assigns to it."""
