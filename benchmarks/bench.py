@@ -95,7 +95,7 @@ def stale(now: Path, before: Path) -> list[str]:
     where = ("table", "dataset", "method", "metric")
     old = {tuple(row[key] for key in where): row for row in published.read(before)}
     for row in published.read(now):
-        earlier = old.get(tuple(row[key] for key in where))
+        earlier = old.get(tuple(row[key] for key in where), {})
         for column in ("as_published", "default") if earlier else ():
             allowed = SAME * (100 if row["metric"] == "error" else 1) + 3 * float(earlier[f"{column}_sd"])
             if abs(float(row[column]) - float(earlier[column])) > allowed:
