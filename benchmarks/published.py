@@ -357,6 +357,18 @@ def within(row: Row) -> bool:
     return abs(float(row["as_published"]) - float(row["printed"])) <= tolerance + 1e-9
 
 
+def sorted_as_printed(rows: Sequence[Row], table: str) -> list[Row]:
+    """Return the rows of a table in the order of the paper's, by method."""
+    order = list(printed(table))
+    methods = list(dict.fromkeys(method for _, method, _ in order))
+
+    def place(row: Row) -> tuple[int, int]:
+        where = row["dataset"], row["method"], row["metric"]
+        return methods.index(row["method"]), order.index(where)
+
+    return sorted((row for row in rows if row["table"] == table), key=place)
+
+
 def show(rows: Sequence[Row]) -> str:
     """Return the rows of one table as Markdown: three columns per metric; a star marks what is outside."""
     names = list(dict.fromkeys(row["metric"] for row in rows))
@@ -385,7 +397,7 @@ def inserted(text: str, path: Path) -> str:
     """Return a page with every table between its markers, and the commit of the figures."""
     rows, made = read(path), record.read_stamp(path)
     versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
-    parts = {table: show([row for row in rows if row["table"] == table]) for table in TABLES}
+    parts = {table: show(sorted_as_printed(rows, table)) for table in TABLES}
     parts["origin"] = f"Commit {made['commit']}; {versions}."
     for name, part in parts.items():
         begin, end = f"<!-- published: {name} -->", "<!-- end -->"
