@@ -180,7 +180,7 @@ def explorer() -> None:
     with tempfile.TemporaryDirectory() as folder:
         running = ravine.explore(model, wine.data, session=Path(folder) / "wine", open_browser=False)
         try:
-            screenshot(running.address, "explorer")
+            screenshot(running.address, "explorer", (1400, 900))
         finally:
             running.stop()
 

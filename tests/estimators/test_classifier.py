@@ -442,7 +442,7 @@ def test_a_kernel_of_strings():
     assert model.predict(["abba", "dccd"]).tolist() == [0, 1]
 
 
-def test_the_command_line_says_that_a_classifier_has_no_clusters(tmp_path, capsys):
+def test_the_command_line_has_a_report_and_no_clusters_of_a_classifier(tmp_path, capsys):
     from ravine.cli.main import main
 
     X, y = ridge_and_noise()
@@ -450,3 +450,7 @@ def test_the_command_line_says_that_a_classifier_has_no_clusters(tmp_path, capsy
     np.savetxt(tmp_path / "rows.csv", X, delimiter=",")
     assert main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")]) == 2
     assert "holds a MinimumDensityClassifier, and this command needs a clusterer" in capsys.readouterr().err
+    page = tmp_path / "page.html"
+    files = [str(tmp_path / "model"), str(tmp_path / "rows.csv"), "--out", str(page)]
+    assert main(["report", *files]) == 0
+    assert "2 classes in" in page.read_text(encoding="utf-8")

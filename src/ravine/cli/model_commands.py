@@ -98,7 +98,6 @@ def run_report(arguments: Namespace) -> None:
     check_files(arguments, "out")
     console = Console(arguments.quiet)
     stored = model_of(arguments)
-    check_tree(arguments, stored)
     check_impute(arguments, stored)
     model = ravine.load(arguments.model)
     with opened(arguments) as source:

@@ -24,7 +24,8 @@ STYLE = (
     ".ravine-tree .curve{fill:none;stroke:currentColor} "
     ".ravine-tree .threshold{stroke:currentColor;stroke-dasharray:4 3} "
     ".ravine-tree svg{width:84px;height:30px;vertical-align:middle} "
-    ".ravine-tree{list-style:none;padding-left:.5em} .ravine-tree ul{list-style:none;padding-left:2em}"
+    ".ravine-tree li{margin:.2em 0} .ravine-tree{list-style:none;padding-left:.5em} "
+    ".ravine-tree ul{list-style:none;padding-left:2em}"
 )
 
 

@@ -49,7 +49,7 @@ for (const node of nodes) {
 if (map) showOnMap(all);
 
 // pictures are saved with the colors that they have on the page
-const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-size",
+const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "paint-order", "opacity", "font-size",
   "font-family", "font-weight", "text-anchor", "display"];
 function save(text, name, type) {
   const link = document.createElement("a");
