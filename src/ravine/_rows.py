@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ravine._validate import MAX_NAMED
 from ravine.exceptions import InvalidInputError
 from ravine.io.block_file import is_block_source
 from ravine.io.on_disk import FileMatrix
+
+# how the names of the types of columns begin that are not numbers, in pandas and polars
+NOT_NUMBERS = ("category", "categorical", "enum", "date", "time", "duration", "period", "interval")
 
 
 def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: int = 0) -> Any:
@@ -31,13 +36,41 @@ def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: i
         "ensure_all_finite": False,
         "ensure_min_samples": min_rows,
     }
+    if isinstance(X, str | os.PathLike):
+        raise InvalidInputError(f"X is the path {os.fspath(X)!r}; read its rows with ravine.open(path)")
+    _refuse_other_columns(X)
     try:
         X = check_csr(X) if sparse.issparse(X) else X
         if estimator is None:
             return check_array(X, **rules)
         return validate_data(estimator, X, reset=reset, **rules)
     except ValueError as error:
-        raise InvalidInputError(str(error)) from error
+        raise InvalidInputError(_in_one_line(error)) from error
+
+
+def _refuse_other_columns(X: Any) -> None:
+    """Name the columns of a data frame that hold categories or times."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")) or hasattr(X, "__dask_graph__"):
+        return
+    kinds = zip(X.columns, X.dtypes, strict=True)
+    other = [f"{name} ({kind})" for name, kind in kinds if not _may_be_numbers(kind)]
+    if other:
+        raise InvalidInputError(
+            f"columns of X are not numbers: {', '.join(other[:MAX_NAMED])}; encode them, for instance with "
+            f"pandas.get_dummies, or leave them out"
+        )
+
+
+def _may_be_numbers(kind: Any) -> bool:
+    """Whether a column of this type may hold numbers, as categories that are numbers do."""
+    numeric = getattr(getattr(getattr(kind, "categories", None), "dtype", None), "kind", "") in tuple("biuf")
+    return numeric or not str(kind).lower().startswith(NOT_NUMBERS)
+
+
+def _in_one_line(error: ValueError) -> str:
+    """Return the message of an error without the rows that scikit-learn repeats in it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith(("array=", "[")))
 
 
 def _check_columns(X: Any, estimator: Any, reset: bool) -> None:

@@ -161,3 +161,16 @@ def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch
         np.testing.assert_allclose(compiled.point.direction, asked.point.direction, atol=1e-6)
         np.testing.assert_allclose(compiled.point.gradient, asked.point.gradient, atol=1e-5)
         assert len(compiled.curvature.steps) == len(asked.curvature.steps)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("cells", [0, 1 << 22])
+def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, normalized, cells):
+    """A column that varies by less than a bin of the first one: the way of compiled code divided by zero."""
+    monkeypatch.setattr(pursuit, "HELD_CELLS", cells)
+    X = np.column_stack([np.repeat([0.0, 1.0], 30), 1e-9 * np.random.default_rng(0).standard_normal(60)])
+    node = replace(measured(X, standardize=False), deviation=0.5)
+    end = run(pursue(node, np.array([0.0, 1.0]), [ConnectivityIndex(0.1, 1.5, normalized)]))
+    assert not end.point.index_value.valid
+    assert end.point.value == np.inf
+    assert end.n_iter == 0

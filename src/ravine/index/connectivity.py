@@ -59,7 +59,7 @@ class ConnectivityIndex:
 
         slope = np.zeros(len(profile.points))
         if len(slope) < 2:
-            return IndexValue(0.0, slope, 0.0, valid=False)
+            return IndexValue(np.inf, slope, 0.0, valid=False)  # all rows are at one place: no split
         line = profile.points, profile.mass, self.sigma, self.beta * profile.std, self.normalized
         value, threshold, by_edge = kernels.contracted(*line, slope)
         return IndexValue(value, slope, threshold, d_std=self.beta * by_edge)

@@ -64,6 +64,7 @@ def _depth_in_bins(tree: TreeArrays, rows: RowSet) -> float:
 
 def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:
     """Return the bounded relative depth of the density of signed distances at 0, with h = 0.9 sd n^(-1/5)."""
+    distances, row_weight = distances[row_weight > 0], row_weight[row_weight > 0]
     profile, mean = profile_of(distances * safe_scale(distances), row_weight)
     if profile.total == 0.0 or profile.points[0] == profile.points[-1]:
         return 0.0
