@@ -266,11 +266,11 @@ def simplify(
     """Return the tree with every split refitted to its strongest features, where that changes little.
 
     A split is replaced if at least the share `agreement` of the rows of X that reach it (through the
-    simplified splits above) stay on their side; its `status` gives the share. The weights of the features are refitted by
-    least squares to the two sides, and the threshold is the one that keeps the most rows on their side.
-    Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs three
-    passes over the rows that reach a split. If there are more than SIMPLIFY_ROWS rows, a sample of that size
-    is used.
+    simplified splits above) stay on their side; its `status` gives the share. The weights of the features are
+    refitted by least squares to the two sides, and the threshold is the one that keeps the most rows on their
+    side. Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs
+    three passes over the rows that reach a split. If there are more than SIMPLIFY_ROWS rows, a sample of that
+    size is used.
     """
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
