@@ -13,6 +13,9 @@ import pandas as pd
 import pytest
 
 import ravine
+from ravine.cli.arguments import build_parser
+from ravine.cli.explore_command import run_explore
+from ravine.exceptions import RavineError
 from tests.cli.test_cli import fail, succeed
 from tests.processes import COMMAND, started
 
@@ -306,3 +309,10 @@ def test_predict_needs_neither_scikit_learn_nor_numba(folder, expected):
 def test_help_names_every_command_in_one_screen():
     done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True)
     assert all(word in done.stdout for word in ("show", "cut", "predict"))
+
+
+def test_a_missing_extra_is_reported_before_any_work(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "ravine.explorer.server", raising=False)
+    with pytest.raises(RavineError, match=r"pip install \"ravine\[explore\]"):
+        run_explore(build_parser().parse_args(["explore", "no such file.csv"]))

@@ -176,7 +176,7 @@ def test_one_cluster_comes_with_the_evidence_and_a_next_step():
     flags = (np.random.default_rng(0).random((300, 2)) < 0.5).astype(float)
     with pytest.warns(OneClusterWarning, match="one discrete column"):
         tree = MinimumDensity("auto").fit(flags).tree_
-    assert "not split: the gap of a discrete column" in str(tree)
+    assert "not split: its gap is between values of a discrete column" in str(tree)
 
 
 def test_continuous_columns_make_no_note():

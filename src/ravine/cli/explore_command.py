@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from argparse import Namespace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ def run_explore(arguments: Namespace) -> None:
 
     if len(arguments.files) > 2 or "-" in arguments.files:
         raise UsageError("explore takes a file of rows, or a model and a file of rows")
+    import_module("ravine.explorer.server")  # a missing extra is reported before any work
     *model_file, arguments.data = arguments.files
     arguments.model = model_file[0] if model_file else None
     check_files(arguments)

@@ -265,7 +265,7 @@ class BlockRows:
 
     @property
     def key(self) -> Any:
-        """What tells this set of rows from others."""
+        """Identifies this set of rows."""
         return self.leaves if self.picked is None else id(self)
 
     @property
@@ -356,7 +356,7 @@ def rows_among(rows: Any, members: IntArray) -> Any:
 
 
 def fingerprint(rows: Any) -> int:
-    """Return a number that tells all rows of some data from others: of arrays, or of blocks read before."""
+    """Return a checksum of all rows of some data: of arrays, or of blocks read before."""
     found = rows.checksums() if isinstance(rows, MemoryRows) else rows.engine.checksums()
     return zlib.crc32(np.array([*rows.shape, *found], dtype=np.uint64).tobytes())
 

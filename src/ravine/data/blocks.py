@@ -169,7 +169,7 @@ def _some(numbers: IntArray, picked: IntArray) -> IntArray:
 
 
 def checksum(values: Any) -> int:
-    """Return a number that tells the content of a block, bit by bit and in its order, from another one.
+    """Return a checksum of the bits of a block, which depends on their order.
 
     It costs about as much as one sum of the block, a quarter of a CRC-32.
     """

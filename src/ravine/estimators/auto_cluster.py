@@ -151,7 +151,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     random_state: int | np.random.Generator | np.random.RandomState | None = None
     n_jobs: int | None = None
 
-    kernel: ClassVar[None] = None  # the door of the rows, below, is that of all estimators
+    kernel: ClassVar[None] = None  # read by the checks of rows, below, which all estimators share
     _checked = RowsEstimator._checked
     _unchanged_on_error = RowsEstimator._unchanged_on_error
 
@@ -299,7 +299,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return labels
 
     def _ask_winner(self, name: str, X: Any) -> Any:
-        """Return what a method of the winner says of rows."""
+        """Return the result of a method of the winner for some rows."""
         check_is_fitted(self)
         if not hasattr(self.best_estimator_, name):
             raise InvalidInputError(

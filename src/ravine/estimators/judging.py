@@ -28,7 +28,7 @@ NO_CUTS = 0.002  # share of separated neighbors that counts as none
 
 @dataclass(frozen=True)
 class Judgment:
-    """What the judges say of one clustering; see `ravine.metrics` for the figures.
+    """The figures of one clustering by which it is ranked; see `ravine.metrics`.
 
     `cut_ratio` is the number of neighbors in different clusters, divided by that for labels of the same sizes
     that are unrelated to the graph: 0 if none are separated, about 1 for unrelated labels.

@@ -69,7 +69,7 @@ def take_columns(stored: Stored) -> StoredColumns:
 
 
 def rule_from(stored: Stored, n_features: int) -> FarRows | None:
-    """Take the rule for rows far from everything, or None where there is none."""
+    """Return the rule for rows far from all others, or None."""
     if "outlier_center" not in stored.arrays:
         return None
     from ravine.data.far import FarRows

@@ -259,7 +259,7 @@ def _count_comments(file: TextIO, skip: int, delimiter: str | None) -> int:
 
 
 def _names(header: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the names of the columns, and those that are made up where there is none."""
+    """Return the names of the columns, and those among them that were made up."""
     names = [name.strip() for name in header]
     names[0] = names[0].lstrip("#").strip()
     unnamed = []

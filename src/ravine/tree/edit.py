@@ -131,7 +131,7 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
 
     The node may be a leaf. The estimator is cloned and fitted to the rows of X that reach the node; those of
     a file or a dask collection stay there, and 8 bytes per row are held. `y` has the partial labels of all
-    rows of X, as in `fit`, to steer the splits.
+    rows of X, as in `fit`, which guide the splits.
     """
     from sklearn.base import clone
 
@@ -265,11 +265,12 @@ def simplify(
 ) -> Tree:
     """Return the tree with every split refitted to its strongest features, where that changes little.
 
-    A split is replaced if at least this share of the rows of X that reach it (through the simplified splits
-    above) stay on their side; its `status` gives that share. The weights of the features are refitted by
-    least squares to the two sides, and the threshold is the one that keeps the most rows on their side.
-    Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs three
-    passes over the rows that reach a split. Of more than SIMPLIFY_ROWS rows, a sample of so many decides.
+    A split is replaced if at least the share `agreement` of the rows of X that reach it (through the
+    simplified splits above) stay on their side; its `status` gives the share. The weights of the features are
+    refitted by least squares to the two sides, and the threshold is the one that keeps the most rows on their
+    side. Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs
+    three passes over the rows that reach a split. If there are more than SIMPLIFY_ROWS rows, a sample of that
+    size is used.
     """
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)

@@ -71,7 +71,11 @@ def _leaf_text(tree: TreeArrays, node: int) -> str:
     if refused is None:
         return size
     if refused.evidence is None:
-        return f"{size}, not split: the gap of a discrete column" if MADE_BY in refused.facts else size
+        return (
+            f"{size}, not split: its gap is between values of a discrete column"
+            if MADE_BY in refused.facts
+            else size
+        )
     p_value = refused.evidence.p_value
     return f"{size}, not split: no significant valley (depth {refused.quality:.2f}, p = {p_value:.1g})"
 

@@ -72,7 +72,7 @@ class Progress:
 class Grown:
     """A tree, the label of every row, the standardization of all rows, and whether growth was interrupted.
 
-    `far` are the rows far from everything among all rows, and `rule` tells them from the others; or None.
+    `far` are the rows far from all others, and `rule` finds such rows among any; both may be None.
     """
 
     tree: ClusterTree
