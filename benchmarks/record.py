@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import itertools
 import json
@@ -14,6 +15,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "daqp")
+PARTS = ("data", "index", "optimize", "split", "tree", "estimators", "metrics.py")
 CHANGED = " with changes"  # after a commit: the sources were not those of the commit
 
 
@@ -26,10 +28,14 @@ def _git(*words: str) -> str:
     return found.stdout.strip()
 
 
-def source() -> str:
-    """Return the hash of the committed library, which commits of docs and tests do not change."""
-    changed = _git("status", "--porcelain", "--", "../src/ravine")
-    return _git("rev-parse", "HEAD:src/ravine") + (CHANGED if changed else "")
+def source(commit: str = "HEAD") -> str:
+    """Return one hash of the parts of the library that decide figures, as committed.
+
+    Commits of docs, tests, the command line or pictures do not change it.
+    """
+    trees = _git("rev-parse", *(f"{commit}:src/ravine/{part}" for part in PARTS))
+    changed = _git("status", "--porcelain", "--", *(f"../src/ravine/{part}" for part in PARTS))
+    return hashlib.sha1(trees.encode()).hexdigest() + (CHANGED if changed else "")
 
 
 def shown(words: Sequence[str]) -> str:
@@ -42,7 +48,7 @@ def shown(words: Sequence[str]) -> str:
 
 
 def stamp() -> dict[str, Any]:
-    """Return the command, the commit, the hash of the library, and the versions of Python and packages."""
+    """Return the command, the commit, the hash of the sources, and the versions of Python and packages."""
     changed = CHANGED if source().endswith(CHANGED) else ""
     return {
         "command": shown(sys.argv),

@@ -175,3 +175,14 @@ def test_parameters_are_checked():
     ):
         with pytest.raises(InvalidInputError, match=text):
             model._check_parameters(3)
+
+
+def test_without_samples_there_is_no_budget_of_passes(monkeypatch):
+    monkeypatch.setattr("ravine.data.node.LOCAL_CELLS", 100)
+    X, _ = two_blobs(400, 6, gap=2.0)
+    for make in (MaximinSeparation, MaximumMargin):
+        status = [
+            make(2, samples=samples, n_init=1).fit(X).tree_.splits[0].status for samples in (True, False)
+        ]
+        assert status[0] == "pass limit"
+        assert status[1] != "pass limit"

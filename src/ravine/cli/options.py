@@ -30,6 +30,7 @@ OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
     "verbose": "",
 }
 KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
+NAMED_STARTS = ("random", "2-means")  # values of init that are not directions
 LABEL_OUTPUTS = ("out", "append")
 SWITCHES = {"standardize": ("auto",)}  # parameters that are on or off, or one of these words
 LINEAR = [  # what --method auto tries if its result is to be explained by columns
@@ -115,7 +116,7 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
 
 def _n_columns(init: Any) -> int:
     """Return the number of columns that start directions have, 1 if there are none."""
-    if init is None:
+    if init is None or init in NAMED_STARTS:
         return 1
     try:
         return int(np.atleast_2d(np.asarray(init, dtype=np.float64)).shape[-1])

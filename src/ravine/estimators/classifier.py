@@ -191,6 +191,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             "n_alphas": 10,
             "follow": "lowest",
             "discount_overlap": False,
+            "supervised_fallback": False,
             "samples": False,
             "outliers": "include",
         }

@@ -119,7 +119,7 @@ class MaximinSeparation(TreeClusterer):
         if solver == "pursuit":
             schedule = SeparationSchedule(regularization, min_share)
             return SeparationPursuit(schedule, n_init, max_iter=max_iter, samples=samples, given=given)
-        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter, samples)
+        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter, samples, samples)
 
 
 def _second_label(init: Any, rows: MemoryRows) -> MemoryRows:

@@ -164,13 +164,16 @@ def alternate(
     squares: bool,
     max_iter: int,
     switched: float = SWITCHED,
+    budget: bool = True,
 ) -> Query[Found | None]:
     """Alternate between the hyperplane for two sides and the sides of the hyperplane.
 
     After the first round, a pass sums only the rows that change side, and `right` is updated by them. On all
-    rows of a large node, rounds end with the hyperplane that the budget of passes still allows.
+    rows of a large node, rounds end with the hyperplane that the budget of passes still allows, if there is
+    one.
     """
-    last = steps_on(node, max_iter + 1, (FULL_PASSES + 1) // (step.passes + 1))
+    most = (FULL_PASSES + 1) // (step.passes + 1)
+    last = steps_on(node, max_iter + 1, most) if budget else max_iter + 1
     for n_iter in range(1, max_iter + 1):
         if min(whole.weight - right.weight, right.weight) <= 0.0:
             return None

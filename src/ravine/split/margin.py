@@ -93,9 +93,9 @@ class MarginMethod(Verbs):
             C=start.C,
             balance=self._balance(node),
             epsilon=self.epsilon,
-            max_iter=steps_on(node, self.max_iter),
+            max_iter=steps_on(node, self.max_iter) if self.samples else self.max_iter,
         )
-        return replace(found, status=status_on(node, found.status))
+        return replace(found, status=status_on(node, found.status)) if self.samples else found
 
     def choose(self, node: Node, ends: Sequence[Found]) -> Query[list[Found]]:
         """Return the ends, those with the fewest labeled pairs together first, then by objective."""

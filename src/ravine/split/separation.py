@@ -60,6 +60,7 @@ class SeparationMethod(Verbs):
     init: RowSet | None = None
     max_iter: int = 50
     samples: bool = True
+    budget: bool = True
 
     takes_labels = True
 
@@ -141,6 +142,7 @@ class SeparationMethod(Verbs):
                 squares=squares,
                 max_iter=self.max_iter,
                 switched=switched,
+                budget=self.budget,
             )
         )
 
