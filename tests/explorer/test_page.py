@@ -271,7 +271,7 @@ def test_two_tabs_agree_and_a_reload_loses_nothing(page, explorer):
     first = page.current_window_handle
     page.switch_to.new_window("tab")
     page.get(explorer.address)
-    until(page, lambda: len(sizes(page)) == 3)
+    until(page, lambda: len(sizes(page)) == 3 and text(page, "threshold-note"))
     choose(page, 1)
     click(page, "prune")
     done(page, explorer, r"prune\(1\)")

@@ -18,6 +18,7 @@ from sklearn.datasets import load_wine
 
 import ravine
 from ravine import MinimumDensity, explore
+from ravine.cli.main import main
 
 WINE = load_wine(as_frame=True).data
 X = WINE.to_numpy()
@@ -174,12 +175,10 @@ def test_the_command_continues_after_a_crash_and_its_script_runs_alone(tmp_path)
     assert found.tolist() == [int(line.split(",")[1]) for line in labels.decode().splitlines()[1:]]
 
 
-def test_the_command_refuses_what_it_cannot_do(tmp_path):
+def test_the_command_refuses_what_it_cannot_do(capsys):
     def fails(*arguments):
-        command = [sys.executable, "-m", "ravine", "explore", *arguments]
-        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        assert found.returncode in (1, 2)
-        return found.stderr
+        assert main(["explore", *arguments]) in (1, 2)
+        return capsys.readouterr().err
 
     assert "file of rows" in fails("a", "b", "c")
     assert "port from 0 to 65535" in fails("a.csv", "--port", "99999")

@@ -22,7 +22,7 @@ from ravine import (
     report,
 )
 from ravine.data.memory import MemoryRows
-from ravine.view import plot
+from ravine.view import plot, report_nodes
 from ravine.view.facts import agreement, gather
 from ravine.view.fitted import rows_of, tree_of
 
@@ -251,6 +251,18 @@ def test_a_classifier_of_pairs_has_a_page_about_its_boundaries(kernel):
     word = "high" if driver.weight < 0 else "low"
     assert explained.clusters[0].rules[0].startswith(f"{word} {driver.feature} against rose, ")
     assert sum(cluster.weight for cluster in explained.clusters) == 178
+
+
+def test_of_many_pairs_the_weakest_are_described(monkeypatch):
+    monkeypatch.setattr(report_nodes, "MAX_PAIRS", 2)
+    y = np.array(["-1", "a | b", "c", "d"], dtype=object)[np.where(np.arange(178) % 7, 0, WINE.target + 1)]
+    model = MinimumDensityClassifier().fit(WINE.data, y)
+    page = report(model, WINE.data)
+    read(page)
+    weakest = np.sort(np.argsort([between.split.quality for between in model.boundaries_])[:2])
+    assert re.findall(r'<details id="node-([012])" ', page) == list(map(str, weakest))
+    assert re.findall(r'<details id="node-(\d)" [^>]* open>', page) == [str(weakest[0])]
+    assert "The 2 boundaries of the lowest quality are described." in page
 
 
 def test_densities_of_pairs_are_of_their_own_rows():

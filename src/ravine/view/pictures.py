@@ -129,13 +129,14 @@ def depth_tree(tree: TreeArrays, weight: FloatArray, labels: Sequence[str]) -> s
     )
 
 
-def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str]) -> str:
+def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str], listed: Sequence[int]) -> str:
     """Draw the quality of the boundary of each pair of classes, the first class down and the second across.
 
-    `names` are those of the classes and `labels` those of the nodes for screen readers, both escaped.
+    `names` are those of the classes and `labels` those of the nodes for screen readers, both escaped;
+    `listed` are the boundaries that the page describes.
     """
-    n = tree.n_leaves
-    step = min(64, (MAP_WIDTH - NAME_WIDTH) / n)
+    n, described = tree.n_leaves, set(listed)
+    step = max(CELL, min(64, (MAP_WIDTH - NAME_WIDTH) / n))
     pieces = []
     for k, leaf in enumerate(tree.leaves.tolist()):
         x, y = NAME_WIDTH + step * k + step / 2, 30 + step * k + step / 2
@@ -150,13 +151,19 @@ def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str]) -
         split, row, column = tree.splits[node], tree.label[tree.left[node]], tree.label[tree.right[node]]
         assert split is not None
         x, y = NAME_WIDTH + step * column, 30 + step * row
-        words = f'<text x="{x + step / 2:.1f}" y="{y + step / 2 + 4:.1f}" text-anchor="middle">'
-        pieces.append(
-            f'<a href="#node-{node}" aria-label="{labels[node]}"><title>{labels[node]}</title>'
-            f'<rect class="inner" x="{x:.1f}" y="{y:.1f}" width="{step - 2:.1f}" height="{step - 2:.1f}"/>'
-            f"{words}{split.quality:.2f}</text></a>"
+        words = (
+            f'<text x="{x + step / 2:.1f}" y="{y + step / 2 + 4:.1f}" text-anchor="middle">'
+            f"{split.quality:.2f}</text>"
         )
-    size = f'viewBox="0 0 {MAP_WIDTH} {34 + step * n:.0f}" width="{MAP_WIDTH}" height="{34 + step * n:.0f}"'
+        cell = (
+            f'<title>{labels[node]}</title><rect class="inner" fill-opacity="{1.2 - split.quality:.2f}" '
+            f'x="{x:.1f}" y="{y:.1f}" width="{step - 2:.1f}" height="{step - 2:.1f}"/>'
+            f"{words if step >= WIDE_CELL * 3 / 4 else ''}"
+        )
+        link = f'<a href="#node-{node}" aria-label="{labels[node]}">{cell}</a>'
+        pieces.append(link if node in described else f"<g>{cell}</g>")
+    width, height = max(MAP_WIDTH, NAME_WIDTH + step * n), 34 + step * n
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     title = "Pairs of classes with the quality of their boundaries"
     return f'<svg class="depths" {size} role="group" aria-label="{title}">{"".join(pieces)}</svg>'
 

@@ -27,7 +27,7 @@ from ravine.view.explain import ClusterExplanation, Trait
 from ravine.view.facts import Facts, RowIds, gather
 from ravine.view.fitted import is_standardized
 from ravine.view.plane import ClusterQuality
-from ravine.view.report_nodes import RowHtml, classes, first_leaves, nodes, pair_name
+from ravine.view.report_nodes import RowHtml, classes, first_leaves, listed_pairs, nodes, pair_names
 
 ALONE = "The clusters were found without them. "
 MAX_CLASSES = 60  # rows of the table of classes
@@ -170,9 +170,12 @@ def _glance(facts: Facts) -> str:
         classes = [escape(html.shortened(name, 20)) for name in facts.groups]
         caption = (
             "The boundary between every two classes: its quality, from 0 (no valley of the density) to 1 (an "
-            "empty gap). A click opens it below."
+            "empty gap). Dark: a weak boundary. A click opens it below."
         )
-        figures += html.figure(pictures.pair_matrix(tree, classes, names), caption, "pairs")
+        listed = listed_pairs(facts)
+        if len(listed) < len(tree.inner):
+            caption += f" The {len(listed)} boundaries of the lowest quality are described."
+        figures += html.figure(pictures.pair_matrix(tree, classes, names, listed), caption, "pairs")
     elif tree.n_leaves > 1:
         caption = (
             f"The tree, from all rows at the top to the {facts.words}. Wide: many rows. Tall: a deep valley "
@@ -187,7 +190,7 @@ def _node_name(facts: Facts, number: int) -> str:
     if split is None:
         return escape(f"{facts.name(int(facts.tree.label[number]))}: {rows}")
     if facts.in_pairs:
-        return escape(f"{pair_name(facts, number)}: quality {split.quality:.2f}")
+        return escape(f"{' | '.join(pair_names(facts, number))}: quality {split.quality:.2f}")
     return f"Split of {rows}, quality {split.quality:.2f}"
 
 

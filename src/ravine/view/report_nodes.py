@@ -22,6 +22,7 @@ N_TRAITS = 8  # features per cluster
 N_VALUES = 5  # features per typical row
 N_CLASSES = 4  # classes per cluster
 
+MAX_PAIRS = 60  # boundaries between classes that are described: a page stays below 1 MB
 MAX_SIDE = 20  # characters of the name of a side in a picture
 
 RowHtml = Callable[[int], str]
@@ -36,22 +37,29 @@ def nodes(facts: Facts, row_html: RowHtml | None) -> str:
         return f"<li>{_split(facts, number)}{below and f'<ul>{below}</ul>'}</li>\n"
 
     if facts.in_pairs:
-        return "".join(item(number, "") for number in range(facts.tree.n_nodes))
+        shown = [*listed_pairs(facts), *facts.tree.leaves.tolist()]
+        return "".join(item(number, "") for number in shown)
     return bottom_up(facts.tree, item)
 
 
-def pair_name(facts: Facts, number: int) -> str:
+def listed_pairs(facts: Facts) -> list[int]:
+    """Return the boundaries that a page describes: where there are too many, those of the lowest quality."""
+    found = [(split.quality, node) for node, split in enumerate(facts.tree.splits) if split is not None]
+    return sorted(node for _, node in sorted(found)[:MAX_PAIRS])
+
+
+def pair_names(facts: Facts, number: int) -> tuple[str, str]:
     """Return the names of the two classes of a boundary."""
-    tree = facts.tree
-    sides = (int(tree.label[side[number]]) for side in (tree.left, tree.right))
-    return " | ".join(map(facts.name, sides))
+    left, right = (int(facts.tree.label[side[number]]) for side in (facts.tree.left, facts.tree.right))
+    return facts.name(left), facts.name(right)
 
 
 def _details(facts: Facts, number: int, summary: str, body: str) -> str:
     """Return a node that a click opens; the first split is open."""
     leaves = [leaf for leaf in facts.tree.leaves.tolist() if number in facts.tree.path(leaf)]
+    is_open = " open" if number == (listed_pairs(facts)[0] if facts.in_pairs else 0) else ""
     return (
-        f'<details id="node-{number}" data-leaves="{" ".join(map(str, leaves))}"{"" if number else " open"}>'
+        f'<details id="node-{number}" data-leaves="{" ".join(map(str, leaves))}"{is_open}>'
         f'<summary>{summary}</summary><div class="body">{body}</div></details>'
     )
 
@@ -66,8 +74,8 @@ def _split(facts: Facts, number: int) -> str:
     what = f"<b>{html.many(facts.weight[number], 'row')}</b> split by {top}"
     sides = "left", "right"
     if facts.in_pairs:
-        what = f"<b>{escape(pair_name(facts, number))}</b>, by {top}"
-        left, right = pair_name(facts, number).split(" | ")
+        left, right = pair_names(facts, number)
+        what = f"<b>{escape(left)} | {escape(right)}</b>, by {top}"
         sides = html.shortened(left, MAX_SIDE), html.shortened(right, MAX_SIDE)
     curve = facts.densities.get(number)
     summary = "" if curve is None else draw.spark(curve)
