@@ -111,6 +111,7 @@ def explore(
     from ravine.explorer.exports import Export
     from ravine.explorer.server import Server
 
+    model = getattr(model, "best_estimator_", model)  # the tree of an AutoCluster is that of its winner
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     rows = Rows(check_rows(X, min_rows=2), n_jobs=os.cpu_count() or 1)
     folder = Path(tempfile.mkdtemp(prefix="ravine-explore-")) if session is None else Path(session)
