@@ -287,6 +287,15 @@ def test_cut_writes_a_model_with_fewer_clusters(folder):
     assert "cannot be cut into 9" in fail(1, "cut", "m.ravine", "-k", "9", "-o", "nine.ravine", where=folder)
 
 
+def test_cut_of_a_chosen_model_is_that_of_its_winner(folder):
+    chosen = ravine.AutoCluster(3, methods=["minimum-density"]).fit(FRAME)
+    ravine.save(chosen, folder / "chosen.ravine")
+    succeed("cut", "chosen.ravine", "-k", "1", "-o", "one.ravine", where=folder)
+    model = ravine.load(folder / "one.ravine")
+    assert type(model) is type(chosen.best_estimator_)
+    assert model.tree_ == chosen.tree_.cut(1)
+
+
 def test_predict_needs_neither_scikit_learn_nor_numba(folder, expected):
     code = (
         "import sys, resource; from ravine.cli.main import main\n"

@@ -11,7 +11,7 @@ from ravine.data import feature_map as maps
 from ravine.data import kernel, kernel_map
 from ravine.data.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
 from ravine.data.feature_map import mapped_blocks
-from ravine.data.kernel import rbf_width
+from ravine.data.kernel import Scaling, rbf_width
 from ravine.data.kernel_map import fit_kernel_map
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure, sample
@@ -219,3 +219,25 @@ def test_masses_count_in_the_walk_and_in_the_mean_as_copies_of_a_landmark():
     found = DiffusionMap(scaling, X, counts.astype(float), psi, 8)(X)
     mean = copied @ psi[copy_of] / copied.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found[copy_of], mean, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial", "cosine", "linear", "sigmoid", "laplacian"])
+def test_sparse_rows_have_the_components_of_dense_ones(kernel):
+    X = sparse.random(90, 30, 0.2, format="csr", random_state=0)
+    maps = [
+        fit_kernel_map(rows, None, kernel, {"landmarks": 40}, standardize=False, rng=np.random.default_rng(1))
+        for rows in (X, X.toarray())
+    ]
+    assert isinstance(maps[0].landmarks, np.ndarray)
+    np.testing.assert_allclose(maps[0](X), maps[1](X.toarray()), atol=1e-6)
+
+
+def test_sparse_rows_are_not_written_out_to_be_mapped(monkeypatch):
+    X = sparse.random(90, 30, 0.2, format="csr", random_state=0)
+
+    def write_out(scaling, rows):
+        raise AssertionError("written out")
+
+    monkeypatch.setattr(Scaling, "__call__", write_out)
+    found = fit_kernel_map(X, None, "rbf", {"landmarks": 40}, standardize=False, rng=np.random.default_rng(1))
+    assert found(X).shape[0] == 90

@@ -137,10 +137,14 @@ def run_show(arguments: Namespace) -> None:
 
 
 def run_cut(arguments: Namespace) -> None:
-    """Write a model with fewer clusters: the first splits of its tree."""
+    """Write a model with fewer clusters: the first splits of its tree.
+
+    Of an `AutoCluster` the winner is written, because the judges did not choose the cut.
+    """
     check_files(arguments, "out")
     check_tree(arguments, model_of(arguments))
     model = ravine.load(arguments.model)
+    model = getattr(model, "best_estimator_", model)
     model.tree_ = model.tree_.cut(arguments.clusters)
     ravine.save(model.set_params(n_clusters=arguments.clusters), arguments.out)
     print(model.tree_, f"model: {arguments.out}", sep="\n")

@@ -22,6 +22,7 @@ MAP_ROWS = 1024  # rows that are mapped at a time, which bounds the memory of th
 NEIGHBORS = 10  # the width of the RBF kernel comes from the distance to this neighbor
 KernelFunction = Callable[..., Any]
 MAP_PARAMETERS = ("n_components", "landmarks")  # parameters of the map, which every kernel takes
+TAKE_SPARSE = ("rbf", "polynomial", "poly", "linear", "cosine", "sigmoid")  # kernels of CSR rows
 NOT_NEGATIVE = ("chi2", "additive_chi2")  # kernels that need values of at least 0
 
 
@@ -40,6 +41,14 @@ class Scaling:
         usable = np.abs(scaled) <= LARGEST
         if not usable.all():
             raise not_finite(np.flatnonzero(~usable.all(axis=0)), limit=LARGEST)
+        return scaled
+
+    def sparse(self, rows: Any) -> Any:
+        """Return scaled CSR rows as CSR, without their means, which have to be 0."""
+        scaled = sparse.csr_array(rows @ sparse.diags_array(self.inverse_scale), dtype=np.float64)
+        usable = np.abs(scaled.data) <= LARGEST
+        if not usable.all():
+            raise not_finite(np.unique(scaled.indices[~usable]), limit=LARGEST)
         return scaled
 
 
@@ -67,9 +76,11 @@ class Kernel:
     scaling: Scaling | None
 
     def prepare(self, rows: Any) -> Any:
-        """Return rows in the form that the kernel takes: scaled, or raw."""
+        """Return rows in the form that the kernel takes: scaled, or raw; CSR where the kernel takes that."""
         if self.scaling is None:
             return rows
+        if sparse.issparse(rows) and self.kind in TAKE_SPARSE and not self.scaling.mean.any():
+            return self.scaling.sparse(rows)
         scaled = self.scaling(rows)
         if self.kind in NOT_NEGATIVE and scaled.min(initial=0.0) < 0:
             hint = (
@@ -178,7 +189,7 @@ def check_components(value: Any) -> int | float | None:
 
 
 def with_gamma(
-    kernel: str, parameters: Mapping[str, Any], points: FloatArray, weights: FloatArray
+    kernel: str, parameters: Mapping[str, Any], points: Any, weights: FloatArray
 ) -> dict[str, Any]:
     """Return the parameters with a number for gamma if it is "auto"."""
     from sklearn.metrics.pairwise import KERNEL_PARAMS
@@ -198,7 +209,7 @@ def with_gamma(
     return found
 
 
-def rbf_width(points: FloatArray, weights: FloatArray) -> float:
+def rbf_width(points: Any, weights: FloatArray) -> float:
     """Return the width sigma of exp(-|x - y|^2 / (2 sigma^2)) that is used without labels.
 
     Twice the median distance to the tenth nearest row (a row of weight k has k - 1 copies at distance 0), or,
@@ -206,8 +217,8 @@ def rbf_width(points: FloatArray, weights: FloatArray) -> float:
     """
     from sklearn.metrics.pairwise import euclidean_distances
 
-    nearest = np.empty(len(points))
-    for a in range(0, len(points), MAP_ROWS):
+    nearest = np.empty(points.shape[0])
+    for a in range(0, len(nearest), MAP_ROWS):
         with np.errstate(over="ignore", invalid="ignore"):  # raises below
             distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0

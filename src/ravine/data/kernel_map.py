@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, check_int
 from ravine.data.any_rows import length, take, weights_of
@@ -113,10 +114,10 @@ def fit_kernel_map(
     named = isinstance(kernel, str) and kernel != "precomputed"
     scaling = scaling_of(X, weights, standardize) if named else None
     similar = Kernel(kernel, parameters, scaling)
-    landmarks: Any = chosen if kernel == "precomputed" else similar.prepare(take(X, chosen))
+    landmarks: Any = chosen if kernel == "precomputed" else _written_out(similar.prepare(take(X, chosen)))
     if scaling is not None:
         some = choose_landmarks(n, weights, EXACT_ROWS, 0, 0, rng)
-        gamma = with_gamma(str(kernel), parameters, scaling(take(X, some)), weights_of(weights, some))
+        gamma = with_gamma(str(kernel), parameters, similar.prepare(take(X, some)), weights_of(weights, some))
         similar = Kernel(kernel, gamma, scaling)
     prepared = similar.prepare(take(X, chosen)) if kernel == "precomputed" else landmarks
     matrix = similar(prepared, landmarks)
@@ -129,6 +130,11 @@ def fit_kernel_map(
         across = np.concatenate([similar(similar.prepare(take(X, some)), landmarks) for some in pieces])
         coefficients, shift = nystroem_components(matrix, across, weights_of(weights, rows), n_components)
     return KernelMap(similar, landmarks, coefficients, shift)
+
+
+def _written_out(landmarks: Any) -> Any:
+    """Return landmarks with their zeros: they are few, and a model file stores them so."""
+    return landmarks.toarray() if sparse.issparse(landmarks) else landmarks
 
 
 def choose_landmarks(

@@ -120,6 +120,7 @@ def explore(
     from ravine.explorer.exports import Export
     from ravine.explorer.server import Server
 
+    model = getattr(model, "best_estimator_", model)  # the tree of an AutoCluster is that of its winner
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     values, reading = _in_memory(check_rows(X, min_rows=2))
     rows = Rows(values, n_jobs=os.cpu_count() or 1)
