@@ -174,6 +174,8 @@ def test_a_transductive_machine_ends_where_no_pair_lowers_the_loss():
     assert sides.tolist() == [1.0, -1.0, 1.0, -1.0]
     assert np.sum(np.maximum(0, 1 - sides * score) ** 2) < before
     assert not TRANSDUCTIVE.switch(sides, score, np.arange(4), 10)
+    one_gains_the_pair_loses = np.array([1.0, -1.0]), np.array([-0.1, -2.0])
+    assert not TRANSDUCTIVE.switch(*one_gains_the_pair_loses, np.arange(2), 10)
 
 
 @pytest.mark.parametrize(
