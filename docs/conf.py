@@ -45,6 +45,8 @@ autodoc_typehints = "none"  # types are in the docstrings
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "ravine"
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
 html_theme_options = {
     "github_url": PROJECT["urls"]["Source"],
     "show_toc_level": 2,

@@ -3,7 +3,7 @@ Ten labels
 ==========
 
 Of the 569 rows of the breast cancer data, only ten have a label. A support vector machine uses these ten rows
-only; the classifier of ravine also uses the unlabeled rows, which show where the density is low.
+only; the classifier of ravine also uses the unlabeled rows if they show a clear gap.
 """
 
 import matplotlib.pyplot as plt

@@ -78,9 +78,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     (SVM) on the labeled rows. First gamma is small while the interval of width alpha grows, so that the
     density decides; then gamma grows.
 
-    Unlabeled rows can mislead. So each of these boundaries is compared with a supervised one, halfway between
-    a linear SVM and a logistic regression on the labeled rows, and replaces it only if at most 20 labels are
-    known and the evidence for its valley is clear: see `split.method` of each of `boundaries_`.
+    Unlabeled rows can mislead. So the default boundary is a supervised one, halfway between a linear SVM and
+    a logistic regression on the labeled rows. The hyperplane of lowest density replaces it only if at most 20
+    labels are known and the evidence for its valley is clear; `split.method` of `boundaries_` says which it
+    is.
 
     Parameters
     ----------
@@ -151,13 +152,13 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     --------
     >>> import numpy as np
     >>> from ravine import MinimumDensityClassifier
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
     >>> partial = np.full(len(y), -1)
-    >>> partial[::60] = y[::60]
+    >>> partial[::30] = y[::30]
     >>> model = MinimumDensityClassifier().fit(X, partial)
     >>> int((partial >= 0).sum()), bool((model.transduction_ == y).mean() > 0.9)
-    (10, True)
+    (6, True)
     """
 
     multi_class: Literal["one-vs-one", "tree"] = "one-vs-one"
