@@ -8,7 +8,9 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Node
 
-HINGE_LABELS = 2000  # most labeled rows of an SVM with the hinge loss; of more, with the squared hinge, in linear time
+HINGE_LABELS = (
+    2000  # most labeled rows of an SVM with the hinge loss; of more, with the squared hinge, in linear time
+)
 
 
 def support_planes(node: Node) -> list[tuple[FloatArray, float]]:
