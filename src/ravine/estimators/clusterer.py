@@ -23,7 +23,7 @@ from ravine.data.blocks import NO_NUMBERS
 from ravine.data.interrupts import interrupts_pass
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
-from ravine.data.row_graph import row_graph
+from ravine.data.row_graph import RowGraph, row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
 from ravine.estimators.described import describe
@@ -163,7 +163,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if key not in maps or not isinstance(rows, MemoryRows):
             rows = self._blocks(X, weights)
         maps[key] = self.feature_map_, rows
-        self._fit_rows(X, rows, y)
+        tested = self.n_clusters == "auto" and self.kernel is not None
+        self._fit_rows(X, rows, y, self._graph(X, weights, rows) if tested else None)
         if self.n_clusters == "best":
             self._judge_cuts(X, weights, rows)
             self._cut_to(max(self.cut_values_, key=self.cut_values_.__getitem__, default=1), rows)
@@ -171,13 +172,21 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             self.labels_: IntArray = _with_outliers(self.labels_, self.outliers_)
         return self
 
-    def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> None:
-        """Compute the value of every cut of the tree, on a sample of the rows."""
-        in_columns = not callable(self.kernel) and self.kernel != "precomputed"
+    @property
+    def _in_columns(self) -> bool:
+        """Whether rows can be compared by their columns, as for all kernels except functions and matrices."""
+        return not callable(self.kernel) and self.kernel != "precomputed"
+
+    def _graph(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> RowGraph:
+        """Return the neighbor graph of a sample of the rows, or of the mapped ones if only these compare."""
         with one_blas_thread():
             standardize = scales_columns(self.standardize, X)
-            graph = row_graph(rows_of(X, weights) if in_columns else rows, standardize=standardize)
-        few = self._blocks(graph.values, None) if in_columns else MemoryRows(graph.values)
+            return row_graph(rows_of(X, weights) if self._in_columns else rows, standardize=standardize)
+
+    def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> None:
+        """Compute the value of every cut of the tree, on a sample of the rows."""
+        graph = self._graph(X, weights, rows)
+        few = self._blocks(graph.values, None) if self._in_columns else MemoryRows(graph.values)
         self._grown: ClusterTree = self.tree_
         self.cut_values_ = {
             k: cut_value(graph.between(self.tree_.cut(k).route(few)))
@@ -190,7 +199,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.labels_ = _routed(self.tree_, rows)
         self._sketch_ = sketch(self.tree_, rows)
 
-    def _fit_rows(self, X: Any, rows: MemoryRows, y: Any) -> Self:
+    def _fit_rows(self, X: Any, rows: MemoryRows, y: Any, graph: RowGraph | None = None) -> Self:
         """Grow the tree on checked rows, mapped if there is a kernel."""
         priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
         before = rows.reads.rows
@@ -217,6 +226,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 labels=labels,
                 table=self.feature_map_ is None,
                 sets_aside=self.outliers != "include",
+                graph=graph,
                 checkpoint=self._checkpoint(root, labels),
             )
         if self.kernel is None:

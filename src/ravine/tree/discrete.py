@@ -71,8 +71,6 @@ def tested(node: Node, split: Split, test: SignificanceTest) -> Query[Split]:
     A split that is not significant beside discrete columns is not the last word, because the gaps between
     their values hide the valleys of the other columns: these are then searched and tested alone.
     """
-    if not test.table:
-        return (yield from test.run(node, split))
     made_by = yield from cause(node, split)
     found: Split | None = split
     if made_by is not None:

@@ -15,6 +15,7 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.far import Far, FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node, sample_sizes
 from ravine.data.query import Query, RowSet, run, run_all
+from ravine.data.row_graph import RowGraph
 from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InterruptedWarning
@@ -24,6 +25,7 @@ from ravine.split.search import Method, gap_split, search
 from ravine.split.split import Split
 from ravine.tree.checkpoint import Checkpoint, Found
 from ravine.tree.discrete import cause, cause_samples, noted, tested
+from ravine.tree.graph_test import GraphTest, graph_tests
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.tree.tree import ClusterTree
@@ -209,7 +211,7 @@ class _Growth:
     method: Method
     limits: Limits
     priority: Priority
-    tests: Sequence[SignificanceTest]
+    tests: Sequence[SignificanceTest | GraphTest]
     labels: Labels | None
     table: bool
     sets_aside: bool
@@ -370,7 +372,7 @@ class _Growth:
         """
         share = node.total / self.root.total
         with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
-        tests: list[SignificanceTest | None] = [*self.tests] or [None]
+        tests: list[SignificanceTest | GraphTest | None] = [*self.tests] or [None]
         attempts = [(labels, tests[0])] if with_labels else []
         attempts += [(None, test) for test in tests]
         first: Split | None = None
@@ -388,8 +390,11 @@ class _Growth:
                 made_by = yield from cause(searched, split)
                 split = split if made_by is None else noted(split, made_by)
             elif test is not None:
-                test = replace(test, level=test.level * share)
-                split = yield from tested(replace(searched, labels=None), split, test)
+                test, plain = replace(test, level=test.level * share), replace(searched, labels=None)
+                if isinstance(test, GraphTest):
+                    split = yield from test.run(plain, split)
+                else:
+                    split = yield from tested(plain, split, test)
             if test is None or split.is_significant(test.level):
                 return split, True, node
             first = first or split
@@ -536,6 +541,7 @@ def grow(
     labels: Labels | None = None,
     table: bool = True,
     sets_aside: bool = True,
+    graph: RowGraph | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Grown:
     """Grow a tree up to the limit of leaves, or as long as there are significant splits.
@@ -545,12 +551,17 @@ def grow(
     that are parts of one cluster get one label. Partial labels guide the splits of leaves with labels of two
     or more classes. `table` is whether the columns are the user's, not components of a kernel map: then gaps
     of single discrete columns are not counted with a level, and noted without. With `sets_aside` also, rows
-    far from everything are set aside at every node, see `data/far.py`. After a keyboard interrupt, the tree
-    found so far is returned. The results of searches are noted in the checkpoint, and those that it has are
-    not searched again.
+    far from everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested in
+    it: that of the rows before they were mapped. After a keyboard interrupt, the tree found so far is
+    returned. The results of searches are noted in the checkpoint, and those that it has are not searched
+    again.
     """
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
-    tests = [] if level is None else significance_tests(method, level, FALLBACK_SHARE, table)
+    tests: Sequence[SignificanceTest | GraphTest] = []
+    if level is not None and graph is not None:
+        tests = graph_tests(method, level, FALLBACK_SHARE, graph)
+    elif level is not None:
+        tests = significance_tests(method, level, FALLBACK_SHARE)
     growth = _Growth(root, method, limits, priority, tests, labels, table, table and sets_aside, checkpoint)
     watcher = _Watcher(growth, watch, began)
     if root.n_rows * root.n_features > LOCAL_CELLS:

@@ -55,14 +55,12 @@ class SignificanceTest:
     With `own_tails` the reference has the distances of the rows from their mean instead of those of the
     uniform distribution, because a search far from the mean would find groups in heavy tails. `min_weight` is
     then halved for the reference: a tail of the rows may be just heavy enough to be a side, and in a few
-    draws of the reference it may be just too light. Without `table` the columns are components of a kernel
-    map: their margins are not compared, because the components of separated groups have few values.
+    draws of the reference it may be just too light.
     """
 
     method: Method
     level: float
     own_tails: bool = False
-    table: bool = True
 
     def run(self, node: Node, split: Split) -> Query[Split]:
         """Return the split with the result of the test.
@@ -94,7 +92,7 @@ class SignificanceTest:
         method = self.method if shape.columns is not None else _without_given_starts(self.method)
         kinds = [Reference(lambda n, rng: shape.draw(n, radii, rng), n, method)]
         columns = shape.columns
-        if columns is not None and self.table:
+        if columns is not None:
             table = yield from margins_of(node, columns)
             widest = float(shape.deviations.max())
             kinds.append(
@@ -176,11 +174,7 @@ def _without_given_starts(method: Any) -> Method:
     return found
 
 
-def significance_tests(
-    method: Method, level: float, fallback_share: float, table: bool = True
-) -> Sequence[SignificanceTest]:
+def significance_tests(method: Method, level: float, fallback_share: float) -> Sequence[SignificanceTest]:
     """Return the test of a method, and those of its fallbacks at a share of the level."""
-    further = [
-        SignificanceTest(m, fallback_share * level, own_tails=True, table=table) for m in method.fallbacks()
-    ]
-    return [SignificanceTest(method, level, table=table), *further]
+    further = [SignificanceTest(m, fallback_share * level, own_tails=True) for m in method.fallbacks()]
+    return [SignificanceTest(method, level), *further]

@@ -1,0 +1,189 @@
+"""Unlabeled rows must not hurt: MinimumDensityClassifier against classifiers of the labeled rows alone.
+
+    python benchmarks/never_worse.py --data DIR
+    python benchmarks/never_worse.py --data DIR --constants
+
+Every labeled set of the directory, all of its classes at once, with 3, 5, 10 and 30 labels per class (at most
+half of a class), and at most 2000 other rows. The figures are medians over the draws of the error in percent
+on the rows without labels; the excess is that over the better of a linear SVM and a logistic regression.
+
+With --constants, the constants of the rule (`split/supervised.py`) are chosen from a grid by leave-sets-out:
+for each set, by the mean over the other sets of excess + max(0, excess - 1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import datasets
+from benchmarks.semisupervised import standardized
+from ravine import MinimumDensityClassifier
+from ravine.estimators import classifier
+from ravine.split import supervised
+
+Array = np.ndarray[Any, Any]
+Constants = tuple[float, float, float, float]  # least depth, by how much deeper, by how much sparser, labels
+Case = tuple[str, int]  # set, labels per class
+
+LABELS = (3, 5, 10, 30)
+WIDEST = 10_000  # rows of a set from which labels and others are drawn, at most
+DEPTHS, DEEPER, SPARSER, FEW = (
+    (0.0, 0.4, 0.6),
+    (0.0, 0.1, 0.2, 0.3),
+    (0.0, 0.3, 0.5, 0.8),
+    (12.0, 20.0, np.inf),
+)
+
+
+def drawn(name: str, directory: str, n_labels: int, n_rows: int, seed: int) -> tuple[Any, Array, Array]:
+    """Return rows with unit variance, their classes, and the classes of the labeled ones (-1 for others)."""
+    X, y = datasets.load(name, directory)
+    some = np.sort(np.random.default_rng(0).permutation(len(y))[:WIDEST])
+    X, y = X[some], np.unique(y[some], return_inverse=True)[1]
+    rng = np.random.default_rng([seed, n_labels])
+    of_class = [rng.permutation(np.flatnonzero(y == c)) for c in range(y.max() + 1)]
+    known = np.concatenate([rows[: min(n_labels, len(rows) // 2)] for rows in of_class])
+    others = rng.permutation(np.setdiff1d(np.arange(len(y)), known))[:n_rows]
+    partial = np.full(len(y), -1)
+    partial[known] = y[known]
+    rows = np.sort(np.concatenate([known, others]))
+    X = X[rows] if sparse.issparse(X) else standardized(X[rows])
+    return X, y[rows], partial[rows]
+
+
+def reference(X: Any, y: Array, partial: Array) -> tuple[float, float]:
+    """Return the errors of a linear SVM and of a logistic regression on the labeled rows."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import SVC
+
+    known = partial != -1
+    models = SVC(kernel="linear"), LogisticRegression(max_iter=1000)
+    machine, logistic = (model.fit(X[known], y[known]).predict(X[~known]) for model in models)
+    return error(machine, y[~known]), error(logistic, y[~known])
+
+
+def error(found: Array, y: Array) -> float:
+    """Return the share of wrong classes in percent."""
+    return 100.0 * float(np.mean(found != y))
+
+
+def ours(X: Any, y: Array, partial: Array) -> tuple[float, float]:
+    """Return the error, and the share of boundaries through a valley in percent."""
+    model = MinimumDensityClassifier().fit(X, partial)
+    valleys = np.mean([between.split.method != "supervised" for between in model.boundaries_])
+    return error(model.predict(X)[partial == -1], y[partial == -1]), 100.0 * float(valleys)
+
+
+def excess(name: str, directory: str, n_labels: int, n_rows: int, n_draws: int) -> list[float]:
+    """Return medians: our error, that of the SVM, of logistic regression; the excess; share of valleys."""
+    draws = [drawn(name, directory, n_labels, n_rows, seed) for seed in range(n_draws)]
+    found = np.median([[*reference(*draw), *ours(*draw)] for draw in draws], axis=0)
+    machine, logistic, own, valleys = found.tolist()
+    return [own, machine, logistic, own - min(machine, logistic), valleys]
+
+
+def both(X: Any, partial: Array) -> tuple[MinimumDensityClassifier, list[Any], list[Any]]:
+    """Return a model, its boundaries through valleys, and the supervised ones."""
+    valleys = MinimumDensityClassifier(supervised_fallback=False).fit(X, partial)
+    classifier.FEW_LABELS = 0.0
+    try:
+        labels_alone = MinimumDensityClassifier().fit(X, partial).boundaries_
+    finally:
+        classifier.FEW_LABELS = supervised.FEW_LABELS
+    return valleys, valleys.boundaries_, labels_alone
+
+
+def chosen(valley: Any, alone: Any, n_labels: float, constants: Constants) -> Any:
+    """Return the boundary that the rule prefers with these constants."""
+    depth, deeper, sparser, few = constants
+    v, s = valley.split, alone.split
+    clear = v.quality >= max(depth, s.quality + deeper) and v.value <= s.value * math.exp(-sparser)
+    return valley if clear and n_labels <= few else alone
+
+
+def errors_of_grid(X: Any, y: Array, partial: Array, grid: Sequence[Constants]) -> list[float]:
+    """Return the error with every choice of the constants; equal boundaries are evaluated once."""
+    model, valleys, alone = both(X, partial)
+    labels = [float(np.isin(partial, b.left + b.right).sum()) for b in valleys]
+    known: dict[tuple[int, ...], float] = {}
+    found = []
+    for constants in grid:
+        model.boundaries_ = [
+            chosen(v, s, n, constants) for v, s, n in zip(valleys, alone, labels, strict=True)
+        ]
+        key = tuple(map(id, model.boundaries_))
+        if key not in known:
+            known[key] = error(model.predict(X)[partial == -1], y[partial == -1])
+        found.append(known[key])
+    return found
+
+
+def leave_sets_out(table: dict[Case, Array], grid: Sequence[Constants]) -> str:
+    """Return the choice on all sets, and what the choice on the others is worth on each set."""
+    cases = list(table)
+    excesses = np.array([table[case] for case in cases])
+    loss = excesses + np.maximum(0.0, excesses - 1.0)
+    sets = np.array([name for name, _ in cases])
+    kept, picks = [], []
+    for name in dict.fromkeys(sets.tolist()):
+        best = int(np.argmin(loss[sets != name].mean(axis=0)))
+        kept += excesses[sets == name, best].tolist()
+        picks.append(grid[best])
+    best = int(np.argmin(loss.mean(axis=0)))
+    values, counts = np.unique(np.array(picks), axis=0, return_counts=True)
+    lines = [f"on all sets: {grid[best]}, mean excess {excesses[:, best].mean():.2f}"]
+    lines.append(f"leave-sets-out: mean excess {np.mean(kept):.2f}, above 1 in {np.sum(np.array(kept) > 1)}")
+    lines += [f"{count} times {tuple(value.tolist())}" for value, count in zip(values, counts, strict=True)]
+    return "\n".join(lines)
+
+
+def constants_table(cases: Sequence[Case], directory: str, n_rows: int, n_draws: int) -> str:
+    """Return what `leave_sets_out` says about the grid."""
+    grid: list[Constants] = list(itertools.product(DEPTHS, DEEPER, SPARSER, FEW))
+    table = {}
+    for name, n_labels in cases:
+        draws = [drawn(name, directory, n_labels, n_rows, seed) for seed in range(n_draws)]
+        errors = np.median([errors_of_grid(*draw, grid) for draw in draws], axis=0)
+        table[name, n_labels] = errors - np.median([reference(*draw) for draw in draws], axis=0).min()
+        print(name, n_labels, f"{table[name, n_labels].min():.2f}", flush=True)
+    return leave_sets_out(table, grid)
+
+
+def main() -> None:
+    """Run the comparison and print one line per set and number of labels."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", required=True, help="directory of npz files")
+    parser.add_argument("--sets", nargs="+", help="all of the directory without it")
+    parser.add_argument("--labels", nargs="+", type=int, default=LABELS, help="labels per class")
+    parser.add_argument("--draws", type=int, default=8)
+    parser.add_argument("--rows", type=int, default=2000, help="rows without labels, at most")
+    parser.add_argument("--constants", action="store_true", help="choose the constants of the rule")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    names = asked.sets or sorted(path.stem for path in Path(asked.data).glob("*.npz"))
+    cases = list(itertools.product(names, asked.labels))
+    if asked.constants:
+        print(constants_table(cases, asked.data, asked.rows, asked.draws))
+        return
+    print(
+        "| set | labels | ours | linear SVM | logistic | excess | valleys, % |\n|---|---|---|---|---|---|---|"
+    )
+    for name, n_labels in cases:
+        figures = excess(name, asked.data, n_labels, asked.rows, asked.draws)
+        print(f"| {name} | {n_labels} | " + " | ".join(f"{x:.1f}" for x in figures) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
