@@ -101,7 +101,8 @@ def test_the_minimum_weight_of_a_side_is_scaled_to_the_samples(small_samples):
 def test_samples_and_all_rows_find_the_same_valley(small_samples, monkeypatch):
     X, _ = oracles.two_blobs(20_000, 8, gap=5.0, seed=4)
     sampled = MinimumDensity(2, random_state=0).fit(X)
-    monkeypatch.setattr(node, "SAMPLED_FROM", 10**9)
+    monkeypatch.setattr(node, "FIRST_SAMPLE", 10**9)
+    monkeypatch.setattr(node, "LARGE_SAMPLE", 10**9)
     full = MinimumDensity(2, random_state=0).fit(X)
     assert (sampled.labels_ == full.labels_).mean() > 0.995
     assert sampled.tree_.splits[0].value < 1.05 * full.tree_.splits[0].value

@@ -145,23 +145,24 @@ class ProjectionMethod(Verbs):
         Ends that the schedule accepts are preferred. With labels and `neighbor_cut`, only the ends with the
         fewest labeled rows on the wrong side are compared; with labels alone, the lowest value decides.
         """
-        ranks = {id(end): 1.0 for end in ends}
+        costs = {id(end): -self.rank(end) for end in ends}
         if not self.named_sides:
             enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
-            ranks = {id(end): self.rank(end) for end in enough}
-            ends = [end for end in enough if ranks[id(end)] > 0.0]
+            ends = [end for end in enough if costs[id(end)] < 0.0]
         if len(ends) < 2:
             return list(ends)
         if node.labels is not None and not self.neighbor_cut:
             lowest = min(end.point.value for end in ends)  # the first of those that tie is the best
             return sorted(ends, key=lambda end: max(0.0, end.point.value - lowest - PROGRESS))
-        graph = (yield from neighbor_graph(node)) if self.neighbor_cut else None
+        if self.neighbor_cut:
+            graph = yield from neighbor_graph(node)
+            costs = dict(zip(map(id, ends), _cuts(graph, node, ends), strict=True))
 
         def key(end: Pursued) -> tuple[float, float]:
-            last = -ranks[id(end)] if graph is None else _cut(graph, node, end)
             if node.labels is not None:
-                return weight_of_mistakes(node.labels, self.right, end.point), last
-            return float(not self.schedule.accepts(end.point.index_value, end.point.profile)), last
+                return weight_of_mistakes(node.labels, self.right, end.point), costs[id(end)]
+            accepted = self.schedule.accepts(end.point.index_value, end.point.profile)
+            return float(not accepted), costs[id(end)]
 
         return _distinct(sorted(ends, key=key))
 
@@ -233,7 +234,8 @@ def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     return replace(node, labels=replace(node.labels, classes=sides))
 
 
-def _cut(graph: NeighborGraph, node: Node, end: Pursued) -> float:
-    """Return the normalized cut of the two sides of an end."""
-    points = graph.project(node.standardization, end.point.direction[None, :])[:, 0]
-    return graph.cut(points > end.point.index_value.threshold)
+def _cuts(graph: NeighborGraph, node: Node, ends: Sequence[Pursued]) -> list[float]:
+    """Return the normalized cut of the two sides of every end."""
+    points = graph.project(node.standardization, np.array([end.point.direction for end in ends]))
+    thresholds = [end.point.index_value.threshold for end in ends]
+    return [graph.cut(points[:, k] > threshold) for k, threshold in enumerate(thresholds)]
