@@ -73,6 +73,7 @@ def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
 def small_samples(monkeypatch):
     """Samples so small that a few thousand rows go through all stages."""
     monkeypatch.setattr(node, "FIRST_SAMPLE", 200)
+    monkeypatch.setattr(node, "FIRST_ROWS_PER_COLUMN", 1)
 
 
 def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, monkeypatch):

@@ -156,7 +156,7 @@ def test_a_sample_has_the_scale_of_all_rows_its_own_mean_and_its_share_of_the_mi
     node, _ = run(search(node_of(X, weights, min_weight=100.0), method))
     drawn = method.node_in("starts")
     assert are_among(drawn.rows.array, X)
-    assert len(np.unique(drawn.rows.array, axis=0)) == 5000
+    assert len(np.unique(drawn.rows.array, axis=0)) == FIRST_SAMPLE
     np.testing.assert_array_equal(drawn.standardization.inverse_scale, node.standardization.inverse_scale)
     own = np.average(drawn.rows.array, axis=0, weights=drawn.rows.weights)
     np.testing.assert_allclose(drawn.standardization.mean, own)

@@ -52,15 +52,17 @@ def smallest(inner, squares, dense, csr, same, i, nearest, places):
 
     `inner` has the inner products of point i. Copies, which differ by less than a share of `same`, have a distance of 0.
     """
-    size = 0
+    size, limit, own = 0, np.inf, squares[i]
     for j in range(len(squares)):
-        both = squares[i] + squares[j]
+        both = own + squares[j]
         square = both - 2.0 * inner[j]
+        if square >= limit and square > CANCEL * both:
+            continue
         if square <= CANCEL * both:
             square = squared_difference(dense, csr, i, j)
             square = square if square > same * same * both else 0.0
-        if size == len(nearest) and square >= nearest[size - 1]:
-            continue
+            if square >= limit:
+                continue
         k = min(size, len(nearest) - 1)
         while k > 0 and nearest[k - 1] > square:
             nearest[k] = nearest[k - 1]
@@ -69,6 +71,8 @@ def smallest(inner, squares, dense, csr, same, i, nearest, places):
         nearest[k] = square
         places[k] = j
         size = min(size + 1, len(nearest))
+        if size == len(nearest):
+            limit = nearest[size - 1]
 
 
 @jit
