@@ -125,7 +125,8 @@ def test_the_nth_nearest_counts_copies():
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("spacing", [1.0, 1e-3, 1e-5])  # the last two: inner products cancel
-def test_pairs_near_each_other_do_not_depend_on_rounding(store, spacing):
+def test_pairs_near_each_other_do_not_depend_on_rounding(store, spacing, monkeypatch):
+    monkeypatch.setattr("ravine.data.neighbors.PART_CELLS", 1000)  # seven points at a time, of 144
     rng = np.random.default_rng(0)
     grid = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), axis=-1).reshape(-1, 2) - 5.5
     grid = np.hstack([1.0 + spacing * grid, np.zeros((len(grid), 1))])
@@ -134,9 +135,14 @@ def test_pairs_near_each_other_do_not_depend_on_rounding(store, spacing):
     signs = np.array([1.0, -1.0, 1.0])
     noisy = grid * (1 + 1e-13 * rng.standard_normal(grid.shape))
     for points in (grid, grid * signs, grid[:, ::-1], noisy):
-        here, there = near_pairs(store(points), points @ points.T, masses, 10)
+        here, there = _near_pairs(store(points), masses, 10)
         found = [{i, *there[here == i].tolist()} for i in range(len(grid))]
         assert found == slowly
+
+
+def _near_pairs(points, masses, n):
+    inner = (points @ points.T).toarray() if sparse.issparse(points) else None
+    return near_pairs(points, inner, masses, n)
 
 
 def _by_differences(points, masses, n):
@@ -151,7 +157,7 @@ def test_copies_that_differ_by_rounding_are_all_near_or_none(store):
     rng = np.random.default_rng(1)
     points = np.repeat(rng.standard_normal((5, 4)), 20, axis=0)
     points *= 1 + 1e-12 * rng.standard_normal(points.shape)
-    here, there = near_pairs(store(points), points @ points.T, np.ones(100), 11)
+    here, there = _near_pairs(store(points), np.ones(100), 11)
     assert set(zip(here.tolist(), there.tolist(), strict=True)) == {
         (i, j) for i in range(100) for j in range(100) if i != j and i // 20 == j // 20
     }

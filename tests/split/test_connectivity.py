@@ -69,7 +69,6 @@ def test_the_reported_error_bound_is_that_of_the_fine_bins_which_gave_the_figure
 
 def test_after_samples_all_rows_follow_the_beta_that_won(monkeypatch):
     monkeypatch.setattr(node, "FIRST_SAMPLE", 200)
-    monkeypatch.setattr(node, "SAMPLED_FROM", 1000)
     split = SpectralConnectivity(2).fit(two_blobs(4000, 3, gap=8.0)[0]).tree_.splits[0]
     assert split.facts["beta"] == BETAS[0]
 

@@ -14,7 +14,7 @@ from ravine import (
     SpectralConnectivity,
     metrics,
 )
-from ravine.data.node import FIRST_SAMPLE, SAMPLED_FROM, sample_sizes
+from ravine.data.node import FIRST_SAMPLE, LARGE_SAMPLE, sample_sizes
 from ravine.data.node import measure as measure_node
 from ravine.data.query import run
 from ravine.split.boundary import Hyperplane, NearestCenter
@@ -92,25 +92,25 @@ def are_among(some, all_rows):
 @pytest.mark.parametrize(
     ("n", "sizes"),
     [
-        (SAMPLED_FROM - 1, []),
-        (SAMPLED_FROM, [SAMPLED_FROM // 2]),
+        (2 * FIRST_SAMPLE - 1, []),
+        (2 * FIRST_SAMPLE, [FIRST_SAMPLE]),
         (20_000, [FIRST_SAMPLE]),
-        (100_000, [FIRST_SAMPLE]),
-        (8 * 16 * FIRST_SAMPLE, [8 * 16 * FIRST_SAMPLE // 64, 8 * FIRST_SAMPLE]),
+        (100_000, [FIRST_SAMPLE, 6250]),
+        (128 * FIRST_SAMPLE, [2 * FIRST_SAMPLE, 8 * FIRST_SAMPLE]),
     ],
 )
-def test_samples_come_first_from_8192_rows_on(n, sizes):
-    assert SAMPLED_FROM == 8192
+def test_samples_come_first_from_4096_rows_on(n, sizes):
+    assert FIRST_SAMPLE == 2048
     assert sample_sizes(n, 2) == sizes
     assert all(size < n for size in sizes)
 
 
 def test_samples_of_very_wide_rows_are_bounded():
-    assert sample_sizes(10**6, 10**5) == [FIRST_SAMPLE]
+    assert sample_sizes(10**6, 10**5) == [LARGE_SAMPLE]
     assert max(sample_sizes(10**8, 100)) * 100 <= 1 << 24
 
 
-@pytest.mark.parametrize("n", [500, SAMPLED_FROM - 1])
+@pytest.mark.parametrize("n", [500, 2 * FIRST_SAMPLE - 1])
 def test_fewer_rows_are_all_seen_at_once(n):
     X, method = rows(n), Recording()
     node, split = run(search(node_of(X), method))
@@ -125,7 +125,7 @@ def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_
     monkeypatch.setattr("ravine.split.search.FINALIST_ROWS", 0)
     if small is not None:  # so that there are two samples
         monkeypatch.setattr("ravine.data.node.FIRST_SAMPLE", small)
-    n = 20_000
+    n = 30_000
     sizes = [FIRST_SAMPLE] if small is None else [small, n // 16]
     X, method = rows(n), Recording()
     node, _ = run(search(node_of(X), method))
@@ -156,7 +156,7 @@ def test_a_sample_has_the_scale_of_all_rows_its_own_mean_and_its_share_of_the_mi
     node, _ = run(search(node_of(X, weights, min_weight=100.0), method))
     drawn = method.node_in("starts")
     assert are_among(drawn.rows.array, X)
-    assert len(np.unique(drawn.rows.array, axis=0)) == 5000
+    assert len(np.unique(drawn.rows.array, axis=0)) == FIRST_SAMPLE
     np.testing.assert_array_equal(drawn.standardization.inverse_scale, node.standardization.inverse_scale)
     own = np.average(drawn.rows.array, axis=0, weights=drawn.rows.weights)
     np.testing.assert_allclose(drawn.standardization.mean, own)

@@ -147,7 +147,7 @@ def find_far(node: Node) -> Query[Far | None]:
         return None
     center, scale = robust_scales(few, weights)
     rule = FarRows(center, 1.0 / np.where(scale > 0, scale, np.inf))
-    usual = float(_quantiles(_largest(rule.scaled(few))[:, None], weights[:, None], WIDEST)[0])
+    usual = float(_quantiles(_largest(rule.scaled(few))[:, None], weights, WIDEST)[0])
     rule = replace(rule, limit=max(FAR, BEYOND * usual))
     if _largest(rule.scaled(np.array(node.range))).max() <= rule.limit:
         return None
@@ -176,20 +176,32 @@ def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
     >>> [some.round(2).tolist() for some in robust_scales(rows, weights)]
     [[1.0, 0.0], [0.61, 0.61]]
     """
-    every = np.broadcast_to(weights[:, None], rows.shape)
-    low, high = _quantiles(rows, every, 0.5), -_quantiles(-rows, every, 0.5)
+    low, high = _quantiles(rows, weights, 0.5), -_quantiles(-rows, weights, 0.5)
     center = low / 2 + high / 2  # the middle of the two medians, so that a mirror image has the mirrored one
     with np.errstate(over="ignore"):
         distance = np.abs(rows - center)
-    differs = np.where(distance > 0, every, 0.0)
-    scale = _quantiles(distance, differs, WIDEST) / NORMAL_QUANTILE
-    return center, np.where(differs.any(axis=0) & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
+    scale = _quantiles(distance, weights, WIDEST, distance > 0) / NORMAL_QUANTILE
+    differs = (distance > 0).any(axis=0)
+    return center, np.where(differs & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
 
 
-def _quantiles(values: FloatArray, weights: FloatArray, q: float) -> FloatArray:
-    """Return the weighted quantile of every column: the least value with a share q of the weight up to it."""
+def _quantiles(
+    values: FloatArray, weights: FloatArray, q: float, counted: npt.NDArray[np.bool_] | None = None
+) -> FloatArray:
+    """Return the weighted quantile of every column: the least value with a share q of the weight up to it.
+
+    Only `counted` values count, the largest ones of their column; by default all. Rows of equal weight are
+    only sorted, because every node asks for this.
+    """
+    if (weights == weights[0]).all():
+        n = np.array(len(values)) if counted is None else counted.sum(axis=0)
+        place = len(values) - n + np.maximum(np.ceil(q * n * (1.0 - 1e-12)).astype(np.int64) - 1, 0)
+        place = np.minimum(np.broadcast_to(place, values.shape[1:]), len(values) - 1)
+        return np.asarray(np.sort(values.T, axis=1)[np.arange(values.shape[1]), place])
+    every = np.broadcast_to(weights[:, None], values.shape)
+    every = every if counted is None else np.where(counted, every, 0.0)
     order = np.argsort(values, axis=0, kind="stable")
-    below = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0)
+    below = np.cumsum(np.take_along_axis(every, order, axis=0), axis=0)
     place = np.argmax(below >= q * below[-1] * (1.0 - 1e-12), axis=0)
     return np.asarray(np.take_along_axis(values, np.take_along_axis(order, place[None], axis=0), axis=0)[0])
 

@@ -13,6 +13,7 @@ from ravine._validate import FloatArray, IntArray
 
 SAME = 1e-7  # share of the largest coordinate: points that differ by less are copies of each other
 TIE = 1e-6  # relative difference below which distances are equal, so that rounding decides nothing
+PART_CELLS = 1 << 17  # most inner products that are computed at a time: 1 MiB
 EXACT_ROWS = 50_000  # most points for an exact search; above, pynndescent is used if it is installed
 
 
@@ -80,22 +81,32 @@ class Nearest:
 
 
 def near_pairs(
-    points: FloatArray | sparse.csr_array, inner: FloatArray, masses: FloatArray, n: int
+    points: FloatArray | sparse.csr_array, inner: FloatArray | None, masses: FloatArray, n: int
 ) -> tuple[IntArray, IntArray]:
     """Return all pairs (i, j), i != j, of points such that j is near i, as `Nearest` defines it.
 
-    `inner` has the inner products of all points. Sparse ones are given before they are centered, so that
-    they are never written out: their differences are the same.
+    `inner` has the inner products of all points; those of dense ones are computed here, in parts that fit
+    into a processor's cache. Sparse points are given before they are centered, so that they are never
+    written out: their differences are the same.
     """
     from ravine.data import neighbors_kernels
 
-    dense, csr = points, None
-    if sparse.issparse(points):
+    least = np.maximum(1.0, masses)
+    if inner is not None:
         ordered = sparse.csr_array(points).sorted_indices()
-        dense, csr = None, (ordered.data, ordered.indices, ordered.indptr)
-    squares, least = np.ascontiguousarray(np.diag(inner)), np.maximum(1.0, masses)
-    here, there = neighbors_kernels.near_pairs(inner, squares, dense, csr, least, n, SAME, TIE)
-    return here, there
+        csr = ordered.data, ordered.indices, ordered.indptr
+        squares = np.ascontiguousarray(np.diag(inner))
+        here, there = neighbors_kernels.near_pairs(inner, 0, squares, None, csr, least, n, SAME, TIE)
+        return here, there
+    squares = np.einsum("ij,ij->i", points, points)
+    step = max(1, PART_CELLS // len(masses))
+    parts = [
+        neighbors_kernels.near_pairs(
+            points[first : first + step] @ points.T, first, squares, points, None, least, n, SAME, TIE
+        )
+        for first in range(0, len(masses), step)
+    ]
+    return np.concatenate([here for here, _ in parts]), np.concatenate([there for _, there in parts])
 
 
 def _has_pynndescent(n: int) -> bool:

@@ -50,17 +50,19 @@ def squared_difference(dense, csr, i, j):
 def smallest(inner, squares, dense, csr, same, i, nearest, places):
     """Fill `nearest` with the smallest squared distances of point i, in order; `places` are their points.
 
-    Copies, which differ by less than a share of `same`, have a distance of 0.
+    `inner` has the inner products of point i. Copies, which differ by less than a share of `same`, have a distance of 0.
     """
-    size = 0
+    size, limit, own = 0, np.inf, squares[i]
     for j in range(len(squares)):
-        both = squares[i] + squares[j]
-        square = both - 2.0 * inner[i, j]
+        both = own + squares[j]
+        square = both - 2.0 * inner[j]
+        if square >= limit and square > CANCEL * both:
+            continue
         if square <= CANCEL * both:
             square = squared_difference(dense, csr, i, j)
             square = square if square > same * same * both else 0.0
-        if size == len(nearest) and square >= nearest[size - 1]:
-            continue
+            if square >= limit:
+                continue
         k = min(size, len(nearest) - 1)
         while k > 0 and nearest[k - 1] > square:
             nearest[k] = nearest[k - 1]
@@ -69,6 +71,8 @@ def smallest(inner, squares, dense, csr, same, i, nearest, places):
         nearest[k] = square
         places[k] = j
         size = min(size + 1, len(nearest))
+        if size == len(nearest):
+            limit = nearest[size - 1]
 
 
 @jit
@@ -90,22 +94,41 @@ def reach(nearest, places, masses, n, tie):
 
 
 @jit
-def near_pairs(inner, squares, dense, csr, masses, n, same, tie):
-    """Return pairs (point, near point), without those of a point and itself."""
+def near_pairs(inner, first, squares, dense, csr, masses, n, same, tie):
+    """Return pairs (point, near point), without those of a point and itself.
+
+    `inner` has a row for every point from number `first` on, of which the pairs are returned.
+    """
     m = len(masses)
     here, there = [0 for _ in range(0)], [0 for _ in range(0)]
-    for i in range(m):
+    for k in range(len(inner)):
+        i = first + k
         size = min(n + 1, m)
         nearest, places = np.empty(size), np.empty(size, dtype=np.int64)
-        smallest(inner, squares, dense, csr, same, i, nearest, places)
+        smallest(inner[k], squares, dense, csr, same, i, nearest, places)
         limit, more = reach(nearest, places, masses, n, tie)
         while more and size < m:
             size = min(2 * size, m)
             nearest, places = np.empty(size), np.empty(size, dtype=np.int64)
-            smallest(inner, squares, dense, csr, same, i, nearest, places)
+            smallest(inner[k], squares, dense, csr, same, i, nearest, places)
             limit, more = reach(nearest, places, masses, n, tie)
-        for k in range(size):
-            if nearest[k] <= limit and places[k] != i:
+        for p in range(size):
+            if nearest[p] <= limit and places[p] != i:
                 here.append(i)
-                there.append(places[k])
+                there.append(places[p])
     return np.array(here, dtype=np.int64), np.array(there, dtype=np.int64)
+
+
+@jit
+def edge_weights(ends, weights, right):
+    """Return the weight of the edges between both sides, of those inside the left, and inside the right."""
+    between, inside_left, inside_right = 0.0, 0.0, 0.0
+    for k in range(len(weights)):
+        one, other = right[ends[0, k]], right[ends[1, k]]
+        if one != other:
+            between += weights[k]
+        elif one:
+            inside_right += weights[k]
+        else:
+            inside_left += weights[k]
+    return between, inside_left, inside_right

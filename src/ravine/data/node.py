@@ -23,8 +23,9 @@ SCALE_ROWS = 512  # rows that give the scales by which rows far from everything 
 SCALE_CELLS = 1 << 20  # most values of these rows
 LOCAL_CELLS = 1 << 22  # most values (rows x columns) of a node that is copied and searched in memory
 UNSAMPLED_FACTOR = 2  # times as many for a node of too few rows to be sampled: up to 1024 columns
-FIRST_SAMPLE = 8192  # least rows of the first sample, which is searched from all starts
-SAMPLED_FROM = 8192  # least rows of a node whose samples are searched before all its rows
+FIRST_SAMPLE = 2048  # least rows of the first sample, which is searched from all starts
+FIRST_ROWS_PER_COLUMN = 100  # least rows of it per column: the error of a direction falls with that number
+LARGE_SAMPLE = 8192  # rows that are enough for the first sample, however many columns there are
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample: 128 MiB
 
 
@@ -126,7 +127,7 @@ class Node:
 
         Nodes of few rows have no samples, so that all steps of their search would be passes.
         """
-        most = LOCAL_CELLS * (UNSAMPLED_FACTOR if self.n_rows < SAMPLED_FROM else 1)
+        most = LOCAL_CELLS * (UNSAMPLED_FACTOR if self.n_rows < LARGE_SAMPLE else 1)
         return self.whole is not None or self.n_rows * self.n_features <= most
 
     @property
@@ -267,15 +268,19 @@ def finest_sample(node: Node) -> Node:
 def sample_sizes(n: int, n_features: int) -> list[int]:
     """Return the sizes of the samples that are searched before all n rows: about n/64, then n/16.
 
-    The first has at least 8192 rows, but at most half of all. (A stage of n/4 rows was tried: the optimum
-    moves with the bandwidth, so that its passes are better spent on all rows.)
+    The first has at least 2048 rows and 100 per column (8192 are enough), but at most half of all. (A stage
+    of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better spent on all
+    rows.)
 
-    >>> [sample_sizes(n, 20) for n in (8000, 10_000, 100_000, 1_000_000)]
-    [[], [5000], [8192], [15625, 62500]]
+    >>> [sample_sizes(n, 20) for n in (4000, 10_000, 100_000, 1_000_000)]
+    [[], [2048], [2048, 6250], [15625, 62500]]
+    >>> [sample_sizes(n, 60) for n in (8000, 10_000, 100_000)]
+    [[], [5000], [6000]]
     """
-    if n < SAMPLED_FROM:
+    least = min(LARGE_SAMPLE, max(FIRST_SAMPLE, FIRST_ROWS_PER_COLUMN * n_features))
+    if n < min(2 * least, LARGE_SAMPLE):
         return []
-    most = max(SAMPLE_CELLS // n_features, FIRST_SAMPLE)
-    first = min(max(n // 64, min(FIRST_SAMPLE, n // 2)), most)
+    most = max(SAMPLE_CELLS // n_features, LARGE_SAMPLE)
+    first = min(max(n // 64, min(least, n // 2)), most)
     second = min(n // 16, most)
     return [first, second] if second >= 2 * first else [first]

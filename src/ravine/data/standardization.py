@@ -97,7 +97,7 @@ class Standardization:
         """A hash of this standardization, the same on every machine."""
         return hashlib.blake2b(self.mean.tobytes() + self.inverse_scale.tobytes(), digest_size=8).digest()
 
-    @property
+    @cached_property
     def mean_variance(self) -> float:
         """The mean variance, after standardizing, of the columns that vary."""
         return float(np.mean((self.deviation * self.inverse_scale)[self.varies] ** 2))

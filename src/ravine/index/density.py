@@ -135,6 +135,12 @@ class MinimumDensityIndex:
         return profile.points, profile.mass, profile.total, h, half, self.eta * h
 
 
+@cache
+def _alphas(largest: float, n: int) -> list[float]:
+    """Return n values of alpha from near 0 to the largest."""
+    return np.linspace(min(FIRST_ALPHA, largest), largest, n).tolist()
+
+
 @dataclass(frozen=True)
 class MinimumDensitySchedule(Schedule):
     """Minimum density with bandwidth 0.9 sd n^(-1/5) and alpha growing to `alpha_max` (MDH, Section 5.1.1).
@@ -147,13 +153,14 @@ class MinimumDensitySchedule(Schedule):
     n_alphas: int = 10
     overshoot: float = 1.0
     name: str = "minimum density"
+    nested: ClassVar[bool] = True
     gammas: ClassVar[Sequence[float]] = (0.1, 1.0)  # weights of partial labels against the density
 
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
         """Return the index at `n_alphas` values of alpha from near 0 to the largest."""
         h = bandwidth(deviation, total, self.bandwidth_factor)
-        alphas = np.linspace(min(FIRST_ALPHA, self.alpha_max), self.alpha_max, self.n_alphas)
-        return [MinimumDensityIndex(h, float(alpha), overshoot=self.overshoot) for alpha in alphas]
+        alphas = _alphas(self.alpha_max, self.n_alphas)
+        return [MinimumDensityIndex(h, alpha, overshoot=self.overshoot) for alpha in alphas]
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
         """Return the bounded relative depth."""

@@ -26,7 +26,7 @@ CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lo
 PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
 MAX_PER_POINT = 64  # thresholds per point, the same: points are then 16 bandwidths apart in the mean
-SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
+SETTLED = 1e-6  # bandwidths: a Newton step shorter than this is the last; its error is about the square
 FOOT_STEPS = 8  # steps per overshoot, and at most one more of them, on the way to the foot of a valley
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
 ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
@@ -241,6 +241,17 @@ def settle(line, labels, left, b, right):
 
 
 @jit
+def vertex(grid, values, k):
+    """Return the vertex of the parabola through the values at a coarse minimum and beside it."""
+    before, after = grid[k] - grid[k - 1], grid[k + 1] - grid[k]
+    rise, fall = (values[k - 1] - values[k]) / before, (values[k + 1] - values[k]) / after
+    both = rise + fall  # both are at least 0
+    if not both > 0.0 or np.isinf(both):
+        return grid[k]
+    return grid[k] + 0.5 * (rise * after - fall * before) / both
+
+
+@jit
 def lowest(line, labels):
     """Return the threshold with the least F, and `objective` there.
 
@@ -257,7 +268,8 @@ def lowest(line, labels):
             continue
         left = grid[k] - (step if k > 0 else line.eta)
         right = grid[k] + (step if k < last else line.eta)
-        found = settle(line, labels, left, grid[k], right)
+        b = vertex(grid, values, k) if 0 < k < last else grid[k]
+        found = settle(line, labels, left, b if left < b < right else grid[k], right)
         if found[1][0] < best[1][0]:
             best = found
     return best

@@ -18,7 +18,7 @@ from ravine.data.query import Query, gather
 from ravine.data.standardization import Standardization
 from ravine.optimize.budget import PASS_LIMIT, steps_on
 from ravine.optimize.minimax import minimax
-from ravine.optimize.pursuit import REACH
+from ravine.optimize.pursuit import REACH, held_rows
 from ravine.optimize.sides import Plane, Side, SideSums, varying
 from ravine.optimize.sphere import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
@@ -58,8 +58,17 @@ def two_means(node: Node, starts: FloatArray) -> Query[Plane]:
 
 
 def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
-    """Return the boundary at the end of Lloyd's iterations, and the scatter between its sides."""
-    own = node.standardization
+    """Return the boundary at the end of Lloyd's iterations, and the scatter between its sides.
+
+    Few rows in memory are iterated in compiled code, all others by one pass per round.
+    """
+    own, held = node.standardization, held_rows(node)
+    if held is not None:
+        from ravine.optimize import lloyd_kernels
+
+        rows, settled = (held.dense, held.csr, held.weights), START_SWITCHED * own.total
+        normal, middle, between = lloyd_kernels.lloyd(*rows, own.total, direction, LLOYD_ROUNDS, settled)
+        return Plane.across(own, normal, middle), between
     plane, before, between = Plane.across(own, direction, 0.0), None, 0.0
     right = Side(0.0, np.zeros(len(direction)), np.zeros((0, 0)))
     for _ in range(LLOYD_ROUNDS):

@@ -26,6 +26,7 @@ from ravine.optimize.sphere import (
     ITERATION_LIMIT,
     MEMORY,
     NO_LOWER,
+    SAME_VALUE,
     Curvature,
     descend,
 )
@@ -183,13 +184,16 @@ def pursue(
     progress: float = 1e-4,
     curvature: Curvature | None = None,
     least_share: float = math.inf,
+    nested: bool = False,
 ) -> Query[Pursued]:
     """Minimize a sequence of indices (of one resolution), the first from `start`, each from the last end.
 
     Returns the last valid end (for the density: the last hyperplane that is a minimizer of the projected
     density), or the very last one if none is valid. The sequence stops at the first end with
-    `least_share` of the mass on the smaller side. Few rows in memory are projected in compiled code,
-    all others by requests.
+    `least_share` of the mass on the smaller side. If the intervals of thresholds are `nested` and the last one
+    has the same minimum as this one, so have those between them, which are left out; the last one is not,
+    because its steps bring ends together that rounding has set apart. Few rows in memory are projected in
+    compiled code, all others by requests.
     """
     curvature = curvature or Curvature()
     held = held_rows(node)
@@ -197,8 +201,10 @@ def pursue(
         return _pursue_held(held, node, start, indices, curvature, (tol, progress, max_iter, least_share))
     kept: Pursued | None = None
     n_iter = 0
+    stage, last = 0, len(indices) - 1
     projected = yield from project(node, indices[0].resolution, start)
-    for stage, index in enumerate(indices):
+    while stage <= last:
+        index = indices[stage]
         first = yield from evaluate_projected(node, index, projected)
         end = yield from descend(
             first,
@@ -214,6 +220,10 @@ def pursue(
             kept = Pursued(end.point, index, stage, curvature, n_iter, end.status)
         if end.point.smaller_side >= least_share * node.standardization.total:
             break
+        stage += 1
+        if nested and stage < last:
+            again = indices[last].evaluate(projected.profile).value
+            stage = last if end.point.value - again <= SAME_VALUE else stage
     assert kept is not None
     return kept
 

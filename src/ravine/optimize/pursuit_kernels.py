@@ -18,8 +18,8 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.kernels import bin_points
 from ravine.index.connectivity_kernels import contracted
 from ravine.index.density import FARTHEST
-from ravine.index.density_kernels import Line, own_minimum, penalized, unlabeled
-from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SUFFICIENT
+from ravine.index.density_kernels import Line, lowest, own_minimum, penalized, unlabeled
+from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SAME_VALUE, SUFFICIENT
 from ravine.optimize.sphere_kernels import two_loop
 
 
@@ -233,8 +233,9 @@ def pursue(
 ):
     """Minimize the indices of all stages in order, see `pursuit.pursue`.
 
-    Stages end at the first one with a mass of `enough` on both sides. None is left out, even if its value is
-    the same as at the end of the one before: its steps bring ends together that rounding has set apart.
+    Stages end at the first one with a mass of `enough` on both sides. If the last interval of thresholds has
+    the same minimum as the one before, so have those between them: they are left out. The last one is not,
+    because its steps bring ends together that rounding has set apart.
     """
     n, n_bins = len(weights), grid[2]
     bins = Bins(
@@ -251,7 +252,8 @@ def pursue(
     profile = fill_bins(dense, csr, weights, total, v, bins)
     fresh, status, n_iter = True, 0, 0
     kept = (v, gradient, profile, np.inf, 0.0, False, -1, 0, 0)
-    for stage in range(n_stages):
+    stage = 0
+    while stage < n_stages:
         found = evaluate(profile, total, density, connectivity, stage, bins)
         if not fresh:
             fill_bins(dense, csr, weights, total, v, bins)
@@ -269,4 +271,9 @@ def pursue(
         left = np.sum(profile[2][profile[1] <= threshold])
         if min(left, total - left) >= enough:
             break
+        stage += 1
+        if density is not None and stage < n_stages - 1:
+            value = lowest(line_of(profile, total, density[n_stages - 1]), unlabeled())[1][0]
+            if found[0] - value <= SAME_VALUE:
+                stage = n_stages - 1
     return kept, n_pairs

@@ -16,6 +16,7 @@ MEMORY = 12  # pairs (step, change of the gradient) of the limited-memory update
 FIRST_ANGLE = 0.15  # radians of the first step, before any curvature is known; a choice
 LARGEST_ANGLE = 0.6  # radians of the longest step: the quadratic model is local; a choice
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
+SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
 BACKTRACKS = 6  # most steps of one line search, each at the cost of an evaluation; a choice
 
 CONVERGED = "converged (gradient)"

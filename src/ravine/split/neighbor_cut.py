@@ -73,11 +73,12 @@ class NeighborGraph:
         with W the weight of the edges between two sets: 0 if no neighbors are separated, about 1 for sides
         that are unrelated to the graph, and 2 for a side without edges.
         """
-        one, other = right[self.ends]
-        between = float(self.weights[one != other].sum())
+        from ravine.data.neighbors_kernels import edge_weights
+
+        between, *inside = edge_weights(self.ends, self.weights, right)
         volumes = [
-            between + 2.0 * float(self.weights[inside].sum()) + float(self.copies[side].sum())
-            for inside, side in ((one & other, right), (~one & ~other, ~right))
+            between + 2.0 * weight + float(self.copies[side].sum())
+            for weight, side in zip(inside, (~right, right), strict=True)
         ]
         if min(volumes) <= 0.0:
             return 2.0
@@ -116,7 +117,7 @@ def _graph(node: Node, answer: Answer) -> NeighborGraph:
     else:
         points, weights, chosen = distinct(own.apply(values), weights)
         values, numbers = values[chosen], numbers[chosen]
-        inner = points @ points.T
+        inner = None
     here, there = near_pairs(points, inner, weights, NEIGHBORS + 1)  # + 1: a row is its own nearest
     m = len(weights)
     edges = np.unique(np.minimum(here, there) * m + np.maximum(here, there))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,8 @@ from ravine.split.support import support_planes
 SAMPLE_EVALUATIONS = 20  # most evaluations on a larger sample, where they are cheap
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
+SAME_DIRECTION = 0.99  # cosine above which two ends are one hyperplane, if their thresholds agree, too
+SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 USEFUL = 1e-6  # share of the first principal deviation: directions with smaller ones are rounding
 
 CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradient is above tol in finer ones"
@@ -147,6 +150,7 @@ class ProjectionMethod(Verbs):
                 max_iter=self.max_iter,
                 progress=PROGRESS,
                 least_share=self.schedule.least_share,
+                nested=self.schedule.nested and node.labels is None,
             )
         )
 
@@ -164,23 +168,26 @@ class ProjectionMethod(Verbs):
         Ends that the schedule accepts are preferred. With labels and `neighbor_cut`, only the ends with the
         fewest labeled rows on the wrong side are compared; with labels alone, the lowest value decides.
         """
+        costs = {id(end): -self.rank(end) for end in ends}
         if not self.named_sides:
             enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
-            ends = [end for end in enough if self.rank(end) > 0.0]
+            ends = [end for end in enough if costs[id(end)] < 0.0]
         if len(ends) < 2:
             return list(ends)
         if node.labels is not None and not self.neighbor_cut:
             lowest = min(end.point.value for end in ends)  # the first of those that tie is the best
             return sorted(ends, key=lambda end: max(0.0, end.point.value - lowest - PROGRESS))
-        graph = (yield from neighbor_graph(node)) if self.neighbor_cut else None
+        if self.neighbor_cut:
+            graph = yield from neighbor_graph(node)
+            costs = dict(zip(map(id, ends), _cuts(graph, node, ends), strict=True))
 
         def key(end: Pursued) -> tuple[float, float]:
-            last = -self.rank(end) if graph is None else _cut(graph, node, end)
             if node.labels is not None:
-                return weight_of_mistakes(node.labels, self.right, end.point), last
-            return float(not self.schedule.accepts(end.point.index_value, end.point.profile)), last
+                return weight_of_mistakes(node.labels, self.right, end.point), costs[id(end)]
+            accepted = self.schedule.accepts(end.point.index_value, end.point.profile)
+            return float(not accepted), costs[id(end)]
 
-        return sorted(ends, key=key)
+        return _distinct(sorted(ends, key=key))
 
     def rank(self, end: Pursued) -> float:
         """Return the rank of an end by the schedule, the higher the better; 0 for an invalid one."""
@@ -239,6 +246,21 @@ def _evaluate_finely(node: Node, end: Pursued) -> Query[Evaluated]:
     return Evaluated(projected, end.index.evaluate(projected.profile), end.point.gradient)
 
 
+def _distinct(ends: Sequence[Pursued]) -> list[Pursued]:
+    """Return ends, the best first, without those that are nearly the same hyperplane as a better one."""
+    kept: list[Pursued] = []
+    for end in ends:
+        here, at = end.point.direction, end.point.index_value.threshold
+        for better in kept:
+            cosine = float(here @ better.point.direction)
+            apart = abs(at - math.copysign(1.0, cosine) * better.point.index_value.threshold)
+            if abs(cosine) > SAME_DIRECTION and apart < SAME_THRESHOLD * end.point.profile.std:
+                break
+        else:
+            kept.append(end)
+    return kept
+
+
 def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     """Return the node with two classes of labels: left and right."""
     if node.labels is None:
@@ -247,7 +269,8 @@ def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     return replace(node, labels=replace(node.labels, classes=sides))
 
 
-def _cut(graph: NeighborGraph, node: Node, end: Pursued) -> float:
-    """Return the normalized cut of the two sides of an end."""
-    points = graph.project(node.standardization, end.point.direction[None, :])[:, 0]
-    return graph.cut(points > end.point.index_value.threshold)
+def _cuts(graph: NeighborGraph, node: Node, ends: Sequence[Pursued]) -> list[float]:
+    """Return the normalized cut of the two sides of every end."""
+    points = graph.project(node.standardization, np.array([end.point.direction for end in ends]))
+    thresholds = [end.point.index_value.threshold for end in ends]
+    return [graph.cut(points[:, k] > threshold) for k, threshold in enumerate(thresholds)]

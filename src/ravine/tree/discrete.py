@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Node, sample_rows
@@ -17,7 +18,14 @@ from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.split.search import Method, search
 from ravine.split.split import MADE_BY, Split
-from ravine.tree.margins import SETTLED_DIGITS, BoolArray, Variable, discrete_variables, explained
+from ravine.tree.margins import (
+    SETTLED_DIGITS,
+    BoolArray,
+    Variable,
+    discrete_variables,
+    explained,
+    may_be_discrete,
+)
 from ravine.tree.orientation import orientation
 from ravine.tree.significance import SignificanceTest
 
@@ -28,11 +36,11 @@ AGREED = 0.75  # share of a split that has to be found again without its cause t
 
 
 def cause(node: Node, split: Split) -> Query[Variable | None]:
-    """Return the discrete variable whose values explain most of a split, if one does; one sample.
+    """Return the discrete variable whose values explain most of a split, if one does; at most one sample.
 
     Above 256 columns no single one is looked for.
     """
-    if node.n_features > FULL_COVARIANCE:
+    if node.n_features > FULL_COVARIANCE or not _may_have_discrete(node):
         return None
     rows, weights, variables = yield from _table(node)
     right = split.boundary.signed_distance_of(rows) > 0
@@ -55,6 +63,13 @@ def _table(node: Node) -> Query[tuple[FloatArray, FloatArray, list[Variable]]]:
         node.memo["discrete"] = rows, weights, discrete_variables(rows, weights, columns)
     found: tuple[FloatArray, FloatArray, list[Variable]] = node.memo["discrete"]
     return found
+
+
+def _may_have_discrete(node: Node) -> bool:
+    """Return whether the few rows of an opened node leave a column that may be discrete."""
+    (rows, _), varies = node.few, node.standardization.varies
+    largest = np.abs(node.range).max(axis=0)
+    return sparse.issparse(rows) or may_be_discrete(rows[:, varies], largest[varies])
 
 
 def noted(split: Split, variable: Variable | None) -> Split:
@@ -111,7 +126,7 @@ def beyond_one_column(
 
 def _discrete_columns(node: Node) -> Query[IntArray]:
     """Return the columns of all discrete variables; none above 256 columns."""
-    if node.n_features > FULL_COVARIANCE:
+    if node.n_features > FULL_COVARIANCE or not _may_have_discrete(node):
         return np.zeros(0, dtype=np.int64)
     _, _, variables = yield from _table(node)
     return np.concatenate([np.zeros(0, dtype=np.int64), *(variable.columns for variable in variables)])
