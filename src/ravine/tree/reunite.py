@@ -76,7 +76,7 @@ def _next_pairs(
     distance = np.linalg.norm(means[:, None] - means[None], axis=2)
     np.fill_diagonal(distance, np.inf)
     nearest: IntArray = np.argmin(distance, axis=1)
-    pairs = {}
+    pairs: dict[frozenset[int], tuple[int, int]] = {}
     for a in np.argsort(distance.min(axis=1)):
         b = int(nearest[a])
         together = frozenset(groups[a] + groups[b])
