@@ -13,7 +13,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.far import Far, FarRows, find_far
-from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node, sample_sizes
+from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
 from ravine.data.row_graph import RowGraph
 from ravine.data.sample import Sample
@@ -288,7 +288,7 @@ class _Growth:
     def open(self, rows: RowSet, path: tuple[int, ...]) -> Query[Node]:
         """Return the node of some rows, measured, with all samples that will be asked for; one pass."""
         node = yield from collect(self.node_of(rows, *path))
-        sizes = sample_sizes(node.n_rows, node.n_features) if self.method.samples else []
+        sizes = node.sample_sizes if self.method.samples else []
         opened, _ = yield from open_node(node, sizes, self.ahead(node))
         return opened
 
