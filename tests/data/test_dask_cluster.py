@@ -3,13 +3,17 @@
 import os
 import signal
 
+import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
 from ravine import MinimumDensity
 from ravine.data.memory import chunk_rows
+from ravine.exceptions import RavineError
 
 RNG = np.random.default_rng(0)
 N = 40_000
@@ -49,3 +53,34 @@ def test_a_killed_worker_changes_nothing(client):
     assert killed
     assert one.tree_ == two.tree_
     np.testing.assert_array_equal(two.labels_.compute(), one.labels_)
+
+
+def partition(i, kind):
+    rows = X[i * 10_000 : (i + 1) * 10_000]
+    if i == 2 and kind == "broken":
+        raise OSError("disk on fire")
+    return np.random.default_rng().permutation(rows) if i == 2 and kind == "shuffled" else rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("broken", "partition 2 of X cannot be computed: disk on fire"),
+        ("shuffled", "partition 2 of X changed since it was computed before"),
+    ],
+)
+def test_errors_of_workers_name_the_partition(client, kind, message):
+    parts = [dask.delayed(partition, pure=False)(i, kind) for i in range(4)]
+    rows = da.concatenate([da.from_delayed(part, (10_000, 4), dtype=float) for part in parts])
+    with pytest.raises(RavineError, match=message):
+        MinimumDensity(2).fit(rows)
+
+
+def test_data_frames_weights_and_probabilities_on_a_cluster(client):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    rows = dd.from_pandas(frame, npartitions=3).persist()
+    weights = RNG.integers(0, 3, N).astype(float)
+    one = MinimumDensity(2).fit(frame, sample_weight=weights)
+    two = MinimumDensity(2).fit(rows, sample_weight=weights)
+    np.testing.assert_array_equal(two.labels_.compute(), one.labels_)
+    np.testing.assert_allclose(two.predict_proba(rows).compute(), one.predict_proba(frame), atol=1e-3)

@@ -244,6 +244,7 @@ def test_the_sizes_of_samples_grow_with_the_rows_and_are_bounded_in_memory():
     most = nodes.SAMPLE_CELLS // 1000
     assert sample_sizes(10**9, 1000) == [most]
     assert sample_sizes(10**9, 10**6) == [nodes.LARGE_SAMPLE]
+    assert sample_sizes(10**9, 100, 0.25) == [nodes.SAMPLE_CELLS // 100 // 4]
     assert all(b >= 2 * a for a, b in [sample_sizes(10**6, 3), sample_sizes(10**7, 3)])
 
 

@@ -6,8 +6,12 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from ravine import PrincipalDirection
+from ravine.data.node import Node, open_node
+from ravine.data.principal import power_samples, principal
+from ravine.data.query import run
 from ravine.index.density import MinimumDensityIndex
 from tests import oracles
+from tests.engines import engine_of
 from tests.index.test_every_index import seen
 
 WINE = load_wine().data
@@ -48,3 +52,21 @@ def test_depddp_does_not_split_one_mode():
     X = norm.ppf((np.arange(400) + 0.5) / 400)[:, None] * [1.0, 0.1]
     with pytest.warns(UserWarning, match="found 1 of 2"):
         assert PrincipalDirection(2, threshold="density", standardize=False).fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("n", [3000, 9000])
+def test_power_iterations_on_many_rows_start_from_those_on_a_sample(n, monkeypatch):
+    """Above 256 columns; few rows have no sample, and all iterations read them."""
+    monkeypatch.setattr("ravine.data.node.LOCAL_CELLS", 0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 260))
+    X[:, 0] += 4.0 * rng.standard_normal(n)
+    X[:, 1] += 2.0 * rng.standard_normal(n)
+    engine = engine_of(X)
+    root = Node(engine.rows(), standardize=False)
+    node, _ = run(open_node(root, [], power_samples(root)))
+    before = engine.passes
+    found = run(principal(node, 2))
+    assert engine.passes - before == (13 if n < 8192 else 2)
+    assert abs(found.directions[0, 0]) > 0.99
+    np.testing.assert_allclose(found.deviations, [17**0.5, 5**0.5], rtol=0.05)

@@ -79,9 +79,9 @@ def small_samples(monkeypatch):
 def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, monkeypatch):
     sizes = []
 
-    def open_node(opened, wanted):
+    def open_node(opened, wanted, ahead):
         sizes.append(wanted)
-        return (yield from node.open_node(opened, wanted))
+        return (yield from node.open_node(opened, wanted, ahead))
 
     monkeypatch.setattr(search, "open_node", open_node)
     X, labels = oracles.two_blobs(20_000, 8, gap=6.0)

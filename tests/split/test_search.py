@@ -261,7 +261,8 @@ def test_correlated_directions_end_in_a_univariate_search_that_goes_through_samp
     node = measured(two_blobs(300, 3)[0])
     prepared = run(method.prepare(node))
     assert prepared.init.shape[1] == 3
-    assert replace(prepared, init=None) == method.univariate
+    assert replace(prepared, init=None, full_steps=method.univariate.full_steps) == method.univariate
+    assert prepared.full_steps < method.univariate.full_steps  # the start took two passes
 
 
 def test_refine_gets_the_measured_split_and_its_answer_is_the_result():

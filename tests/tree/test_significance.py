@@ -319,8 +319,8 @@ def test_parts_of_one_cluster_are_put_together_again():
     X[600:, 0] = np.abs(X[600:, 0]) + 0.1
     asked = []
 
-    def comes_apart(leaves):
-        members = np.isin(leaf_of, leaves)
+    def comes_apart(sets):
+        members = np.isin(leaf_of, sets[0])
         asked.append(int(members.sum()))
         return X[members, 1].std() > 5
 
@@ -351,7 +351,7 @@ def test_the_nearest_leaves_are_found_in_standard_deviations():
     np.testing.assert_array_equal(tree.leaf_of(rows), leaf_of)
     asked = []
     parts = rows_of_nodes(tree, X, leaf_of)
-    reunite(tree, parts, measured(X).standardization, lambda leaves: asked.append(sorted(leaves)) or True)
+    reunite(tree, parts, measured(X).standardization, lambda sets: asked.append(sorted(sets[0])) or True)
     assert asked[0] == [6, 8]
 
 

@@ -26,7 +26,7 @@ UNSAMPLED_FACTOR = 2  # times as many for a node of too few rows to be sampled: 
 FIRST_SAMPLE = 2048  # least rows of the first sample, which is searched from all starts
 FIRST_ROWS_PER_COLUMN = 100  # least rows of it per column: the error of a direction falls with that number
 LARGE_SAMPLE = 8192  # rows that are enough for the first sample, however many columns there are
-SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample: 128 MiB
+SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample, or of those of all leaves: 128 MiB
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,14 @@ class Node:
     def n_features(self) -> int:
         """The number of columns."""
         return self.rows.shape[1]
+
+    @property
+    def sample_sizes(self) -> list[int]:
+        """The sizes of the samples that are searched before all rows."""
+        share = 1.0
+        if self.root is not None and self.whole is None:
+            share = min(1.0, self.total / self.root.total)
+        return sample_sizes(self.n_rows, self.n_features, share)
 
     @property
     def pivot(self) -> FloatArray:
@@ -265,12 +273,13 @@ def finest_sample(node: Node) -> Node:
     return node if node.is_local or not samples else replace(samples[-1], labels=node.labels)
 
 
-def sample_sizes(n: int, n_features: int) -> list[int]:
+def sample_sizes(n: int, n_features: int, share: float = 1.0) -> list[int]:
     """Return the sizes of the samples that are searched before all n rows: about n/64, then n/16.
 
-    The first has at least 2048 rows and 100 per column (8192 are enough), but at most half of all. (A stage
-    of n/4 rows was tried: the optimum moves with the bandwidth, so that its passes are better spent on all
-    rows.)
+    The first has at least 2048 rows and 100 per column (8192 are enough), but at most half of all. The rows
+    are a share of all rows, and their samples have at most that share of SAMPLE_CELLS, so that those of all
+    leaves fit into memory. (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its
+    passes are better spent on all rows.)
 
     >>> [sample_sizes(n, 20) for n in (4000, 10_000, 100_000, 1_000_000)]
     [[], [2048], [2048, 6250], [15625, 62500]]
@@ -280,7 +289,7 @@ def sample_sizes(n: int, n_features: int) -> list[int]:
     least = min(LARGE_SAMPLE, max(FIRST_SAMPLE, FIRST_ROWS_PER_COLUMN * n_features))
     if n < min(2 * least, LARGE_SAMPLE):
         return []
-    most = max(SAMPLE_CELLS // n_features, LARGE_SAMPLE)
+    most = max(int(share * SAMPLE_CELLS) // n_features, LARGE_SAMPLE)
     first = min(max(n // 64, min(least, n // 2)), most)
     second = min(n // 16, most)
     return [first, second] if second >= 2 * first else [first]

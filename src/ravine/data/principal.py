@@ -8,7 +8,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node, sample, sample_rows, sample_sizes
+from ravine.data.node import Node, sample, sample_rows
 from ravine.data.query import Additive, Answer, Query
 from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
@@ -91,9 +91,9 @@ def principal(node: Node, n_directions: int) -> Query[Principal]:
 
 def power_samples(node: Node) -> list[Sample]:
     """Return the samples that `principal` asks for on a large node."""
-    if node.n_features <= FULL_COVARIANCE or node.is_local:
+    if node.n_features <= FULL_COVARIANCE or node.is_local or not node.sample_sizes:
         return []
-    return [node.sample_request(sample_sizes(node.n_rows, node.n_features)[-1], POWER)]
+    return [node.sample_request(node.sample_sizes[-1], POWER)]
 
 
 def _power_iterations(node: Node, n: int) -> Query[tuple[FloatArray, FloatArray]]:

@@ -83,7 +83,10 @@ def bounded(sample: Sample, n_rows: int) -> Sample:
 
 
 def sampled(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
-    """Return the rows of a sample in the order of their numbers, their weights and numbers."""
+    """Return the rows of a sample in the order of their numbers, their weights and numbers.
+
+    Those of an engine have that order: large samples are not copied.
+    """
     if (answer[1][1:] > answer[1][:-1]).all():
         return _matrix(answer), answer[2], answer[1]
     order = np.argsort(answer[1], kind="stable")

@@ -22,7 +22,7 @@ from ravine.data.microclusters import (
     nearest,
     sample_size,
 )
-from ravine.data.node import Node, finest_sample, sample, sample_sizes
+from ravine.data.node import Node, finest_sample, sample
 from ravine.data.principal import CovarianceTimes, power_samples, principal
 from ravine.data.query import Query
 from ravine.data.sample import Sample
@@ -170,7 +170,7 @@ class SeveralMethod(Verbs):
         """Return the samples of the micro-clusters and of the neighbor graph."""
         seeds = node.sample_request(sample_size(node, self.n_microclusters), SEEDS)
         fine = node.sample_request(sample_size(node, FINE_CENTERS), FINE_SEEDS)
-        more = [] if not self.large_margin or node.is_local else [_margin_sample(node)]
+        more = _margin_samples(node) if self.large_margin else []
         return [seeds, fine, *more, *power_samples(node), *self.univariate.ahead(node)]
 
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
@@ -285,8 +285,8 @@ class SeveralMethod(Verbs):
         """
         assert self.given is not None
         clusters, axes, few = self.given.clusters, self.given.axes, node
-        if not node.is_local:
-            few = yield from sample(node, _margin_sample(node).n, MARGIN_ROWS)
+        for request in _margin_samples(node):
+            few = yield from sample(node, request.n, MARGIN_ROWS)
         for k in range(HALVINGS):
             purpose = f"micro-clusters {k}"
             finer = yield from microclusters(few, self.n_microclusters, purpose, best.directions, axes)
@@ -322,9 +322,11 @@ class SeveralMethod(Verbs):
         return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
 
 
-def _margin_sample(node: Node) -> Sample:
-    """Return the sample on which the scale of a large node is decreased."""
-    return node.sample_request(sample_sizes(node.n_rows, node.n_features)[-1], MARGIN_ROWS)
+def _margin_samples(node: Node) -> list[Sample]:
+    """Return the sample on which the scale of a large node is decreased; none for a small one."""
+    if node.is_local or not node.sample_sizes:
+        return []
+    return [node.sample_request(node.sample_sizes[-1], MARGIN_ROWS)]
 
 
 def _one(directions: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node, open_node, sample_sizes
+from ravine.data.node import Node, open_node
 from ravine.data.principal import fix_sign
 from ravine.data.profile import Grid
 from ravine.data.query import Additive, Answer, Query, gather
@@ -146,7 +146,7 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
 
     Returns the measured node, and the split or None.
     """
-    sizes = sample_sizes(node.n_rows, node.n_features) if method.samples else []
+    sizes = node.sample_sizes if method.samples else []
     node, stages = yield from open_node(node, sizes, method.ahead(node))
     if not node.standardization.varies.any():
         return node, None

@@ -13,7 +13,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.far import Far, FarRows, find_far
-from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node, sample_sizes
+from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
 from ravine.data.row_graph import RowGraph
 from ravine.data.sample import Sample
@@ -221,6 +221,7 @@ class _Growth:
         self.nodes = _Nodes([Cell(self.root.rows, (), 0, self.labels)])
         self.rule: FarRows | None = None
         self.waiting: list[tuple[bool, float, float, float, int]] = []
+        self.apart: dict[frozenset[int], bool] = {}  # sets of leaves, and whether they have a split together
         self.standardization: Standardization | None = None
 
     @property
@@ -281,10 +282,15 @@ class _Growth:
 
     def examine(self, cell: Cell) -> Query[Far | None]:
         """Open the node of a cell, and return what is far from the bulk of its rows."""
-        node = yield from collect(self.node_of(cell.rows, *cell.path))
-        sizes = sample_sizes(node.n_rows, node.n_features) if self.method.samples else []
-        cell.opened, _ = yield from open_node(node, sizes, self.ahead(node))
+        cell.opened = yield from self.open(cell.rows, cell.path)
         return (yield from find_far(cell.opened))
+
+    def open(self, rows: RowSet, path: tuple[int, ...]) -> Query[Node]:
+        """Return the node of some rows, measured, with all samples that will be asked for; one pass."""
+        node = yield from collect(self.node_of(rows, *path))
+        sizes = node.sample_sizes if self.method.samples else []
+        opened, _ = yield from open_node(node, sizes, self.ahead(node))
+        return opened
 
     def ahead(self, node: Node) -> list[Sample]:
         """Return the samples that the search, the test and the priority of a node ask for."""
@@ -453,16 +459,27 @@ class _Growth:
         self.divide([cell, *(self.waiting_cells(self.nodes.n_splits + 1) if expensive else ())])
         return cell, () if cell.children is None else self.nodes.divide(node)
 
-    def comes_apart(self, nodes: list[int]) -> bool:
-        """Return whether the rows of some leaves together have a split worth making."""
+    def comes_apart(self, sets: Sequence[list[int]]) -> bool:
+        """Return whether the rows of some leaves, the first set, together have a split worth making.
+
+        If passes are expensive, the rows of the other sets are searched in the same ones.
+        """
+        unions = {frozenset(some): some for some in sets[: 1 if self.root.rows.engine.local else None]}
+        missing = [key for key in unions if key not in self.apart]
+        found = run_all([self.search_union(unions[key]) for key in missing])
+        self.apart.update(zip(missing, (one.worth for one in found), strict=True))
+        return self.apart[frozenset(sets[0])]
+
+    def search_union(self, nodes: list[int]) -> Query[Found]:
+        """Search the rows of some leaves together."""
         cells = [self.nodes.cells[node] for node in nodes]
         path = tuple(step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0))
         rows = self.root.rows.engine.union([cell.rows for cell in cells])
-        return run(self.remember(path, self.search_rows(rows, path))).worth
+        return (yield from self.remember(path, self.search_rows(rows, path)))
 
     def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[Found]:
         """Search some rows that are not those of one cell."""
-        node = yield from collect(self.node_of(rows, *path))
+        node = yield from self.open(rows, path)
         split, worth, _ = yield from self.best_split(node, None, *path)
         return Found(split, worth)
 

@@ -23,12 +23,13 @@ def reunite(
     tree: ClusterTree,
     rows: Sequence[RowSet],
     standardization: Standardization,
-    comes_apart: Callable[[list[int]], bool],
+    comes_apart: Callable[[Sequence[list[int]]], bool],
 ) -> ClusterTree:
     """Give one label to leaves that are nearest to each other and together have no significant split.
 
-    `rows` are those of every node; `comes_apart` returns whether the rows of some leaves have such a split.
-    Costs one pass, and one search per pair of a cluster and its nearest cluster.
+    `rows` are those of every node. `comes_apart` returns whether the rows of the first of some sets of leaves
+    have such a split; the others are likely to be asked about next. Costs one pass, and one search per pair
+    of a cluster and its nearest cluster.
     """
     leaves = tree.leaves.tolist()
     found = run(gather([_sum(rows[leaf], standardization) for leaf in leaves]))
@@ -38,14 +39,14 @@ def reunite(
     groups = [[int(leaf)] for leaf in tree.leaves]
     tested = set(_leaves_below(tree))
     while True:
-        pair = _next_pair(groups, weight, sums, tested)
-        if pair is None:
+        pairs = _next_pairs(groups, weight, sums, tested)
+        if not pairs:
             break
-        a, b = pair
-        joined = groups[a] + groups[b]
-        tested.add(frozenset(joined))
+        a, b = pairs[0]
+        joined = [groups[i] + groups[j] for i, j in pairs]
+        tested.add(frozenset(joined[0]))
         if not comes_apart(joined):
-            groups[a] = joined
+            groups[a] = joined[0]
             del groups[b]
     label = tree.label.copy()
     for k, leaves in enumerate(groups):
@@ -67,16 +68,18 @@ def _leaves_below(tree: ClusterTree) -> list[frozenset[int]]:
     return [below[node] for node in tree.inner.tolist()]
 
 
-def _next_pair(
+def _next_pairs(
     groups: list[list[int]], weight: FloatArray, sums: FloatArray, tested: set[frozenset[int]]
-) -> tuple[int, int] | None:
-    """Return a group and the one nearest to it (by their means) that have not been tested together."""
+) -> list[tuple[int, int]]:
+    """Return pairs of a group and the one nearest to it (by their means) that were not tested together."""
     means = np.array([sums[g].sum(axis=0) / weight[g].sum() for g in groups])
     distance = np.linalg.norm(means[:, None] - means[None], axis=2)
     np.fill_diagonal(distance, np.inf)
     nearest: IntArray = np.argmin(distance, axis=1)
+    pairs: dict[frozenset[int], tuple[int, int]] = {}
     for a in np.argsort(distance.min(axis=1)):
         b = int(nearest[a])
-        if frozenset(groups[a] + groups[b]) not in tested:
-            return int(a), b
-    return None
+        together = frozenset(groups[a] + groups[b])
+        if together not in tested:
+            pairs.setdefault(together, (int(a), b))
+    return list(pairs.values())
