@@ -107,13 +107,13 @@ def line_of(profile, total, parameters):
 def evaluate(profile, total, density, connectivity, stage, bins):
     """Return value, threshold and excess of the index of a stage; bins.slope is its derivative per row."""
     full, points, mass, std = profile
-    slope = np.empty(len(points))
+    slope = np.zeros(len(points))
     value, threshold, excess, bend, d_std = np.inf, 0.0, 0.0, 1.0, 0.0
     if density is not None:
         line = line_of(profile, total, density[stage])
         value, threshold, d_half, excess, bend = penalized(line, unlabeled(), slope)
         d_std = density[stage, 1] * d_half if d_half != 0.0 else 0.0
-    if connectivity is not None:
+    if connectivity is not None and len(points) > 1:  # a single point has no second eigenvalue
         sigma, beta, normalized = connectivity[stage, 0], connectivity[stage, 1], connectivity[stage, 2] > 0.0
         value, threshold, by_edge = contracted(points, mass, sigma, beta * std, normalized, slope)
         d_std = beta * by_edge

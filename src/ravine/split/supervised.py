@@ -1,4 +1,4 @@
-"""The boundary of the labeled rows alone, measured in the density of all rows; and when a valley is better."""
+"""The boundary of the labeled rows alone, measured in the density of all, and when a valley is better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear classifiers of labeled rows: starts for every method that takes labels, and supervised boundaries."""
+"""Linear classifiers of labeled rows: starts for methods that take labels, and supervised boundaries."""
 
 from __future__ import annotations
 
