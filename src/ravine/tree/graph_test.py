@@ -62,7 +62,7 @@ class GraphTest:
     def depth(self, rows: npt.NDArray[Any], right: BoolArray) -> float:
         """Return L of a division of some rows of the graph."""
         groups, first, place = np.unique(self.graph.group[rows], return_index=True, return_inverse=True)
-        mass = np.bincount(place, self.graph.weights[rows])
+        mass = np.bincount(place, self.graph.weights[rows]).astype(np.float64)
         near = self.graph.near[groups][:, groups]
         return graph_depth(near, mass, right[first])
 
