@@ -3,9 +3,9 @@
     python benchmarks/mapped.py shapes [--draws 10] [--kernel diffusion] [--method MinimumDensity]
     python benchmarks/mapped.py bands [--draws 30]
 
-"shapes" counts how often the number that "auto" finds is the true one. "bands" gives mean and deviation of L, the
-depth in the neighbor graph, over uniform bands that are cut where it is largest: BAND_MEAN and BAND_DEVIATION of
-`tree/graph_test.py` are not below them.
+"shapes" counts how often the number that "auto" finds is the true one. "bands" gives mean and deviation of L,
+the depth in the neighbor graph, over uniform bands that are cut where it is largest: BAND_MEAN and
+BAND_DEVIATION of `tree/graph_test.py` are not below them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import ravine
+from benchmarks.kernels import spirals
 from ravine.data.memory import MemoryRows
 from ravine.data.row_graph import row_graph
 from ravine.tree.graph_test import GraphTest
@@ -48,14 +49,6 @@ def rings(rng: np.random.Generator) -> Array:
     return np.asarray(radius[:, None] * circle + rng.normal(0, 0.1, (900, 2)))
 
 
-def spirals(rng: np.random.Generator) -> Array:
-    """Two interlocked spirals of equal density that do not meet in the middle, with noise 0.25."""
-    turn = 1.5 + np.sqrt(rng.random(600)) * 2.5 * np.pi
-    angle = turn + np.pi * rng.integers(0, 2, 600)
-    arms = turn[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(arms + rng.normal(0, 0.25, (600, 2)))
-
-
 def blobs(rng: np.random.Generator) -> Array:
     """Three unit Gaussians in five columns."""
     return rng.normal(size=(600, 5)) + 4.0 * (np.arange(600) % 3)[:, None]
@@ -64,7 +57,7 @@ def blobs(rng: np.random.Generator) -> Array:
 SHAPES: dict[str, tuple[int, Callable[[np.random.Generator], Array]]] = {
     "moons": (2, moons),
     "rings": (3, rings),
-    "spirals": (2, spirals),
+    "spirals": (2, lambda rng: spirals(600, 0.1, int(rng.integers(1 << 31)))[0]),
     "blobs": (3, blobs),
     "Gaussian, 2 columns": (1, lambda rng: rng.normal(size=(500, 2))),
     "Gaussian, 5 columns": (1, lambda rng: rng.normal(size=(500, 5))),

@@ -30,7 +30,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import datasets
 from benchmarks.semisupervised import standardized
 from ravine import MinimumDensityClassifier
-from ravine.estimators import classifier
 from ravine.split import supervised
 
 Array = np.ndarray[Any, Any]
@@ -97,11 +96,12 @@ def excess(name: str, directory: str, n_labels: int, n_rows: int, n_draws: int) 
 def both(X: Any, partial: Array) -> tuple[MinimumDensityClassifier, list[Any], list[Any]]:
     """Return a model, its boundaries through valleys, and the supervised ones."""
     valleys = MinimumDensityClassifier(supervised_fallback=False).fit(X, partial)
-    classifier.FEW_LABELS = 0.0
+    few = supervised.FEW_LABELS
+    supervised.FEW_LABELS = 0.0
     try:
         labels_alone = MinimumDensityClassifier().fit(X, partial).boundaries_
     finally:
-        classifier.FEW_LABELS = supervised.FEW_LABELS
+        supervised.FEW_LABELS = few
     return valleys, valleys.boundaries_, labels_alone
 
 

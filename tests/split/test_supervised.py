@@ -85,12 +85,16 @@ def test_a_valley_has_to_be_deep_deeper_and_sparser(valley, alone, better):
     assert is_better(one, two) is better
 
 
-def test_with_many_labels_the_boundary_is_the_supervised_one():
+def long_groups():
+    """Two long groups side by side: the labels of four rows mislead about the direction."""
     rng = np.random.default_rng(0)
-    y = np.arange(300) % 2
-    X = rng.normal(size=(300, 2)) + np.column_stack([5.0 * y, np.zeros(300)])
-    X[:, 1] *= 5.0
-    few, many = (boundary(X, known(y, n)) for n in (6, 22))
+    y = np.arange(400) % 2
+    return np.column_stack([rng.normal(0, 5, 400), rng.normal(0, 0.5, 400) + 4 * y]), y
+
+
+def test_with_many_labels_the_boundary_is_the_supervised_one():
+    X, y = long_groups()
+    few, many = (boundary(X, known(y, n)) for n in (4, 22))
     assert many.method == "supervised"
     assert few.method == "minimum density with labels"
     assert boundary(X, known(y, 22), supervised_fallback=False).method == "minimum density with labels"
@@ -107,10 +111,8 @@ def test_the_supervised_boundary_is_measured_in_the_density_of_all_rows():
 
 
 def test_weights_decide_how_many_labels_there_are():
-    rng = np.random.default_rng(0)
-    y = np.arange(300) % 2
-    X = rng.normal(size=(300, 2)) * [1.0, 5.0] + np.column_stack([5.0 * y, np.zeros(300)])
-    weights = np.ones(300)
-    weights[:6] = 4.0
-    model = MinimumDensityClassifier().fit(X, known(y, 6), sample_weight=weights)
+    X, y = long_groups()
+    weights = np.ones(400)
+    weights[:4] = 6.0
+    model = MinimumDensityClassifier().fit(X, known(y, 4), sample_weight=weights)
     assert model.boundaries_[0].split.method == "supervised"

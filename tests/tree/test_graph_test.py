@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_moons
 
-from ravine import MinimumDensity
+from ravine import MinimumDensity, SpectralConnectivity
 from ravine.data.memory import MemoryRows
 from ravine.data.row_graph import row_graph
-from ravine.tree.graph_test import BAND_DEVIATION, BAND_MEAN, GraphTest, evidence, graph_depth
+from ravine.tree.graph_test import BAND_MEAN, GraphTest, evidence, graph_depth
 
 
 def grid(width: int, height: int, gone=()):
@@ -71,12 +71,14 @@ def test_copies_and_weights_are_the_same():
     assert depth(X, weights.astype(float)) == pytest.approx(depth(copies, None))
 
 
-def test_the_p_value_falls_with_the_depth():
-    p_values = [evidence(BAND_MEAN + z * BAND_DEVIATION).p_value for z in (-40, 0, 1, 2.326, 40)]
+def test_the_p_value_falls_with_the_depth_and_with_the_number_of_rows():
+    p_values = [evidence(BAND_MEAN + z * 0.6, 100).p_value for z in (-40, 0, 1, 2.326, 60)]
     assert p_values == sorted(p_values, reverse=True)
     assert p_values[3] == pytest.approx(0.01, rel=1e-2)
     assert p_values[0] == 1.0
     assert p_values[-1] == 0.0
+    fewer, more, many, most = (evidence(2.0, n).p_value for n in (50, 400, 900, 10**6))
+    assert fewer > more > many == most
 
 
 @pytest.mark.parametrize("kernel", ["diffusion", "rbf"])
@@ -95,3 +97,11 @@ def test_a_kernel_of_a_function_is_tested_in_its_feature_space():
     X = np.concatenate([rng.normal(size=(60, 2)), rng.normal(size=(60, 2)) + 12.0])
     model = MinimumDensity("auto", kernel=lambda a, b: np.asarray(a) @ np.asarray(b).T).fit(X)
     assert model.n_clusters_ == 2
+
+
+def test_a_component_in_which_all_rows_agree_ends_no_search():
+    """Two groups of 20 rows far apart: the diffusion map has components that are 0 everywhere."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(20, 3)), rng.normal(size=(20, 3)) + 8.0])
+    for n_clusters in (2, "auto"):
+        assert SpectralConnectivity(n_clusters, kernel="diffusion").fit(X).n_clusters_ == 2

@@ -45,7 +45,7 @@ from ravine.split.labeled import group_classes
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
 from ravine.split.split import Split
-from ravine.split.supervised import FEW_LABELS, SupervisedMethod, is_better
+from ravine.split.supervised import SupervisedMethod, are_few, is_better
 from ravine.split.support import support_machine
 from ravine.tree.parts import Parts, splits_from, splits_to_parts
 
@@ -456,7 +456,7 @@ class _Fitting:
             factor = self.model.bandwidth_factor
             measured, supervised = run(search(node, SupervisedMethod(factor, right)))
             assert node.labels is not None
-            if supervised is not None and node.labels.weights.sum() > FEW_LABELS:
+            if supervised is not None and not are_few(node.labels):
                 return measured, supervised
         measured, split = run(search(node, method))
         if split is None or supervised is None or is_better(split, supervised):

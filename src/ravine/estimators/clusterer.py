@@ -149,7 +149,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _fit(self, X: Any, y: Any, sample_weight: Any, maps: dict[str, Any] | None = None) -> Self:
         """Fit, with the feature map and the mapped rows of an earlier fit with the same kernel.
 
-        `maps` holds them by their parameters. Rows in memory are shared; others are mapped again.
+        `maps` holds them by their parameters, and the neighbor graph of the rows, which all kernels share.
+        Rows in memory are shared; others are mapped again.
         """
         X, weights = self._checked(X, sample_weight, reset=True)
         check_choice("outliers", self.outliers, OUTLIERS)
@@ -163,8 +164,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if key not in maps or not isinstance(rows, MemoryRows):
             rows = self._blocks(X, weights)
         maps[key] = self.feature_map_, rows
-        tested = self.n_clusters == "auto" and self.kernel is not None
-        self._fit_rows(X, rows, y, self._graph(X, weights, rows) if tested else None)
+        graph = None
+        if self.n_clusters == "auto" and self.kernel is not None:
+            name = "graph of the rows" if self._in_columns else "graph of the mapped rows, " + key
+            graph = maps[name] = maps.get(name) or self._graph(X, weights, rows)
+        self._fit_rows(X, rows, y, graph)
         if self.n_clusters == "best":
             self._judge_cuts(X, weights, rows)
             self._cut_to(max(self.cut_values_, key=self.cut_values_.__getitem__, default=1), rows)

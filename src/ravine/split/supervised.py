@@ -1,4 +1,4 @@
-"""The boundary of the labeled rows alone, measured in the density of all rows; and when a valley is better."""
+"""The boundary of the labeled rows alone, measured in the density of all, and when a valley is better."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node
+from ravine.data.node import Labels, Node
 from ravine.data.principal import principal
 from ravine.data.query import Query
 from ravine.index.density import MinimumDensityIndex, bandwidth
@@ -65,6 +65,11 @@ class SupervisedMethod(Verbs):
             bandwidth=index.bandwidth,
             named_sides=True,
         )
+
+
+def are_few(labels: Labels) -> bool:
+    """Return whether labels are so few that a valley may be better than their own boundary."""
+    return float(labels.weights.sum()) <= FEW_LABELS
 
 
 def is_better(valley: Split, supervised: Split) -> bool:

@@ -1,4 +1,4 @@
-"""Linear classifiers of labeled rows: starts for every method that takes labels, and supervised boundaries."""
+"""Linear classifiers of labeled rows: starts for methods that take labels, and supervised boundaries."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def supervised_plane(
         machine = SVC(kernel="linear", C=1.0, tol=1e-8).fit(standardized, right, sample_weight=weights)
         planes = [(machine.coef_[0], machine.intercept_[0])]
     else:
-        normals, offsets = support_machine(standardized, right, weights)
+        normals, offsets = support_machine(standardized, right.astype(np.int64), weights)
         planes = [(normals[0], offsets[0])]
     logistic = LogisticRegression(C=1.0, tol=1e-8, max_iter=1000)
     logistic.fit(standardized, right, sample_weight=weights)

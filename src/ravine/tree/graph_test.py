@@ -33,8 +33,9 @@ BoolArray = npt.NDArray[np.bool_]
 STEPS = 3  # steps of a walk over which sides are averaged, so that single rows do not count
 HALF = 0.5 + 1e-9  # share of a row's neighborhood on the right from which on it counts as right; not a tie
 BAND_MEAN = 1.5  # mean of L over uniform bands, eight times as long as wide, cut where it is largest
-BAND_DEVIATION = 0.35  # its standard deviation
-BAND_DRAWS = 100  # bands from which these two numbers come
+BAND_DEVIATION = 6.0  # times n^(-1/2): its standard deviation over bands of n rows
+LEAST_DEVIATION = 0.2  # of it: many rows do not make any difference significant
+BAND_DRAWS = 120  # bands from which these numbers come
 
 
 @dataclass(frozen=True)
@@ -56,24 +57,25 @@ class GraphTest:
         values, _, numbers = sampled(answer)
         _, of_graph, of_node = np.intersect1d(self.graph.numbers, numbers, return_indices=True)
         right = split.boundary.signed_distance_of(values[of_node]) > 0
-        return replace(split, evidence=evidence(self.depth(of_graph, right)))
+        return replace(split, evidence=evidence(self.depth(of_graph, right), len(of_graph)))
 
     def depth(self, rows: npt.NDArray[Any], right: BoolArray) -> float:
         """Return L of a division of some rows of the graph."""
         groups, first, place = np.unique(self.graph.group[rows], return_index=True, return_inverse=True)
-        mass = np.bincount(place, self.graph.weights[rows])
+        mass = np.bincount(place, self.graph.weights[rows]).astype(np.float64)
         near = self.graph.near[groups][:, groups]
         return graph_depth(near, mass, right[first])
 
 
-def evidence(log_depth: float) -> Evidence:
-    """Compare L with that of uniform bands, which is close to normal.
+def evidence(log_depth: float, n: int) -> Evidence:
+    """Compare the L of n rows with that of uniform bands, which is close to normal.
 
-    >>> evidence(1.5).p_value, evidence(36.0).p_value
+    >>> evidence(1.5, 100).p_value, evidence(36.0, 100).p_value
     (0.5, 0.0)
     """
-    z = (log_depth - BAND_MEAN) / BAND_DEVIATION
-    return Evidence(math.erfc(z / math.sqrt(2)) / 2, log_depth, BAND_MEAN, BAND_DEVIATION, BAND_DRAWS)
+    deviation = max(BAND_DEVIATION / math.sqrt(max(n, 1)), LEAST_DEVIATION)
+    z = (log_depth - BAND_MEAN) / deviation
+    return Evidence(math.erfc(z / math.sqrt(2)) / 2, log_depth, BAND_MEAN, deviation, BAND_DRAWS)
 
 
 def graph_depth(near: Any, mass: FloatArray, right: BoolArray) -> float:
