@@ -47,3 +47,9 @@ def test_the_score_is_not_that_of_rows_without_weight():
         model = MinimumDensity(2).fit(far)
     assert model.score(far) == pytest.approx(model.score(X), abs=0.02)
     assert model.score(X) > 0.9
+
+
+@pytest.mark.parametrize("weights", ["a", ["a", "b"], [[1.0], [1.0, 2.0]], [None, object()]])
+def test_weights_that_are_not_numbers_are_refused(weights):
+    with pytest.raises(InvalidInputError, match="sample_weight has to be one number per row"):
+        MinimumDensity(2).fit(np.eye(2), sample_weight=weights)

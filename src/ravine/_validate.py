@@ -52,7 +52,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if isinstance(sample_weight, numbers.Real):
         weights = np.full(n_rows, float(sample_weight))
     else:
-        weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        try:
+            weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"sample_weight has to be one number per row: {error}") from error
     if weights.shape != (n_rows,):
         raise InvalidInputError(
             f"sample_weight needs one weight for each of the {n_rows} rows, got shape {weights.shape}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits, make_blobs
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, pairwise
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
@@ -161,3 +161,23 @@ def test_copies_that_differ_by_rounding_are_all_near_or_none(store):
     assert set(zip(here.tolist(), there.tolist(), strict=True)) == {
         (i, j) for i in range(100) for j in range(100) if i != j and i // 20 == j // 20
     }
+
+
+def test_distances_of_sparse_rows_are_held_in_pieces(monkeypatch):
+    """All pairs of 3000 rows have 69 MiB of distances; one MiB at a time gives the same neighbors."""
+    X = sparse.random(3000, 200, 0.05, format="csr", random_state=0)
+    expected = Nearest(X, 5).graph(X[:200])
+    monkeypatch.setattr(neighbors, "DISTANCES", 1)
+    sizes = []
+    chunked = pairwise.pairwise_distances
+
+    def measured(*given, **options):
+        found = chunked(*given, **options)
+        sizes.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(pairwise, "pairwise_distances", measured)
+    found = Nearest(X, 5).graph(X[:200])
+    assert (found != expected).nnz == 0
+    assert len(sizes) > 1
+    assert max(sizes) <= 1 << 20

@@ -18,6 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -54,6 +55,9 @@ def models():
         "polynomial": ravine.PrincipalDirection(3, kernel="polynomial", kernel_params=few).fit(X.to_numpy()),
         "diffusion": ravine.MinimumDensity(3, kernel="diffusion").fit(X.to_numpy()),
         "precomputed": ravine.MinimumDensity(2, kernel="precomputed").fit(SIMILAR),
+        "outliers": ravine.MinimumDensity(3, outliers="label").fit(np.vstack([ROWS] * 3 + [[1e6, 0, 0, 0]])),
+        "chosen": ravine.AutoCluster(3, methods=["minimum-density"]).fit(X),
+        "sparse": ravine.MinimumDensity(3, kernel="diffusion").fit(sparse.csr_array(X.to_numpy())),
         "two classes": ravine.MinimumDensityClassifier(kernel="rbf", kernel_params=few).fit(X, partly(y > 0)),
         "pairs": ravine.MinimumDensityClassifier().fit(X, partly(names)),
         "classes": ravine.MinimumDensityClassifier(multi_class="tree").fit(X.to_numpy(), partly(y + 3)),
@@ -127,7 +131,7 @@ def check_predictions(model, rows):
     assert share.shape == (len(rows), len(classes))
     assert np.isfinite(share).all()
     np.testing.assert_allclose(share.sum(axis=1), 1.0)
-    assert np.isin(labels, classes).all()
+    assert np.isin(labels, [*classes, -1] if getattr(model, "outliers", "") == "label" else classes).all()
     assert not np.isnan(inside).any()
     if hasattr(model, "tree_"):
         assert np.isfinite(model.transform(rows)).all()

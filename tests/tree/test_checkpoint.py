@@ -14,6 +14,7 @@ import ravine
 from ravine import InvalidInputError, MinimumDensity, SpectralConnectivity
 from ravine.io.archive import read_archive, write_archive
 from ravine.tree import checkpoint as checkpoints
+from tests.estimators.model_files import edited
 from tests.processes import CONTEXT
 
 RNG = np.random.default_rng(0)
@@ -211,6 +212,21 @@ def test_damaged_checkpoints_are_refused_with_one_sentence(written, tmp_path):
         except ravine.RavineError as error:
             sentence = str(error)
         assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda meta, arrays: meta["fit"].update(tol=True), "fit has to be one text per parameter"),
+        (lambda meta, arrays: meta["fit"].update(more=[1]), "fit has to be one text per parameter"),
+        (lambda meta, arrays: meta.update(reads=10**400), "reads has to be at most"),
+    ],
+)
+def test_crafted_checkpoints_are_refused(written, tmp_path, change, reason):
+    path = tmp_path / "crafted"
+    path.write_bytes(edited(written.read_bytes(), change))
+    with pytest.raises(ravine.RavineError, match=reason):
+        MinimumDensity(3, random_state=0, checkpoint=path).fit(X[:2000])
 
 
 @pytest.mark.parametrize(

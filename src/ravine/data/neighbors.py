@@ -14,6 +14,7 @@ from ravine._validate import FloatArray, IntArray
 SAME = 1e-7  # share of the largest coordinate: points that differ by less are copies of each other
 TIE = 1e-6  # relative difference below which distances are equal, so that rounding decides nothing
 PART_CELLS = 1 << 17  # most inner products that are computed at a time: 1 MiB
+DISTANCES = 64  # MiB of distances at a time; scikit-learn's own limit is 1024
 EXACT_ROWS = 50_000  # most points for an exact search; above, pynndescent is used if it is installed
 
 
@@ -76,7 +77,10 @@ class Nearest:
         if self.approximate:
             near, distance = self._index.query(rows, k=k)
         else:
-            distance, near = self._index.kneighbors(rows, k)
+            from sklearn import config_context
+
+            with config_context(working_memory=DISTANCES):
+                distance, near = self._index.kneighbors(rows, k)
         return np.asarray(distance, dtype=np.float64), np.asarray(near, dtype=np.int64)
 
 

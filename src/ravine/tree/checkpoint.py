@@ -25,7 +25,7 @@ from ravine.io.archive import Stored, read_archive, require, write_archive
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split
 from ravine.tree.json_text import refusing
-from ravine.tree.parts import splits_from, splits_to_parts
+from ravine.tree.parts import MAX_COUNT, splits_from, splits_to_parts
 
 FORMAT, VERSION = "ravine checkpoint", 1
 BEGINNING = b"PK\x03\x04"  # the first bytes of a zip archive
@@ -146,12 +146,15 @@ class Checkpoint:
             raise self._of_another_fit(f"it has version {version} of the format, and this is {VERSION}")
         with refusing(what, ADVICE):
             before = stored.inner("fit").facts
+            texts = all(isinstance(value, str) for value in before.values())
+            require(texts, "fit", "one text per parameter", before)
             data = stored.inner("data")
             self._before = {name: data.integer(name, low=0) for name in ("rows", "weights", "labels")}
             data.finish()
             self.found = _found_from(stored)
             self.seconds = stored.number("seconds", low=0)
             reads = stored.integer("reads", low=0)
+            require(reads <= MAX_COUNT, "reads", f"at most {MAX_COUNT}", reads)
             stored.finish()
         for name in sorted({*before, *self.fit}):
             then, now = before.get(name), self.fit.get(name)
