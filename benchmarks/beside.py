@@ -29,6 +29,7 @@ from threadpoolctl import threadpool_limits
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import record
 from benchmarks.datasets import load
 from benchmarks.measure import Measured, measured, measured_elsewhere
 from benchmarks.papers import Row, show
@@ -261,7 +262,9 @@ def main(argv: list[str] | None = None) -> int:
     if not arguments.show:
         chosen = [m for m in methods(arguments.hipart) if m in (arguments.methods or [m])]
         names = arguments.sets or sets(arguments.data, arguments.rows)
+        record.announce_earlier(arguments.out)
         fill(arguments.out, arguments.data, names, chosen, arguments.hipart, arguments.limit)
+        record.write_stamp(arguments.out)
     rows = read(arguments.out)
     names, tried, v = scores_of(rows, "v_measure", arguments.rows)
     print(show(summary(rows, arguments.rows)))

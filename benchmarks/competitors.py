@@ -28,7 +28,7 @@ import numpy as np
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import baselines
+from benchmarks import baselines, record
 from benchmarks.baselines import IterSVR
 from benchmarks.baselines.spectral import SCALES, affinity, clusters_of, components, representatives
 from benchmarks.beside import standardized as with_unit_variance
@@ -369,7 +369,9 @@ def main(argv: list[str] | None = None) -> int:
     out = asked.out or HERE / "results" / f"competitors_{asked.table}.csv"
     if not asked.show:
         methods = asked.methods or list(TABLE[asked.table].methods)
+        record.announce_earlier(out)
         competitors(asked.table, asked.data, out, asked.sets, methods)
+        record.write_stamp(out)
     for measure in TABLE[asked.table].measures:
         print(f"\n{measure}\n\n{show(wide(read(out), measure))}")
     return 0

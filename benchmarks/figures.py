@@ -29,7 +29,7 @@ import numpy as np
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import baselines, competitors
+from benchmarks import baselines, competitors, record
 from benchmarks.beside import standardized as scaled
 from benchmarks.datasets import load, pair, problem
 from benchmarks.papers import Row, keep, show
@@ -368,6 +368,7 @@ def main(argv: list[str] | None = None) -> int:
     rows = run(asked)
     name = f"figure_{asked.figure}" + (f"_{asked.table}" if asked.figure == "regret" else "")
     keep(rows, asked.out / f"{name}.csv")
+    record.write_stamp(asked.out / f"{name}.csv")
     print(show(rows))
     if asked.plot and draw is not None:
         import matplotlib

@@ -85,3 +85,10 @@ def is_current(path: Path) -> bool:
     """Return whether a file of figures was made with the library as it is now, as committed."""
     made = read_stamp(path).get("source", "")
     return bool(made) and not made.endswith(CHANGED) and made == source()
+
+
+def announce_earlier(path: Path) -> None:
+    """Print one line if a file that is filled line by line has lines made with another library."""
+    if path.exists() and not is_current(path):
+        made = read_stamp(path).get("commit", "an unknown commit")
+        print(f"{path.name}: lines of {made} stay as they are; delete the file to run all anew", flush=True)

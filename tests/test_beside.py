@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from benchmarks import beside, competitors, figures, measure, ranks
+from benchmarks import beside, competitors, figures, measure, ranks, record
 
 from tests.oracles import two_blobs
 
@@ -68,7 +68,7 @@ def data(tmp_path):
     return tmp_path
 
 
-def test_what_is_in_the_file_is_not_run_again(data, capsys):
+def test_what_is_in_the_file_is_not_run_again(data, capsys, monkeypatch):
     out = data / "beside.csv"
     given = ["--data", str(data), "--out", str(out), "--hipart", "none", "--methods", "KMeans", "Ward"]
     assert beside.main(given) == 0
@@ -83,6 +83,9 @@ def test_what_is_in_the_file_is_not_run_again(data, capsys):
     assert beside.main([*given, "--plot", str(data / "cd.png")]) == 0
     assert float(beside.read(out)[1]["v_measure"]) == 0.1234
     assert "| KMeans | 1." in capsys.readouterr().out
+    monkeypatch.setattr(record, "source", lambda: "another")
+    record.announce_earlier(out)
+    assert "stay as they are" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_sets_and_methods_that_are_not_run_through_are_left_out():

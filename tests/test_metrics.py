@@ -29,6 +29,7 @@ def test_binary_v_measure_is_that_of_the_merged_classes():
 def test_no_class_separated_is_zero():
     assert metrics.success_ratio([0, 0, 1], [0, 0, 0]) == 0.0
     assert metrics.success_ratio([0] * 5 + [1] * 5, [0] * 9 + [1]) == 0.0  # one row cut off
+    assert metrics.binary_v_measure([0, 0, 1], [0, 0, 0]) == 0.0
     assert metrics.success_ratio(["a", "a", "a", "b"], [0, 0, 1, 1]) < 1.0
     assert metrics.binary_v_measure([0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx(0.0, abs=1e-12)
 

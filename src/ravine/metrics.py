@@ -83,10 +83,13 @@ def success_ratio(labels_true: Any, labels_pred: Any, *, sample_weight: Any = No
 def binary_v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
     """Return the V-measure of a bipartition against the classes merged by majority (MDH, Section 5.1).
 
+    It is 0 if all classes have their majority on the same side, also where nothing was split.
+
     >>> round(binary_v_measure([0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 1, 1]), 6)
     1.0
     """
-    return _v_measure(_merged(labels_true, labels_pred, sample_weight)[1])
+    merged = _merged(labels_true, labels_pred, sample_weight)[1]
+    return _v_measure(merged) if merged.any(axis=1).all() else 0.0
 
 
 def _v_measure(table: FloatArray) -> float:
