@@ -237,7 +237,7 @@ def test_labels_are_read_with_their_weights():
 def test_the_sizes_of_samples_grow_with_the_rows_and_are_bounded_in_memory():
     assert sample_sizes(2 * nodes.FIRST_SAMPLE - 1, 2) == []
     assert sample_sizes(2 * nodes.FIRST_SAMPLE, 2) == [nodes.FIRST_SAMPLE]
-    assert sample_sizes(50_000, 40) == [40 * nodes.FIRST_ROWS_PER_COLUMN]
+    assert sample_sizes(50_000, 200) == [200 * nodes.FIRST_ROWS_PER_COLUMN]
     assert sample_sizes(nodes.LARGE_SAMPLE - 1, 300) == []
     assert sample_sizes(nodes.LARGE_SAMPLE, 300) == [nodes.LARGE_SAMPLE // 2]
     assert sample_sizes(50_000, 300) == [nodes.LARGE_SAMPLE]

@@ -50,7 +50,8 @@ def squared_difference(dense, csr, i, j):
 def smallest(inner, squares, dense, csr, same, i, nearest, places):
     """Fill `nearest` with the smallest squared distances of point i, in order; `places` are their points.
 
-    `inner` has the inner products of point i. Copies, which differ by less than a share of `same`, have a distance of 0.
+    `inner` has the inner products of point i. Copies, which differ by less than a share of `same`, have a
+    distance of 0.
     """
     size, limit, own = 0, np.inf, squares[i]
     for j in range(len(squares)):

@@ -23,8 +23,8 @@ SCALE_ROWS = 512  # rows that give the scales by which rows far from everything 
 SCALE_CELLS = 1 << 20  # most values of these rows
 LOCAL_CELLS = 1 << 22  # most values (rows x columns) of a node that is copied and searched in memory
 UNSAMPLED_FACTOR = 2  # times as many for a node of too few rows to be sampled: up to 1024 columns
-FIRST_SAMPLE = 2048  # least rows of the first sample, which is searched from all starts
-FIRST_ROWS_PER_COLUMN = 100  # least rows of it per column: the error of a direction falls with that number
+FIRST_SAMPLE = 4096  # least rows of the first sample, which is searched from all starts
+FIRST_ROWS_PER_COLUMN = 32  # least rows of it per column: the error of a direction falls with that number
 LARGE_SAMPLE = 8192  # rows that are enough for the first sample, however many columns there are
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample, or of those of all leaves: 128 MiB
 
@@ -276,15 +276,15 @@ def finest_sample(node: Node) -> Node:
 def sample_sizes(n: int, n_features: int, share: float = 1.0) -> list[int]:
     """Return the sizes of the samples that are searched before all n rows: about n/64, then n/16.
 
-    The first has at least 2048 rows and 100 per column (8192 are enough), but at most half of all. The rows
+    The first has at least 4096 rows and 32 per column (8192 are enough), but at most half of all. The rows
     are a share of all rows, and their samples have at most that share of SAMPLE_CELLS, so that those of all
     leaves fit into memory. (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its
     passes are better spent on all rows.)
 
-    >>> [sample_sizes(n, 20) for n in (4000, 10_000, 100_000, 1_000_000)]
-    [[], [2048], [2048, 6250], [15625, 62500]]
-    >>> [sample_sizes(n, 60) for n in (8000, 10_000, 100_000)]
-    [[], [5000], [6000]]
+    >>> [sample_sizes(n, 20) for n in (8000, 10_000, 100_000, 1_000_000)]
+    [[], [4096], [4096], [15625, 62500]]
+    >>> [sample_sizes(n, 200) for n in (8000, 10_000, 100_000)]
+    [[], [5000], [6400]]
     """
     least = min(LARGE_SAMPLE, max(FIRST_SAMPLE, FIRST_ROWS_PER_COLUMN * n_features))
     if n < min(2 * least, LARGE_SAMPLE):

@@ -57,7 +57,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     kernel_params : dict, optional
         Parameters of the kernel, such as gamma, and `n_components` and `landmarks` of its feature map.
     random_state : int, Generator or None
-        Source of samples (above 4096 rows), of starts and of power iterations (above 256 features). None is
+        Source of samples (above 8192 rows), of starts and of power iterations (above 256 features). None is
         a fixed seed: the same data give the same result.
     n_jobs : int, optional
         Number of threads. The result does not depend on it.

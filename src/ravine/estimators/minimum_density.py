@@ -51,7 +51,7 @@ class MinimumDensity(TreeClusterer):
 
     Notes
     -----
-    Cost: one pass over the rows per evaluation up to 4096 rows, at most 12 passes per split above that; O(n
+    Cost: one pass over the rows per evaluation up to 8192 rows, at most 12 passes per split above that; O(n
     d) time per pass and no copy of the data.
 
     References

@@ -138,7 +138,7 @@ class MinimumDensityIndex:
 @cache
 def _alphas(largest: float, n: int) -> list[float]:
     """Return n values of alpha from near 0 to the largest."""
-    return np.linspace(min(FIRST_ALPHA, largest), largest, n).tolist()
+    return [float(alpha) for alpha in np.linspace(min(FIRST_ALPHA, largest), largest, n)]
 
 
 @dataclass(frozen=True)

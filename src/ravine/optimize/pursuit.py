@@ -190,10 +190,10 @@ def pursue(
 
     Returns the last valid end (for the density: the last hyperplane that is a minimizer of the projected
     density), or the very last one if none is valid. The sequence stops at the first end with
-    `least_share` of the mass on the smaller side. If the intervals of thresholds are `nested` and the last one
-    has the same minimum as this one, so have those between them, which are left out; the last one is not,
-    because its steps bring ends together that rounding has set apart. Few rows in memory are projected in
-    compiled code, all others by requests.
+    `least_share` of the mass on the smaller side. If the intervals of thresholds are `nested` and the last
+    one has the same minimum as this one, so have those between them, which are left out; the last one is
+    not, because its steps bring ends together that rounding has set apart. Few rows in memory are projected
+    in compiled code, all others by requests.
     """
     curvature = curvature or Curvature()
     held = held_rows(node)

@@ -82,7 +82,7 @@ class NeighborGraph:
         ]
         if min(volumes) <= 0.0:
             return 2.0
-        return between / volumes[0] + between / volumes[1]
+        return float(between / volumes[0] + between / volumes[1])
 
 
 def graph_sample(node: Node) -> Sample:
