@@ -90,16 +90,15 @@ class Ellipsoid:
 
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
         """Draw n rows: uniform directions, with these radii, or uniform in the ellipsoid."""
-        r = len(self.deviations)
-        wide = isinstance(self.axes, WideAxes)
-        points = rng.standard_normal((n, r)) if wide else self.axes.normal(n, rng)
+        r, axes = len(self.deviations), self.axes
+        points = axes.normal(n, rng) if isinstance(axes, Columns) else rng.standard_normal((n, r))
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         if radii is None:
             points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
         else:
             points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
         points *= self.deviations
-        return points if wide else np.asarray(points @ self.axes.axes)
+        return np.asarray(points @ axes.axes) if isinstance(axes, Columns) else points
 
 
 def ellipsoid_sample(node: Node) -> Sample:

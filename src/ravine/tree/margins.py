@@ -214,7 +214,7 @@ def _with_complements(groups: list[tuple[list[int], BoolArray]]) -> list[list[in
 
 def _rarer(column: FloatArray, weights: FloatArray) -> BoolArray:
     """Return the rows that have the rarer of two values; of equally frequent ones, that of the first row."""
-    first = column == column[0]
+    first: BoolArray = np.equal(column, column[0])
     return first if round(float(weights[first].sum() / weights.sum()), SETTLED_DIGITS) <= 0.5 else ~first
 
 
