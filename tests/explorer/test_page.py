@@ -284,6 +284,7 @@ def test_two_tabs_agree_and_a_reload_loses_nothing(page, explorer):
 
 
 def test_a_phone_and_the_dark(page):
+    fill(page, page.find_element("id", "other"), "PrincipalDirection")
     size = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     click(page, "compare")
