@@ -47,6 +47,7 @@ def page(chromium, explorer):
     """The page of a new session; at the end nothing may have gone wrong in it."""
     chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    chromium_tools.requested(chromium)  # the page before this one may have asked until it was left
     chromium.get(explorer.address)
     until(
         chromium,
