@@ -156,17 +156,15 @@ def folder(tmp_path_factory):
     frame.to_csv(where / "data.csv", index=False)
     frame.to_csv(where / "new.csv", index=False)
     frame.to_parquet(where / "data.parquet")
+    ravine.save(ravine.MinimumDensity(3).fit(frame[["a", "b", "c"]]), where / "model.ravine")
     return where
 
 
 @pytest.mark.parametrize("command", [c for c in HELP_COMMANDS if not re.search("explore|demo|completion", c)])
 def test_examples_of_help_run(command, folder):
     """Others that wait for a browser or change the shell are only understood, below."""
-    if "model.ravine" in command and "fit" not in command:
-        run("fit", "data.csv", "--clusters", "3", "--model", "model.ravine", "--force", where=folder)
-    words = [*arguments_of(command)]
-    if words[0] == "fit":
-        words.append("--force")
+    words = arguments_of(command)
+    words += ["--force"] * (words[0] == "fit")
     data = (folder / "data.csv").read_text() if "|" in command else ""
     done = run(*words, where=folder, data=data)
     assert done.returncode == 0, done.stderr
