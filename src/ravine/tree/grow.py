@@ -351,7 +351,7 @@ class _Growth:
     def search_cell(self, cell: Cell) -> Query[Found]:
         """Search a cell for its best split, and compute the rank of the split in the queue."""
         opened, cell.opened = cell.opened, None
-        node = opened or (yield from collect(self.node_of(cell.rows, *cell.path)))
+        node = opened or (yield from self.open(cell.rows, cell.path))
         split, worth, node = yield from self.best_split(node, cell.labels, *cell.path)
         if split is None and cell.groups is not None and len(cell.groups):
             split = yield from gap_split(node, self.method, cell.groups[0])
