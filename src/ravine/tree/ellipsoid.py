@@ -44,6 +44,10 @@ class Columns:
         drawn = rng.standard_normal((n, len(self.oriented.order)))
         return np.asarray(self.oriented.undo(drawn) @ self.axes.T)
 
+    def place(self, points: FloatArray) -> FloatArray:
+        """Return rows in columns from their coordinates along the axes."""
+        return np.asarray(points @ self.axes)
+
 
 @dataclass(frozen=True)
 class WideAxes:
@@ -63,6 +67,14 @@ class WideAxes:
             products -= np.asarray(self.rows @ (own.mean * own.inverse_scale))
         products -= (products @ self.weights)[:, None]
         return np.asarray(products @ self.coefficients)
+
+    def normal(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw n rows of standard normal coordinates along the axes."""
+        return rng.standard_normal((n, self.coefficients.shape[1]))
+
+    def place(self, points: FloatArray) -> FloatArray:
+        """Return the coordinates: these references have no columns."""
+        return points
 
 
 @dataclass(frozen=True)
@@ -90,15 +102,15 @@ class Ellipsoid:
 
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
         """Draw n rows: uniform directions, with these radii, or uniform in the ellipsoid."""
-        r, axes = len(self.deviations), self.axes
-        points = axes.normal(n, rng) if isinstance(axes, Columns) else rng.standard_normal((n, r))
+        r = len(self.deviations)
+        points = self.axes.normal(n, rng)
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         if radii is None:
             points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
         else:
             points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
         points *= self.deviations
-        return np.asarray(points @ axes.axes) if isinstance(axes, Columns) else points
+        return self.axes.place(points)
 
 
 def ellipsoid_sample(node: Node) -> Sample:
