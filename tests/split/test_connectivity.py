@@ -156,10 +156,10 @@ def test_other_similarities_on_one_direction_go_by_micro_clusters(similarity):
     [
         ({"laplacian": "none"}, "laplacian has to be one of"),
         ({"projection": "bivariate"}, "projection has to be one of"),
-        ({"beta": -1.0}, 'beta has to be a number above 0 or "auto"'),
+        ({"beta": -1.0}, 'beta has to be a number above 0 or several, or "auto"'),
         ({"n_microclusters": 2}, "n_microclusters has to be"),
         ({"similarity": "cosine"}, "similarity has to be one of"),
-        ({"projection": "correlated", "large_margin": True}, "large_margin goes with"),
+        ({"projection": "correlated", "large_margin": True}, "large_margin needs projection="),
     ],
 )
 def test_bad_parameters(parameters, message):

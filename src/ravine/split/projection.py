@@ -168,9 +168,10 @@ class ProjectionMethod(Verbs):
         Ends that the schedule accepts are preferred. With labels and `neighbor_cut`, only the ends with the
         fewest labeled rows on the wrong side are compared; with labels alone, the lowest value decides.
         """
-        costs = {id(end): -self.rank(end) for end in ends}
-        if not self.named_sides:
+        costs: dict[int, float] = {}
+        if not self.named_sides:  # otherwise the labels decide
             enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
+            costs = {id(end): -self.rank(end) for end in enough}
             ends = [end for end in enough if costs[id(end)] < 0.0]
         if len(ends) < 2:
             return list(ends)
