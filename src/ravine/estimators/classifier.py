@@ -339,6 +339,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         super()._check_parameters(n_columns)
         check_choice("multi_class", self.multi_class, SCHEMES)
         check_choice("outliers", self.outliers, OUTLIERS)
+        check_bool("supervised_fallback", self.supervised_fallback)
         self._search_parameters()
 
     def _method(self, right: tuple[int, ...] | None) -> ProjectionMethod:
@@ -452,7 +453,7 @@ class _Fitting:
     def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
         """Return the measured node, and the boundary of lowest density or the supervised one."""
         method, supervised = self.model._method(right), None
-        if self.model.supervised_fallback:
+        if check_bool("supervised_fallback", self.model.supervised_fallback):
             factor = self.model.bandwidth_factor
             measured, supervised = run(search(node, SupervisedMethod(factor, right)))
             assert node.labels is not None
