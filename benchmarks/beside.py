@@ -20,6 +20,7 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +98,24 @@ def cluster(method: str, k: int) -> Callable[[Any], Any]:
     """Return the function from rows to labels of a method that runs in this environment."""
     module, name, parameters = (OURS | SKLEARN)[method]
     given = {key: k if value == "K" else value for key, value in parameters.items()}
-    return lambda X: getattr(importlib.import_module(module), name)(**given).fit_predict(X)
+    return partial(fit_predict, module, name, given)
+
+
+def fit_predict(module: str, name: str, given: Row, X: Any) -> Any:
+    """Return the labels that a class finds."""
+    return getattr(importlib.import_module(module), name)(**given).fit_predict(X)
+
+
+def warm_up(method: str) -> None:
+    """Run a method on few rows, so that imports and the loading of compiled code are not timed."""
+    cluster(method, 3)(few_rows())
 
 
 def methods(peer: str) -> list[str]:
     """Return the methods that can be run here, with a line for each package that is missing."""
     found = []
     for method, (module, _, _) in (OURS | SKLEARN).items():
-        if importlib.util.find_spec(module):  # not imported: fast_hdbscan starts threads, then none can fork
+        if importlib.util.find_spec(module):
             found.append(method)
         else:
             print(f"{method}: {module} is not installed, left out", flush=True)
@@ -130,7 +141,7 @@ def few_rows() -> Any:
 def run(method: str, X: Any, k: int, peer: str, cpu_limit: int) -> Measured:
     """Fit one method within the limits."""
     if not method.startswith("HiPart "):
-        return measured(cluster(method, k), X, lambda: cluster(method, 3)(few_rows()), cpu_limit)
+        return measured(cluster(method, k), X, partial(warm_up, method), cpu_limit)
     if not isinstance(X, np.ndarray):
         return Measured(None, problem="dense rows only")
     return measured_elsewhere(peer, PEER, X, [method.split()[1], str(k)], cpu_limit)
@@ -179,9 +190,6 @@ def fill(path: Path, directory: str, names: list[str], chosen: list[str], peer: 
     """Run what the file does not have, one line at a time."""
     done = {(row["dataset"], row["method"]) for row in read(path)}
     new = not path.exists()
-    with threadpool_limits(1):  # compiled code is loaded once, and no thread is alive when a process forks
-        for method in set(chosen) & set(OURS):
-            cluster(method, 3)(few_rows())
     with open(path, "a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if new:

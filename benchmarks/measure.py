@@ -35,12 +35,13 @@ class Measured:
 
 
 def measured(cluster: Cluster, X: Any, warm_up: Callable[[], Any], cpu_limit: int) -> Measured:
-    """Run `cluster(X)` in a forked process and return what it found and what it cost.
+    """Run `cluster(X)` in a new process and return what it found and what it cost.
 
-    `warm_up` runs before the clock starts, so that imports and the loading of compiled code do not count. A
-    fit that takes more than `cpu_limit` seconds of processor time is ended.
+    Both functions are sent to the process; a forked one would hang if this one has threads. `warm_up` runs
+    before the clock starts, so that imports and the loading of compiled code do not count. A fit that takes
+    more than `cpu_limit` seconds of processor time is ended.
     """
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_fit, args=(there, cluster, X, warm_up, cpu_limit))
     process.start()

@@ -33,31 +33,38 @@ def test_the_plot_of_critical_differences_is_drawn(tmp_path):
     assert (tmp_path / "cd.png").stat().st_size > 5000
 
 
-def test_a_fit_is_measured_in_a_process_of_its_own():
-    def cluster(X):
-        held = np.ones(30 << 17)  # 30 MB
-        began = time.process_time()
-        while time.process_time() < began + 0.05:
-            held += 1
-        return X[:, 0] > 0
+def nothing():
+    pass
 
+
+def by_sign(X):
+    held = np.ones(30 << 17)  # 30 MB
+    began = time.process_time()
+    while time.process_time() < began + 0.05:
+        held += 1
+    return X[:, 0] > 0
+
+
+def fails(X):
+    raise ValueError("no such rows")
+
+
+def never_ends(X):
+    while True:
+        pass
+
+
+def test_a_fit_is_measured_in_a_process_of_its_own():
     X = np.array([[-1.0], [1.0]])
-    found = measure.measured(cluster, X, lambda: None, 20)
+    found = measure.measured(by_sign, X, nothing, 20)
     assert found.labels.tolist() == [False, True]
     assert found.seconds >= 0.05
     assert 25 < found.peak_mb < 100
 
 
 def test_a_fit_that_fails_or_takes_too_long_is_a_result():
-    def fails(X):
-        raise ValueError("no such rows")
-
-    def never_ends(X):
-        while True:
-            pass
-
-    assert measure.measured(fails, 0, lambda: None, 5).problem == "ValueError: no such rows"
-    assert measure.measured(never_ends, 0, lambda: None, 1).problem == "more than 1 s"
+    assert measure.measured(fails, 0, nothing, 5).problem == "ValueError: no such rows"
+    assert measure.measured(never_ends, 0, nothing, 1).problem == "more than 1 s"
 
 
 @pytest.fixture

@@ -452,7 +452,9 @@ def test_the_command_line_has_a_report_and_no_clusters_of_a_classifier(tmp_path,
     ravine.save(MinimumDensityClassifier().fit(X, few_labels(y, 4)), tmp_path / "model")
     np.savetxt(tmp_path / "rows.csv", X, delimiter=",")
     assert main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")]) == 2
-    assert "contains a MinimumDensityClassifier, but this command needs a clusterer" in capsys.readouterr().err
+    assert (
+        "contains a MinimumDensityClassifier, but this command needs a clusterer" in capsys.readouterr().err
+    )
     page = tmp_path / "page.html"
     files = [str(tmp_path / "model"), str(tmp_path / "rows.csv"), "--out", str(page)]
     assert main(["report", *files]) == 0
