@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         RavineError,
     )
     from ravine.explorer.start import Explorer, explore
-    from ravine.tree.grow import Progress
+    from ravine.tree.progress import Progress
     from ravine.tree.tree import ClusterTree
     from ravine.view.explain import explain
     from ravine.view.report import report
@@ -51,7 +51,7 @@ _HOMES = {
     "OneClusterWarning": "ravine.exceptions",
     "OutlierWarning": "ravine.exceptions",
     "PrincipalDirection": "ravine.estimators.principal_direction",
-    "Progress": "ravine.tree.grow",
+    "Progress": "ravine.tree.progress",
     "RavineError": "ravine.exceptions",
     "SpectralConnectivity": "ravine.estimators.spectral_connectivity",
     "Selection": "ravine.estimators.selection",

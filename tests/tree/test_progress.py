@@ -20,7 +20,7 @@ def test_the_callback_is_called_between_the_splits_of_large_data(kind, tmp_path,
     assert received[-1].seconds_left == pytest.approx(0.0, abs=1e-9)
     received.clear()
     monkeypatch.setattr("ravine.tree.grow.LOCAL_CELLS", 0)
-    monkeypatch.setattr("ravine.tree.grow.WATCH_SECONDS", 0.0)
+    monkeypatch.setattr("ravine.tree.progress.WATCH_SECONDS", 0.0)
     model.fit(rows)
     assert sum(progress.split is not None for progress in received) == 2 < len(received)
     read = [progress.rows_read for progress in received]

@@ -40,7 +40,7 @@ from ravine.estimators.judging import MIN_SHARE, Judges
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
 from ravine.exceptions import InterruptedWarning, InvalidInputError
 from ravine.optimize.minimax import MAX_FEATURES
-from ravine.tree.grow import Progress
+from ravine.tree.progress import Progress
 from ravine.tree.tree import ClusterTree
 
 MARGIN_CELLS = 1 << 19  # most values (rows x columns) for maximum margins, whose passes are many

@@ -37,8 +37,9 @@ from ravine.split.search import Method
 from ravine.split.split import MADE_BY
 from ravine.tree.checkpoint import Checkpoint, check_path
 from ravine.tree.features import names_of
-from ravine.tree.grow import PRIORITIES, UNLIMITED, Limits, Progress, grow
+from ravine.tree.grow import PRIORITIES, Limits, grow
 from ravine.tree.parts import Parts, tree_from, tree_to_parts
+from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
 from ravine.tree.summary import why_one_cluster
 from ravine.tree.tree import ClusterTree

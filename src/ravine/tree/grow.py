@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import heapq
-import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import IntArray
 from ravine.data.far import Far, FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
@@ -23,51 +22,17 @@ from ravine.split.boundary import Boundary
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Method, gap_split, search
 from ravine.split.split import Split
+from ravine.tree.cells import Cell, Nodes
 from ravine.tree.checkpoint import Checkpoint, Found
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
+from ravine.tree.progress import Progress, Watcher
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
-UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
-WATCH_SECONDS = 1.0  # least time between two calls of the callback that are not about a split
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The argument of the callback: after each split, and between splits if passes are long.
-
-    Attributes
-    ----------
-    n_leaves : int
-        Number of leaves so far.
-    n_clusters : int
-        Number of leaves at which growth stops.
-    weight : float
-        Weight of the rows that were split; between splits, that of all rows.
-    split : Split or None
-        The split that was made; None between splits.
-    n_passes : float
-        `rows_read` divided by the number of rows.
-    seconds : float
-        Time so far.
-    rows_read : int
-        Number of rows read so far.
-    seconds_left : float
-        Estimate from the time so far; NaN if there is none.
-    """
-
-    n_leaves: int
-    n_clusters: int
-    weight: float
-    split: Split | None
-    n_passes: float
-    seconds: float
-    rows_read: int = 0
-    seconds_left: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -126,78 +91,6 @@ PRIORITIES: dict[str, Priority] = {
 }
 
 
-@dataclass(eq=False)
-class Cell:
-    """The rows of one node of the growing tree, and the result of their search.
-
-    `far` are rows that were set aside, here or above: they are divided with the others, and not searched.
-    """
-
-    rows: RowSet
-    path: tuple[int, ...]  # sides from the root: 1 for that with the first row of positive weight, else 2
-    depth: int
-    labels: Labels | None
-    far: tuple[RowSet, ...] = ()
-    groups: FloatArray | None = None  # rows in the middle of groups far from the bulk
-    opened: Node | None = None  # measured, but not yet searched
-    searched: bool = False
-    reached: bool = False  # whether the best-first order needs the search; others are speculative
-    split: Split | None = None
-    worth: bool = False  # whether the split is significant (without a level: whether there is one)
-    rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
-    children: tuple[Cell, Cell] | None = None
-
-    @property
-    def total(self) -> float:
-        """The weight of all rows, with those that were set aside."""
-        return self.rows.total + sum(rows.total for rows in self.far)
-
-
-@dataclass
-class _Nodes:
-    """The growing tree, as lists with one entry per node."""
-
-    cells: list[Cell]
-    parent: list[int] = field(default_factory=lambda: [-1])
-    left: list[int] = field(default_factory=lambda: [-1])
-    right: list[int] = field(default_factory=lambda: [-1])
-    splits: list[Split | None] = field(default_factory=lambda: [None])
-    order: list[int] = field(default_factory=lambda: [-1])
-    n_splits: int = 0
-
-    def divide(self, node: int) -> tuple[int, int]:
-        """Split a leaf; return its children."""
-        cell = self.cells[node]
-        assert cell.children is not None
-        children = len(self.parent), len(self.parent) + 1
-        self.cells += cell.children
-        self.parent += [node, node]
-        self.left += [-1, -1]
-        self.right += [-1, -1]
-        self.splits += [None, None]
-        self.order += [-1, -1]
-        self.left[node], self.right[node] = children
-        self.splits[node], self.order[node] = cell.split, self.n_splits
-        self.n_splits += 1
-        return children
-
-    def tree(self) -> ClusterTree:
-        """Return the finished tree."""
-        refused = [
-            cell.split if split is None and cell.reached else None
-            for cell, split in zip(self.cells, self.splits, strict=True)
-        ]
-        return ClusterTree.of_leaves(
-            parent=np.array(self.parent, dtype=np.int64),
-            left=np.array(self.left, dtype=np.int64),
-            right=np.array(self.right, dtype=np.int64),
-            weight=np.array([cell.total for cell in self.cells]),
-            splits=tuple(self.splits),
-            refused=tuple(refused),
-            order=np.array(self.order, dtype=np.int64),
-        )
-
-
 @dataclass
 class _Growth:
     """The state of growth: the nodes, and the splits that wait in a queue to be made.
@@ -218,7 +111,7 @@ class _Growth:
     checkpoint: Checkpoint | None
 
     def __post_init__(self) -> None:
-        self.nodes = _Nodes([Cell(self.root.rows, (), 0, self.labels)])
+        self.nodes = Nodes([Cell(self.root.rows, (), 0, self.labels)])
         self.rule: FarRows | None = None
         self.waiting: list[tuple[bool, float, float, float, int]] = []
         self.apart: dict[frozenset[int], bool] = {}  # sets of leaves, and whether they have a split together
@@ -499,54 +392,6 @@ def _standardization(root: Node) -> Query[Standardization]:
     return (yield from measure(node)).standardization
 
 
-@dataclass
-class _Watcher:
-    """Tells the callback how far growth is: after every split, and between splits of large data."""
-
-    growth: _Growth
-    callback: Callable[[Progress], None]
-    began: float
-
-    def __post_init__(self) -> None:
-        self.last = time.perf_counter()
-
-    def tell(self, split: Split | None, weight: float) -> None:
-        """Call the callback."""
-        growth, reads = self.growth, self.growth.root.rows.reads
-        self.last = time.perf_counter()
-        seconds, n_leaves = self.last - self.began, growth.nodes.n_splits + 1
-        self.callback(
-            Progress(
-                n_leaves=n_leaves,
-                n_clusters=growth.limits.max_leaves,
-                weight=weight,
-                split=split,
-                n_passes=reads.rows / growth.root.rows.shape[0],
-                seconds=seconds,
-                rows_read=reads.rows,
-                seconds_left=seconds_left(seconds, n_leaves, growth.limits.max_leaves),
-            )
-        )
-
-    def after_read(self) -> None:
-        """Call the callback if it was not called for a while."""
-        if time.perf_counter() - self.last >= WATCH_SECONDS:
-            self.tell(None, self.growth.root.total)
-
-
-def seconds_left(seconds: float, n_leaves: int, n_clusters: int) -> float:
-    """Return an estimate of the time until there are enough clusters; NaN before the first split.
-
-    From n to 2 n leaves of a balanced tree, all rows are searched once.
-
-    >>> seconds_left(10.0, 4, 16), seconds_left(10.0, 1, 16)
-    (10.0, nan)
-    """
-    if n_leaves < 2 or n_clusters == UNLIMITED:
-        return math.nan
-    return seconds * (math.log(n_clusters) / math.log(n_leaves) - 1.0)
-
-
 def grow(
     root: Node,
     method: Method,
@@ -580,7 +425,7 @@ def grow(
     elif level is not None:
         tests = significance_tests(method, level, FALLBACK_SHARE)
     growth = _Growth(root, method, limits, priority, tests, labels, table, table and sets_aside, checkpoint)
-    watcher = _Watcher(growth, watch, began)
+    watcher = Watcher(watch, root.rows, limits.max_leaves, began)
     if root.n_rows * root.n_features > LOCAL_CELLS:
         root.rows.reads.watch = watcher.after_read
     try:
@@ -603,7 +448,7 @@ def grow(
     return Grown(tree, labels_of, growth.standardization, interrupted, far, growth.rule)
 
 
-def _grow(growth: _Growth, watcher: _Watcher) -> bool:
+def _grow(growth: _Growth, watcher: Watcher) -> bool:
     """Split leaves in their order; return whether this was interrupted."""
     nodes, limits = growth.nodes, growth.limits
     try:
@@ -613,7 +458,7 @@ def _grow(growth: _Growth, watcher: _Watcher) -> bool:
             cell, children = growth.split_next()
             if cell.split is None or not children:
                 continue
-            watcher.tell(cell.split, cell.rows.total)
+            watcher.tell(nodes.n_splits + 1, cell.split, cell.rows.total)
             if growth.unfinished:
                 growth.look([child for child in children if growth.may_split(nodes.cells[child])])
     except KeyboardInterrupt:
