@@ -65,20 +65,23 @@ def _fit(out: Connection, cluster: Cluster, X: Any, warm_up: Callable[[], Any], 
         used = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_limit, used + cpu_limit + 1))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        before, began = _resident(), time.process_time()
+        before, began = _memory("VmRSS"), time.process_time()
         with threadpool_limits(1):
             labels = np.asarray(cluster(X))
         seconds = time.process_time() - began
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        peak = _memory("VmHWM")
         out.send(Measured(labels, seconds, (peak - before) / 2**20))
     except Exception as error:  # a method that fails on a set is a result
         out.send(Measured(None, problem=f"{type(error).__name__}: {error}".splitlines()[0][:80]))
 
 
-def _resident() -> int:
-    """Return the bytes that this process holds in memory now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
+def _memory(name: str) -> int:
+    """Return the bytes that this process holds in memory (VmRSS), or the most that it held (VmHWM).
+
+    `ru_maxrss` is not used: it includes what the process that started this one held.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def measured_elsewhere(python: str, script: str, X: Any, arguments: list[str], cpu_limit: int) -> Measured:
