@@ -55,9 +55,12 @@ def phi(points, weights, h, alpha, eta):
     valleys = np.flatnonzero((values <= around[:-2]) & (values <= around[2:]))
     polished = [(values.min(), cuts[values.argmin()])]
     for k in valleys[np.argsort(values[valleys])][:4]:
-        bounds = cuts[max(k - 1, 0)], cuts[min(k + 1, 2000)]
-        found = minimize_scalar(value, bounds=bounds, method="bounded", options={"xatol": 1e-10})
-        polished.append((found.fun, found.x))
+        # As a step from the grid: the tolerance of the optimizer is relative to its variable.
+        steps = cuts[max(k - 1, 0)] - cuts[k], cuts[min(k + 1, 2000)] - cuts[k]
+        found = minimize_scalar(
+            lambda step, k=k: value(cuts[k] + step), bounds=steps, method="bounded", options={"xatol": 1e-12}
+        )
+        polished.append((found.fun, cuts[k] + found.x))
     min_weight, at = min(polished)
     return float(min_weight), float(at)
 

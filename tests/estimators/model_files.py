@@ -682,7 +682,7 @@ def container_files(bases):
         (
             "a shape of text",
             raw_header("{'descr': '<i8', 'fortran_order': False, 'shape': ('a',)}"),
-            "not a whole",
+            "not a valid ravine model: shape is not valid",
         ),
         ("too many axes", header("<i8", (0,) * 70), NOT_WHOLE),
         ("a call in the header", raw_header("{'descr': __import__('os').abort()}"), NOT_WHOLE),

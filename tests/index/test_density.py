@@ -16,6 +16,7 @@ def line_of(profile, h, half=np.inf):
 
 @settings(deadline=None, max_examples=60)
 @example(1978, 0.1, 0.1, 0.1)
+@example(90698, 1.265625, 0.1015625, 0.0625)
 @given(st.integers(0, 10**6), st.floats(0.01, 1.5), st.floats(0.1, 1.0), st.floats(0.0, 3.0))
 def test_value_is_phi_of_the_paper(seed, alpha, factor, offset):
     profile = make_profile(seed, n=40, offset=offset)
