@@ -149,7 +149,7 @@ def test_a_session_comes_back_where_it_was(session, tmp_path):
     with pytest.raises(InvalidInputError, match="other rows"):
         Session.restored(Rows(X + 1), tmp_path)
     (tmp_path / "session.json").write_text(json.dumps({"format": "ravine session"}))
-    with pytest.raises(InvalidInputError, match="no whole session"):
+    with pytest.raises(InvalidInputError, match="is not a valid session"):
         Session.restored(Rows(X), tmp_path)
 
 

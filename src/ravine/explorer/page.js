@@ -24,7 +24,7 @@ async function ask(path, body) {
   try {
     response = await fetch(path, options);
   } catch (error) {
-    throw new Error("The explorer does not answer. It ends with the terminal; the work is saved.");
+    throw new Error("The explorer does not answer. It stops when its terminal is closed; the work is saved.");
   }
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error || "The request was refused.");

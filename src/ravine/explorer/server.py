@@ -107,9 +107,9 @@ class Guard:
             return "This page is only for the machine that it runs on."
         origin = headers.get("origin")
         if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
-            return "Another page may not ask here."
+            return "Requests from other pages are refused."
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return "Another page may not ask here."
+            return "Requests from other pages are refused."
         given = path.split("/")[1] if "/" in path else ""
         if not hmac.compare_digest(given.encode(), self.token.encode()) or len(path) < len(self.token) + 2:
             return "The address lacks the token: copy it from the terminal."

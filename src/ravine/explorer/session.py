@@ -149,7 +149,7 @@ class Session:
             states[position]
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RavineError) as error:
             raise InvalidInputError(
-                f"{folder} holds no whole session ({error}); name another folder, or delete it"
+                f"{folder} is not a valid session ({error}); name another folder, or delete it"
             ) from error
         found = cls.__new__(cls)
         found.digest = digest(rows.X)

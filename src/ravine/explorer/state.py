@@ -133,7 +133,7 @@ def split(
         return _followed(replace(state, model=model), rows, tree, lines, _class_of(model), before=state)
     if kernel is not None:
         raise InvalidInputError(
-            "a kernel bends the space of all rows: choose the root to split with a kernel"
+            "a kernel applies to the whole tree: choose the root to split with a kernel"
         )
     data = "X"
     if state.tree.mapped:  # components of a kernel are not scaled

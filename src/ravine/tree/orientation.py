@@ -12,7 +12,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 
-ORIENTATION_DIGITS = 6  # decimal digits of standardized values by which columns are told apart
+ORIENTATION_DIGITS = 6  # decimal digits of standardized values by which columns are distinguished
 CLEARLY = 1e-3  # a standardized value below this is near the mean: its sign may be rounding
 
 

@@ -236,7 +236,7 @@ def tree(
     """Draw the tree with the density of the rows at each split, the strongest feature, and the clusters."""
     if isinstance(tree_of(model), ClassPairs):
         raise InvalidInputError(
-            'a boundary for every pair of classes is no tree: fit with multi_class="tree"'
+            'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
         )
     ax = _axes(ax)
     grown, rows = tree_of(model), rows_of(model, X, sample_weight)
