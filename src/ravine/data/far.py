@@ -33,7 +33,7 @@ GROUP_RADIUS = 2.0  # scales times the square root of the columns: rows of one c
 GROUP_SHARE = 0.005  # least share of the weight that is a cluster far away, and not a few far rows
 GROUP_WEIGHT = 5.0  # least weight of such a cluster
 SHARE_OF_SCATTER = 0.25  # far rows are set aside if they make this share of the scatter of all columns ...
-SHARE_OF_COLUMN = 0.99  # ... or this share of the variance of one column, whose scale they move tenfold
+SHARE_OF_COLUMN = 0.999  # ... or this share of the variance of one column, whose scale they move thirtyfold
 LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
 
 
