@@ -132,9 +132,7 @@ def split(
         tree = replace(model.tree_, feature_names=model.tree_.feature_names or _names(state))
         return _followed(replace(state, model=model), rows, tree, lines, _class_of(model), before=state)
     if kernel is not None:
-        raise InvalidInputError(
-            "a kernel applies to the whole tree: choose the root to split with a kernel"
-        )
+        raise InvalidInputError("a kernel applies to the whole tree: choose the root to split with a kernel")
     data = "X"
     if state.tree.mapped:  # components of a kernel are not scaled
         estimator.set_params(standardize=False)

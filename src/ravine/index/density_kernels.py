@@ -178,10 +178,35 @@ def grid_at_points(points, low, high):
     thresholds does not depend on it.
     """
     first, last = np.searchsorted(points, low, side="right"), np.searchsorted(points, high)
-    near = points[max(first - 1, 0) : last + 1]
-    middles = near[:-1] / 2.0 + near[1:] / 2.0
-    middles = middles[(low < middles) & (middles < high)]
-    return np.sort(np.concatenate((np.array([low, high]), points[first:last], middles)))
+    grid = np.empty(4 + 2 * max(last - first, 0))
+    grid[0] = low
+    size = 1
+    for k in range(first, last + 1):  # a loop, because sorting takes seconds to compile
+        if 0 < k < len(points):
+            middle = points[k - 1] / 2.0 + points[k] / 2.0
+            if low < middle < high:
+                grid[size] = middle
+                size += 1
+        if k < last:
+            grid[size] = points[k]
+            size += 1
+    grid[size] = high
+    return grid[: size + 1]
+
+
+@jit
+def inserted(grid, value):
+    """Return a grid in order with one more threshold.
+
+    >>> inserted(np.array([0.0, 1.0]), 0.25).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    place = np.searchsorted(grid, value)
+    longer = np.empty(len(grid) + 1)
+    for k in range(len(grid)):
+        longer[k if k < place else k + 1] = grid[k]
+    longer[place] = value
+    return longer
 
 
 @jit
@@ -201,7 +226,7 @@ def coarse_curve(line, labels):
     elif PER_BANDWIDTH * (high - low) > min(MAX_GRID, MAX_PER_POINT * len(line.points)) * h:
         grid = grid_at_points(line.points, low, high)
         if len(labels.points) > 0:
-            grid = np.sort(np.append(grid, best))
+            grid = inserted(grid, best)
     else:
         m = max(MIN_GRID, math.ceil(PER_BANDWIDTH * (high - low) / h) + 1)
         step = (high - low) / (m - 1)

@@ -121,7 +121,8 @@ def evaluate(profile, total, density, connectivity, stage, bins):
     if d_std != 0.0 and std > 0.0:
         slope += d_std * points / (total * std)
     bins.slope[:] = 0.0
-    bins.slope[full] = slope
+    for k in range(len(full)):
+        bins.slope[full[k]] = slope[k]
     return value, threshold, excess, bend
 
 
@@ -156,12 +157,16 @@ def remember(pairs, n_pairs, step, change):
     """Keep a pair if it satisfies the curvature condition, instead of the oldest if there are too many."""
     if not np.sum(step * change) > 1e-10 * length_of(step) * length_of(change):
         return n_pairs
-    if n_pairs == pairs.shape[1]:
-        for k in range(n_pairs - 1):
-            pairs[:, k] = pairs[:, k + 1]
-        n_pairs -= 1
-    pairs[0, n_pairs] = step
-    pairs[1, n_pairs] = change
+    # Loops instead of assignments of slices, whose checks take seconds to compile.
+    full = n_pairs == pairs.shape[1]
+    n_pairs -= full
+    for j in range(len(step)):
+        if full:
+            for k in range(n_pairs):
+                pairs[0, k, j] = pairs[0, k + 1, j]
+                pairs[1, k, j] = pairs[1, k + 1, j]
+        pairs[0, n_pairs, j] = step[j]
+        pairs[1, n_pairs, j] = change[j]
     return n_pairs + 1
 
 
@@ -206,7 +211,8 @@ def descend(rows, stage, state, profile, found, pairs, n_pairs, tol, progress, m
         before = gradient.copy()
         fill_gradient(dense, csr, weights, trial, bins, gradient)
         n_pairs = remember(pairs, n_pairs, length * tangent, gradient - before)
-        v[:] = trial
+        for j in range(len(v)):
+            v[j] = trial[j]
         gain = found[0] - value[0]
         profile, found, fresh, n_steps = there, value, True, n_steps + 1
         if gain < progress:
@@ -252,8 +258,10 @@ def pursue(
     profile = fill_bins(dense, csr, weights, total, v, bins)
     fresh, status, n_iter = True, 0, 0
     kept = (v, gradient, profile, np.inf, 0.0, False, -1, 0, 0)
-    stage = 0
-    while stage < n_stages:
+    first = 0  # stages before this one are left out
+    for stage in range(n_stages):  # a counter that starts at a constant would compile everything twice
+        if stage < first:
+            continue
         found = evaluate(profile, total, density, connectivity, stage, bins)
         if not fresh:
             fill_bins(dense, csr, weights, total, v, bins)
@@ -271,9 +279,8 @@ def pursue(
         left = np.sum(profile[2][profile[1] <= threshold])
         if min(left, total - left) >= enough:
             break
-        stage += 1
-        if density is not None and stage < n_stages - 1:
+        if density is not None and stage < n_stages - 2:
             value = lowest(line_of(profile, total, density[n_stages - 1]), unlabeled())[1][0]
             if found[0] - value <= SAME_VALUE:
-                stage = n_stages - 1
+                first = n_stages - 1
     return kept, n_pairs

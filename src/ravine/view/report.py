@@ -233,7 +233,7 @@ def _trait(trait: Trait) -> str:
 def _labels(facts: Facts, row_ids: RowIds | None) -> str:
     """Return a button that saves the cluster of every row as CSV, with what it needs."""
     if facts.n_rows > MAX_LABELS:
-        return '<p class="soft">Too many rows to save them from this page; use <code>ravine predict</code>.</p>'
+        return '<p class="soft">Too many rows to save from here; use <code>ravine predict</code>.</p>'
     ids: list[str] = []
     if row_ids is not None:
         numbers = range(facts.n_rows)
@@ -314,7 +314,7 @@ def _fewer(facts: Facts) -> str:
     ]
     if held:
         _, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
-        chance = "" if found.evidence is None else f", which is not significant (p = {found.evidence.p_value:.2g})"
+        chance = "" if found.evidence is None else f", not significant (p = {found.evidence.p_value:.2g})"
         words.append(
             f"With one more, {html.chip(int(tree.label[leaf]))} would be divided: its best split has a "
             f"quality of {found.quality:.2f}{chance}."

@@ -172,7 +172,7 @@ def _leaf(facts: Facts, row_html: RowHtml | None, number: int) -> str:
 def _not_split(refused: Split | None) -> str:
     if refused is None:
         return ""
-    why = "" if refused.evidence is None else f", which is not significant (p = {refused.evidence.p_value:.2g})"
+    why = "" if refused.evidence is None else f", not significant (p = {refused.evidence.p_value:.2g})"
     return (
         f'<p class="soft">Not split further: its best split has a quality of {refused.quality:.2f}{why}.</p>'
     )
