@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
 
 from ravine._validate import FloatArray
 
@@ -65,6 +67,36 @@ class ProjectionIndex(Protocol):
 
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return the value at the best threshold, with its derivatives."""
+
+
+# A compiled index: function(points, mass, total, std, parameters, final, slope, out) fills `slope` and
+# out = (value, threshold, d_std, valid), see IndexValue. If it takes long to find out whether the threshold
+# is valid, it may answer NaN unless the call is `final`. Compiled searches call it by its address, so that
+# they are compiled once for all indices.
+LineFunction = Callable[..., None]
+
+
+@runtime_checkable
+class CompiledIndex(ProjectionIndex, Protocol):
+    """An index with a compiled function, for searches over few rows in memory."""
+
+    @property
+    def parameters(self) -> FloatArray:
+        """The numbers that the function takes."""
+
+    @property
+    def line_function(self) -> LineFunction:
+        """The compiled function."""
+
+
+def evaluate_line(index: CompiledIndex, profile: Profile) -> IndexValue:
+    """Return the value of a compiled index."""
+    slope, out = np.empty(len(profile.points)), np.empty(4)
+    index.line_function(
+        profile.points, profile.mass, profile.total, profile.std, index.parameters, True, slope, out
+    )
+    value, threshold, d_std, valid = out.tolist()
+    return IndexValue(value, slope, threshold, d_std, bool(valid))
 
 
 class Schedule(Protocol):

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ravine.index.base import IndexValue, Profile, Schedule
+from ravine._validate import FloatArray
+from ravine.index.base import IndexValue, LineFunction, Profile, Schedule, evaluate_line
 
 BINS_PER_SIGMA = 8  # affinities then err by a factor of exp(1/4) at most, and mostly by far less; a choice
 # Standard deviations: half-widths of the interval, in the paper's steps of 0.5 (Section 7.1). The largest,
@@ -49,20 +50,21 @@ class ConnectivityIndex:
         return self.sigma / BINS_PER_SIGMA
 
     @property
-    def parameters(self) -> tuple[str, tuple[float, ...]]:
-        """The parameters for `optimize/pursuit_kernels.py`."""
-        return "connectivity", (self.sigma, self.beta, float(self.normalized))
+    def parameters(self) -> FloatArray:
+        """The parameters of the compiled `line_function`."""
+        return np.array([self.sigma, self.beta, float(self.normalized)])
+
+    @property
+    def line_function(self) -> LineFunction:
+        """The compiled function, see `LineFunction`."""
+        from ravine.index import connectivity_kernels
+
+        function: LineFunction = connectivity_kernels.contracted
+        return function
 
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log theta, with the threshold where the second eigenvector changes its sign."""
-        from ravine.index import connectivity_kernels as kernels
-
-        slope = np.zeros(len(profile.points))
-        if len(slope) < 2:
-            return IndexValue(np.inf, slope, 0.0, valid=False)  # all rows are at one place: no split
-        line = profile.points, profile.mass, self.sigma, self.beta * profile.std, self.normalized
-        value, threshold, by_edge = kernels.contracted(*line, slope)
-        return IndexValue(value, slope, threshold, d_std=self.beta * by_edge)
+        return evaluate_line(self, profile)
 
     def eigenvalue(self, profile: Profile) -> float:
         """Return lambda_2."""

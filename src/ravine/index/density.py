@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.index.base import IndexValue, PlacedLabels, Profile, Schedule
+from ravine.index.base import IndexValue, LineFunction, PlacedLabels, Profile, Schedule, evaluate_line
+from ravine.index.interval import FARTHEST
 
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
-FARTHEST = 1e100  # bandwidths: largest half-width of the interval, so that squares of distances are finite
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
 FALLBACK_ALPHA = 2.5  # standard deviations: alpha_max of the fallback; a choice, see docs/tree.md
-UNLABELED = PlacedLabels(np.empty(0), np.empty(0), np.empty(0))
 
 
 @cache
@@ -97,21 +96,27 @@ class MinimumDensityIndex:
         return self.bandwidth / BINS_PER_BANDWIDTH
 
     @property
-    def parameters(self) -> tuple[str, tuple[float, ...]]:
-        """The parameters for `optimize/pursuit_kernels.py`."""
-        return "density", (self.bandwidth, self.alpha, self.eta, self.overshoot)
+    def parameters(self) -> FloatArray:
+        """The parameters of the compiled `line_function`."""
+        return np.array([self.bandwidth, self.alpha, self.eta, self.overshoot])
+
+    @property
+    def line_function(self) -> LineFunction:
+        """The compiled function, see `LineFunction`."""
+        function: LineFunction = _kernels().minimum
+        return function
 
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log phi at the best threshold, with its derivatives."""
-        return self.evaluate_with(profile, UNLABELED)
+        return evaluate_line(self, profile)
 
     def evaluate_with(self, profile: Profile, labels: PlacedLabels) -> IndexValue:
         """Return the same with the penalty of labels added to the density, except for `labeled_slope`."""
-        slope = np.empty(len(profile.points))
-        line, reach = self._line(profile), self.overshoot
-        value, threshold, d_half, valid = _kernels().minimum(*line, *labels, reach, slope)
-        d_std = self.alpha * d_half if d_half else 0.0  # alpha may be infinite
-        return IndexValue(value, slope, threshold, d_std, valid)
+        slope, out = np.empty(len(profile.points)), np.empty(3)
+        line = profile.points, profile.mass, profile.total, profile.std
+        _kernels().labeled_minimum(*line, self.parameters, labels, slope, out)
+        value, threshold, d_std = out.tolist()
+        return IndexValue(value, slope, threshold, d_std)
 
     def curve(self, profile: Profile, thresholds: FloatArray) -> FloatArray:
         """Return the logarithm of the penalized density at every threshold."""

@@ -3,7 +3,11 @@
 All are taken in logarithms about the nearest point, so that a threshold many bandwidths away from any mass
 still has a density to compare: that is what lets the bandwidth shrink until the widest margin is found.
 
-I is the density, Q the penalty outside of the interval, P the penalty of labels, and F = I + Q + P.
+I is the density, Q the penalty outside of the interval, P the penalty of labels, and F = I + Q + P. Where
+there are no labels they are None, and numba leaves out what follows `if labels is not None`.
+
+Loops are written out instead of expressions of whole arrays, which take ten times as long to compile: all of
+this is compiled at the first fit.
 """
 
 from __future__ import annotations
@@ -13,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravine._jit import jit
+from ravine._jit import inner, jit
 from ravine._validate import FloatArray
-from ravine.index.base import PlacedLabels
+from ravine.index.interval import FARTHEST
 from ravine.index.shared_kernels import MAX_NEWTON_STEPS, label_penalty, lowest_label_penalty, newton_step
 
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -43,61 +47,59 @@ class Line(NamedTuple):
     eta: float
 
 
-@jit
-def unlabeled():
-    """Return no labels: their penalty is 0."""
-    return PlacedLabels(np.empty(0), np.empty(0), np.empty(0))
+@inner
+def first_right(points, b):
+    """Return the number of points left of b, by bisection (np.searchsorted takes longer to compile)."""
+    low, high = 0, len(points)
+    while low < high:
+        middle = (low + high) // 2
+        if points[middle] < b:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
-@jit
+@inner
 def nearest(line, b):
     """Return the number of points left of b, and the squared distance of the nearest in bandwidths."""
-    right = np.searchsorted(line.points, b)
+    right = first_right(line.points, b)
     ahead = line.points[right] - b if right < len(line.points) else np.inf
     behind = b - line.points[right - 1] if right > 0 else np.inf
     return right, (min(ahead, behind) / line.h) ** 2
 
 
-@jit
-def add_terms(line, b, least, js, s0, s1, s2):
-    """Add mass exp((least - u^2) / 2) times 1, u, u^2, with u = (b - t_j) / h, until terms are lost."""
-    for j in js:
-        u = (b - line.points[j]) / line.h
+@inner
+def log_density(line, b):
+    """Return log I(b), and I'(b) / I(b), I''(b) / I(b).
+
+    The terms mass exp((least - u^2) / 2) times 1, u, u^2, with u = (b - t) / h, are added outwards from b on
+    both sides until they are lost in rounding.
+    """
+    right, least = nearest(line, b)
+    if least == np.inf:
+        return -np.inf, 0.0, 0.0
+    s0, s1, s2 = 0.0, 0.0, 0.0
+    j, step = right, 1
+    while j >= 0:
+        u = (b - line.points[j]) / line.h if j < len(line.points) else np.inf
         if u * u - least > FAR:
-            break
+            if step < 0:
+                break
+            j, step = right - 1, -1
+            continue
         e = line.mass[j] * math.exp(-0.5 * (u * u - least))
         s0 += e
         s1 += u * e
         s2 += u * u * e
-    return s0, s1, s2
-
-
-@jit
-def log_density(line, b):
-    """Return log I(b), and I'(b) / I(b), I''(b) / I(b)."""
-    right, least = nearest(line, b)
-    if least == np.inf:
-        return -np.inf, 0.0, 0.0
-    s0, s1, s2 = add_terms(line, b, least, range(right, len(line.points)), 0.0, 0.0, 0.0)
-    s0, s1, s2 = add_terms(line, b, least, range(right - 1, -1, -1), s0, s1, s2)
+        j += step
     h = line.h
     value = math.log(s0 / (line.total * h * ROOT_TWO_PI)) - 0.5 * least
     bend = (s2 / s0 - 1.0) / (h * h) if h * h > 0.0 else np.inf
     return value, -s1 / (s0 * h), bend
 
 
-@jit
-def spread(out, ks, e, ratio, shrink):
-    """Add e ratio, e ratio^2 shrink, e ratio^3 shrink^3, ... to out[ks], until terms are lost."""
-    for k in ks:
-        e *= ratio
-        ratio *= shrink
-        if e < TINY:
-            break
-        out[k] += e
-
-
-@jit
+@inner
 def density_sums(line, first, step, out):
     """Fill out[k] with the sum of mass exp(-(b_k - t)^2 / 2h^2) at b_k = first + k step.
 
@@ -107,19 +109,31 @@ def density_sums(line, first, step, out):
     m = len(out)
     half = math.exp(-0.5 * (step / line.h) ** 2)
     shrink = math.exp(-((step / line.h) ** 2))
-    out[:] = 0.0
+    for k in range(m):
+        out[k] = 0.0
     for j in range(len(line.points)):
         k = int(min(max(round((line.points[j] - first) / step), 0.0), m - 1.0))
         u = (first + k * step - line.points[j]) / line.h
         top = line.mass[j] * math.exp(-0.5 * u * u)
-        if top >= TINY:
-            cross = math.exp(-u * step / line.h)
-            out[k] += top
-            spread(out, range(k + 1, m), top, cross * half, shrink)
-            spread(out, range(k - 1, -1, -1), top, half / cross, shrink)
+        if top < TINY:
+            continue
+        cross = math.exp(-u * step / line.h)
+        out[k] += top
+        e, ratio, i = top * (cross * half), cross * half * shrink, k + 1
+        while i < m and e >= TINY:
+            out[i] += e
+            e *= ratio
+            ratio *= shrink
+            i += 1
+        e, ratio, i = top * (half / cross), half / cross * shrink, k - 1
+        while i >= 0 and e >= TINY:
+            out[i] += e
+            e *= ratio
+            ratio *= shrink
+            i -= 1
 
 
-@jit
+@inner
 def interval_penalty(line, b):
     """Return the excess of b over the interval with its sign, and log Q, Q = (L / eta) excess^2."""
     excess = b - min(max(b, -line.half), line.half)
@@ -129,7 +143,7 @@ def interval_penalty(line, b):
     return excess, 2.0 * math.log(abs(excess)) - math.log(line.eta * h * h * ROOT_TWO_PI) - 0.5
 
 
-@jit
+@inner
 def add_logs(log_f, log_p):
     """Return log(f + p) and the share f / (f + p)."""
     gap = log_p - log_f
@@ -139,7 +153,7 @@ def add_logs(log_f, log_p):
     return log_f + math.log1p(small), 1.0 / (1.0 + small)
 
 
-@jit
+@inner
 def objective(line, labels, b):
     """Return log F(b), F'/F, F''/F and the shares I/F and Q/F."""
     value, d1, d2 = log_density(line, b)
@@ -150,13 +164,14 @@ def objective(line, labels, b):
         outside = 1.0 - density
         d1 = density * d1 + outside * 2.0 / excess
         d2 = density * d2 + outside * 2.0 / (excess * excess)
-    p, p1, p2 = label_penalty(labels, b)
-    if p > 0.0:
-        value, share = add_logs(value, math.log(p))
-        d1 = share * d1 + (1.0 - share) * p1 / p
-        d2 = share * d2 + (1.0 - share) * p2 / p
-        density *= share
-        outside *= share
+    if labels is not None:
+        p, p1, p2 = label_penalty(labels, b)
+        if p > 0.0:
+            value, share = add_logs(value, math.log(p))
+            d1 = share * d1 + (1.0 - share) * p1 / p
+            d2 = share * d2 + (1.0 - share) * p2 / p
+            density *= share
+            outside *= share
     return value, d1, d2, density, outside
 
 
@@ -166,18 +181,20 @@ def curve(points, mass, total, h, half, eta, thresholds):
     line = Line(points, mass, total, h, half, eta)
     out = np.empty(len(thresholds))
     for k in range(len(thresholds)):
-        out[k] = objective(line, unlabeled(), thresholds[k])[0]
+        out[k] = objective(line, None, thresholds[k])[0]
     return out
 
 
-@jit
+@inner
 def grid_at_points(points, low, high):
     """Return low, high, and between them all points and the middles of neighboring points, in order.
 
     A bandwidth far smaller than the range of the points has its modes and valleys there, and the number of
     thresholds does not depend on it.
     """
-    first, last = np.searchsorted(points, low, side="right"), np.searchsorted(points, high)
+    first, last = first_right(points, low), first_right(points, high)
+    while first < len(points) and points[first] == low:
+        first += 1
     grid = np.empty(4 + 2 * max(last - first, 0))
     grid[0] = low
     size = 1
@@ -194,22 +211,18 @@ def grid_at_points(points, low, high):
     return grid[: size + 1]
 
 
-@jit
+@inner
 def inserted(grid, value):
-    """Return a grid in order with one more threshold.
-
-    >>> inserted(np.array([0.0, 1.0]), 0.25).tolist()
-    [0.0, 0.25, 1.0]
-    """
-    place = np.searchsorted(grid, value)
+    """Return a grid in order with one more threshold."""
     longer = np.empty(len(grid) + 1)
+    place = first_right(grid, value)
     for k in range(len(grid)):
         longer[k if k < place else k + 1] = grid[k]
     longer[place] = value
     return longer
 
 
-@jit
+@inner
 def coarse_curve(line, labels):
     """Return a grid, log F there up to a constant, and how far from a threshold of it a minimum may be.
 
@@ -217,55 +230,60 @@ def coarse_curve(line, labels):
     steps of at most h / 4, or lies at the points and in the middle of their gaps.
     """
     low, high, best, h = -line.half, line.half, 0.0, line.h
-    if len(labels.points) > 0:
+    if labels is not None:
         best = lowest_label_penalty(labels.points, labels.sides, labels.strength)[0]
         low, high = min(low, best), max(high, best)
-    step = h / 2.0
-    if low == high:
-        grid = np.full(1, low)
-    elif PER_BANDWIDTH * (high - low) > min(MAX_GRID, MAX_PER_POINT * len(line.points)) * h:
+    step, sparse = h / 2.0, False
+    if PER_BANDWIDTH * (high - low) > min(MAX_GRID, MAX_PER_POINT * len(line.points)) * h:
         grid = grid_at_points(line.points, low, high)
-        if len(labels.points) > 0:
+        if labels is not None:
             grid = inserted(grid, best)
+        sparse = True
     else:
-        m = max(MIN_GRID, math.ceil(PER_BANDWIDTH * (high - low) / h) + 1)
-        step = (high - low) / (m - 1)
-        grid = low + step * np.arange(m)
-        sums = np.empty(m)
-        density_sums(line, low, step, sums)
-        if np.min(sums) > SUMMABLE * line.total:
-            if len(labels.points) > 0:
-                for k in range(m):
-                    penalties = (
-                        math.exp(interval_penalty(line, grid[k])[1]) + label_penalty(labels, grid[k])[0]
-                    )
-                    sums[k] += line.total * h * ROOT_TWO_PI * penalties  # in the unit of the sums behind I
-            return grid, np.log(sums), step
+        m = 1 if low == high else max(MIN_GRID, math.ceil(PER_BANDWIDTH * (high - low) / h) + 1)
+        step = h / 2.0 if m == 1 else (high - low) / (m - 1)
+        grid = np.empty(m)
+        for k in range(m):
+            grid[k] = low + step * k
     values = np.empty(len(grid))
+    if not sparse and len(grid) > 1:
+        density_sums(line, low, step, values)
+        for k in range(len(grid)):
+            sparse = sparse or not values[k] > SUMMABLE * line.total
     for k in range(len(grid)):
-        values[k] = objective(line, labels, grid[k])[0]
+        if sparse or len(grid) == 1:
+            values[k] = objective(line, labels, grid[k])[0]
+            continue
+        if labels is not None:
+            penalties = math.exp(interval_penalty(line, grid[k])[1]) + label_penalty(labels, grid[k])[0]
+            values[k] += line.total * h * ROOT_TWO_PI * penalties  # in the unit of the sums behind I
+        values[k] = math.log(values[k])
     return grid, values, step
 
 
-@jit
+@inner
 def settle(line, labels, left, b, right):
     """Return the minimizer of F between left and right, and `objective` there: Newton's steps, or halving.
 
     Where P begins at b the second derivative jumps, and Newton's steps may end higher than they began.
     """
-    start, first = b, objective(line, labels, b)
+    start, first, last = b, objective(line, labels, b), np.inf
     here = first
     for _ in range(MAX_NEWTON_STEPS):
         before = b
         left, b, right = newton_step(left, b, right, here[1], here[2])
+        if abs(b - before) > last / 2.0:  # in a wide gap the steps are all alike, and short
+            b = left / 2.0 + right / 2.0
+        last = abs(b - before)
         here = objective(line, labels, b)
         if abs(b - before) <= SETTLED * line.h:
             break
-    worse = len(labels.points) > 0 and first[0] < here[0]
-    return (start, first) if worse else (b, here)
+    if labels is not None and first[0] < here[0]:
+        return start, first
+    return b, here
 
 
-@jit
+@inner
 def vertex(grid, values, k):
     """Return the vertex of the parabola through the values at a coarse minimum and beside it."""
     before, after = grid[k] - grid[k - 1], grid[k + 1] - grid[k]
@@ -276,7 +294,7 @@ def vertex(grid, values, k):
     return grid[k] + 0.5 * (rise * after - fall * before) / both
 
 
-@jit
+@inner
 def lowest(line, labels):
     """Return the threshold with the least F, and `objective` there.
 
@@ -284,7 +302,9 @@ def lowest(line, labels):
     slope of I from eta / 2 on, so that eta is as far as a minimum can lie outside.
     """
     grid, values, step = coarse_curve(line, labels)
-    last, bound = len(grid) - 1, np.min(values) + CLOSE
+    last, bound = len(grid) - 1, np.inf
+    for k in range(len(grid)):
+        bound = min(bound, values[k] + CLOSE)
     best = (0.0, (np.inf, 0.0, 0.0, 1.0, 0.0))
     for k in range(last + 1):
         lower_left = k > 0 and values[k - 1] < values[k]
@@ -300,48 +320,57 @@ def lowest(line, labels):
     return best
 
 
-@jit
-def minimum(points, mass, total, h, half, eta, places, sides, strength, overshoot, slope):
-    """Minimize log F over the threshold; fill `slope` with its derivative by each point.
+@inner
+def line_of(points, mass, total, std, parameters):
+    """Return the line of a profile; the parameters are bandwidth, alpha, eta and overshoot."""
+    h = parameters[0]
+    return Line(points, mass, total, h, min(parameters[1] * std, FARTHEST * h), parameters[2] * h)
 
-    Returns the value, the threshold, the derivative by `half`, and whether the threshold is a minimizer of
-    the density itself. One at the edge of the interval is not, unless the foot of the valley is at most
-    `overshoot` bandwidths away.
-    Labels decide themselves where the threshold belongs: with them, every one is valid.
+
+@jit
+def minimum(points, mass, total, std, parameters, final, slope, out):
+    """Minimize log F over the threshold, without labels: a `LineFunction` (see `index/base.py`).
+
+    A threshold at the edge of the interval is valid if the foot of the valley is at most `overshoot`
+    bandwidths away. Whether it is takes some time, and is looked up only if this call is `final`.
     """
-    line = Line(points, mass, total, h, half, eta)
-    value, b, d_half, excess, bend = penalized(line, PlacedLabels(places, sides, strength), slope)
-    if len(places) > 0:
-        return value, b, d_half, True
-    valid, threshold = own_minimum(line, b, excess, bend, overshoot)
-    return value, threshold, d_half, valid
+    line = line_of(points, mass, total, std, parameters)
+    excess, bend = penalized(line, None, slope, out)
+    out[2] = parameters[1] * out[2] if out[2] != 0.0 else 0.0  # alpha may be infinite
+    if excess == 0.0:
+        out[3] = 1.0 if bend > 0.0 else 0.0
+    elif parameters[3] == 0.0:
+        out[3] = 0.0
+    elif not final:
+        out[3] = np.nan
+    else:
+        valid, out[1] = slide(line, out[1], math.copysign(parameters[3] * line.h / FOOT_STEPS, excess))
+        out[3] = 1.0 if valid else 0.0
 
 
 @jit
-def penalized(line, labels, slope):
+def labeled_minimum(points, mass, total, std, parameters, labels, slope, out):
+    """Do the same with labels, which decide where the threshold belongs: it is always valid."""
+    penalized(line_of(points, mass, total, std, parameters), labels, slope, out)
+    out[2] = parameters[1] * out[2] if out[2] != 0.0 else 0.0
+
+
+@inner
+def penalized(line, labels, slope, out):
     """Minimize log F over the threshold; fill `slope` with its derivative by each point.
 
-    Returns the value, the threshold, the derivative by `half`, how far the threshold is outside of the
-    interval, and the second derivative of F over F there.
+    Writes the value, the threshold, and the derivative by `half`. Returns how far the threshold is outside of
+    the interval, and the second derivative of F over F there.
     """
     b, (value, _, bend, density, outside) = lowest(line, labels)
     fill_slope(line, b, density, slope)
     excess = interval_penalty(line, b)[0]
-    d_half = 0.0 if excess == 0.0 else -outside * 2.0 / abs(excess)
-    return value, b, d_half, excess, bend
+    out[0], out[1] = value, b
+    out[2] = 0.0 if excess == 0.0 else -outside * 2.0 / abs(excess)
+    return excess, bend
 
 
-@jit
-def own_minimum(line, b, excess, bend, overshoot):
-    """Return whether a threshold is a minimizer of the density itself, and where that is."""
-    if excess == 0.0:
-        return bend > 0.0, b
-    if overshoot == 0.0:
-        return False, b
-    return slide(line, b, math.copysign(overshoot * line.h / FOOT_STEPS, excess))
-
-
-@jit
+@inner
 def slide(line, b, step):
     """Look for the foot of the valley in a few steps beyond a threshold at the edge of the interval.
 
@@ -357,12 +386,12 @@ def slide(line, b, step):
                 break
             middle = b + (k - 1) * step
             free = Line(line.points, line.mass, line.total, line.h, np.inf, line.eta)
-            return True, settle(free, unlabeled(), middle - abs(step), middle, middle + abs(step))[0]
+            return True, settle(free, None, middle - abs(step), middle, middle + abs(step))[0]
         before = now
     return False, b
 
 
-@jit
+@inner
 def fill_slope(line, b, share, slope):
     """slope[j] = d log F / d t_j = share * mass_j (b - t_j) phi_h(b - t_j) / (h^2 sum of mass phi_h)."""
     least = nearest(line, b)[1]
@@ -374,7 +403,8 @@ def fill_slope(line, b, share, slope):
             e = line.mass[j] * math.exp(-0.5 * (u * u - least))
             total += e
             slope[j] = u * e
-    slope *= share / (total * line.h)
+    for j in range(len(slope)):
+        slope[j] *= share / (total * line.h)
 
 
 @jit
@@ -387,17 +417,18 @@ def relative_depth(points, mass, total, h, b):
     return -math.expm1(here - lower) if here < lower else 0.0
 
 
-@jit
+@inner
 def neighbors(points, at, step):
     """Return the nearest points behind a place and ahead of it for a walk in steps of this sign."""
+    k = first_right(points, at)
     if step > 0.0:
-        k = np.searchsorted(points, at, side="right")
+        while k < len(points) and points[k] == at:
+            k += 1
         return points[k - 1] if k > 0 else -np.inf, points[k] if k < len(points) else np.inf
-    k = np.searchsorted(points, at)
     return points[k] if k < len(points) else np.inf, points[k - 1] if k > 0 else -np.inf
 
 
-@jit
+@inner
 def skip_empty(at, step, h, behind, ahead):
     """Return the place, whole steps on, where the density already rises to the next point, or `at` itself."""
     if np.isinf(ahead):
@@ -407,7 +438,7 @@ def skip_empty(at, step, h, behind, ahead):
     return there if steps >= 1.0 and abs(there - behind) > ALONE * h else at
 
 
-@jit
+@inner
 def log_mode(line, b, step):
     """Walk from b in steps until the density falls again; return the log of the mode passed.
 
@@ -451,8 +482,8 @@ def lowest_valley(points, mass, total, h, min_weight):
     best, least = np.nan, np.inf
     for k in range(1, len(grid) - 1):
         if values[k] < min(least, values[k - 1]) and values[k] <= values[k + 1]:
-            threshold = settle(line, unlabeled(), grid[k] - step, grid[k], grid[k] + step)[0]
-            j = np.searchsorted(points, threshold)
+            threshold = settle(line, None, grid[k] - step, grid[k], grid[k] + step)[0]
+            j = first_right(points, threshold)
             left = left_of[j - 1] if j > 0 else 0.0
             if min(left, total - left) >= min_weight:
                 least = values[k]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 
+FARTHEST = 1e100  # bandwidths: largest half-width of the interval, so that squares of distances are finite
 DELTA = 0.01  # the paper's distance reducing parameter (Section 7.1: min(0.01, sigma^2)); sigma is 1 here
 SHIFT = (DELTA * (1 - DELTA)) ** (1 / DELTA)  # makes T_Delta continuously differentiable at the edge
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravine._jit import jit
+from ravine._jit import inner, jit
 from ravine.index.base import PlacedLabels
 
 MAX_NEWTON_STEPS = 60  # halvings alone shrink a bracket by 2^60, which is below rounding
 
 
-@jit
+@inner
 def newton_step(left, b, right, first, second):
     """Return the bracket of a minimizer after the derivatives at b, and Newton's next b, or the middle."""
     left, right = (left, b) if first > 0.0 else (b, right)
@@ -20,7 +20,7 @@ def newton_step(left, b, right, first, second):
     return left, new, right
 
 
-@jit
+@inner
 def label_penalty(labels, threshold):
     """Return P(b), the sum of strength max(0, -side (t - b))^2, and its first two derivatives by b."""
     value, first, second = 0.0, 0.0, 0.0

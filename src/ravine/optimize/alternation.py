@@ -66,8 +66,8 @@ def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
     if held is not None:
         from ravine.optimize import lloyd_kernels
 
-        rows, settled = (held.dense, held.csr, held.weights), START_SWITCHED * own.total
-        normal, middle, between = lloyd_kernels.lloyd(*rows, own.total, direction, LLOYD_ROUNDS, settled)
+        settled = START_SWITCHED * own.total
+        normal, middle, between = lloyd_kernels.lloyd(held, own.total, direction, LLOYD_ROUNDS, settled)
         return Plane.across(own, normal, middle), between
     plane, before, between = Plane.across(own, direction, 0.0), None, 0.0
     right = Side(0.0, np.zeros(len(direction)), np.zeros((0, 0)))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -18,8 +19,9 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
-from ravine.data.query import AnyArray, Query
-from ravine.index.base import IndexValue, Profile, ProjectionIndex
+from ravine.data.query import Query
+from ravine.data.standardization import Standardization
+from ravine.index.base import CompiledIndex, IndexValue, Profile, ProjectionIndex
 from ravine.optimize.sphere import (
     CONVERGED,
     CONVERGED_OBJECTIVE,
@@ -30,6 +32,9 @@ from ravine.optimize.sphere import (
     Curvature,
     descend,
 )
+
+if TYPE_CHECKING:
+    from ravine.optimize.held_kernels import Rows
 
 REACH = 5.0  # half-width of the grid, in standard deviations along the first principal direction
 ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
@@ -197,8 +202,10 @@ def pursue(
     """
     curvature = curvature or Curvature()
     held = held_rows(node)
-    if held is not None and all(hasattr(index, "parameters") for index in indices):
-        return _pursue_held(held, node, start, indices, curvature, (tol, progress, max_iter, least_share))
+    compiled = [index for index in indices if isinstance(index, CompiledIndex)]
+    if held is not None and len(compiled) == len(indices):
+        options = tol, progress, max_iter, least_share, nested
+        return _pursue_held(held, node, start, compiled, curvature, options)
     kept: Pursued | None = None
     n_iter = 0
     stage, last = 0, len(indices) - 1
@@ -228,16 +235,7 @@ def pursue(
     return kept
 
 
-@dataclass(frozen=True)
-class HeldRows:
-    """Standardized rows in memory, an array or the parts of a CSR matrix with its center; their weights."""
-
-    dense: FloatArray | None
-    csr: tuple[AnyArray, ...] | None
-    weights: FloatArray
-
-
-def held_rows(node: Node) -> HeldRows | None:
+def held_rows(node: Node) -> Rows | None:
     """Return the rows of a small node in memory, standardized once for all pursuits; else None."""
     rows = node.rows
     if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
@@ -246,60 +244,65 @@ def held_rows(node: Node) -> HeldRows | None:
         return None
     if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
         return None
-    own, name = node.standardization, f"standardized {node.standardization.key.hex()}"
+    name = f"standardized {node.standardization.key.hex()}"
     if name not in node.memo:
-        weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
-        if sparse.issparse(rows.array):
-            matrix = sparse.csr_array(rows.array)
-            values = matrix.data * own.inverse_scale[matrix.indices]
-            csr = values, matrix.indices, matrix.indptr, own.mean * own.inverse_scale
-            node.memo[name] = HeldRows(None, csr, weights)
-        else:
-            node.memo[name] = HeldRows(rows.map(lambda block: own.apply(block.dense())), None, weights)
-    held: HeldRows = node.memo[name]
+        node.memo[name] = _hold(rows, node.standardization)
+    held: Rows = node.memo[name]
     return held
 
 
+def _hold(rows: MemoryRows, own: Standardization) -> Rows:
+    from ravine.optimize.held_kernels import Rows
+
+    weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
+    none, no_columns, no_rows = np.empty(0), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
+    if not sparse.issparse(rows.array):
+        dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))
+        return Rows(dense, none, no_columns, no_rows, none, weights)
+    matrix = sparse.csr_array(rows.array)
+    values = matrix.data * own.inverse_scale[matrix.indices]
+    places = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
+    return Rows(np.empty((0, 0)), values, *places, own.mean * own.inverse_scale, weights)
+
+
 def _pursue_held(
-    held: HeldRows,
+    held: Rows,
     node: Node,
     start: FloatArray,
-    indices: Sequence[ProjectionIndex],
+    indices: Sequence[CompiledIndex],
     curvature: Curvature,
-    options: tuple[float, float, int, float],
+    options: tuple[float, float, int, float, bool],
 ) -> Pursued:
     """Run `pursue` in compiled code."""
     from ravine.optimize import pursuit_kernels
 
-    tol, progress, max_iter, least_share = options
+    tol, progress, max_iter, least_share, nested = options
     total = node.standardization.total
     grid = Grid.around_mean(REACH * node.deviation, indices[0].resolution, node.n_rows)
-    kind = indices[0].parameters[0]  # type: ignore[attr-defined]
-    stages = np.array([index.parameters[1] for index in indices])  # type: ignore[attr-defined]
     pairs, n_pairs = np.zeros((2, MEMORY, len(start))), len(curvature.steps)
     if n_pairs:
         pairs[0, :n_pairs], pairs[1, :n_pairs] = curvature.steps, curvature.changes
-    kept, n_pairs = pursuit_kernels.pursue(
-        held.dense,
-        held.csr,
-        held.weights,
-        total,
-        (grid.low, grid.width, grid.n_bins),
-        start,
-        len(stages),
-        stages if kind == "density" else None,
-        stages if kind == "connectivity" else None,
-        tol,
-        progress,
-        max_iter,
-        least_share * total,
+    state, found = np.empty((4, len(start))), np.empty(4)
+    state[0] = start
+    bins = pursuit_kernels.bins_for(node.n_rows, grid.n_bins)
+    m, std, stage, n_iter, status, n_pairs = pursuit_kernels.pursue(
+        indices[0].line_function,
+        held,
+        pursuit_kernels.Options(
+            grid.low, grid.width, total, tol, progress, max_iter, least_share * total, nested
+        ),
+        np.array([index.parameters for index in indices]),
+        state,
+        found,
         pairs,
         n_pairs,
+        bins,
     )
-    v, gradient, (full, points, mass, std), value, threshold, valid, stage, n_iter, status = kept
-    profile = Profile(points, mass, total, std)
-    projected = Projected(v, grid, full, profile, None)
-    point = Evaluated(projected, IndexValue(value, np.empty(0), threshold, valid=valid), gradient)
+    value, threshold, _, valid = found.tolist()
+    profile = Profile(bins.centers[:m].copy(), bins.masses[:m].copy(), total, std)
+    projected = Projected(state[2], grid, bins.full[:m].copy(), profile, None)
+    index_value = IndexValue(value, np.empty(0), threshold, valid=bool(valid))
     curvature.steps[:], curvature.changes[:] = pairs[0, :n_pairs], pairs[1, :n_pairs]
     why = (CONVERGED, CONVERGED_OBJECTIVE, NO_LOWER, ITERATION_LIMIT)[status]
+    point = Evaluated(projected, index_value, state[3])
     return Pursued(point, indices[stage], stage, curvature, n_iter, why)

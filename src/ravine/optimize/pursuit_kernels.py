@@ -1,9 +1,9 @@
 """A whole pursuit over rows in memory, compiled: projections, index, gradient and descent in one call.
 
-The steps are those of `pursuit.py` and `sphere.py`, where every projection is a request. Rows are
-standardized: `dense` is an array, or None and `csr` has (values, columns, starts of rows, center) of a CSR
-matrix from which the center is not subtracted. One of `density` and `connectivity` has a row of parameters
-for every stage, and the other is None: numba leaves out what follows `if x is not None` if x is None.
+The steps are those of `pursuit.py` and `sphere.py`, where every projection is a request. The index is called
+by its address (`index/base.py`, `LineFunction`), and rows are dense or sparse at run time, so that all of
+this is compiled once. Loops are written out instead of expressions of whole arrays, which take ten times as
+long to compile.
 """
 
 from __future__ import annotations
@@ -12,152 +12,123 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import boolean, float64, int32, int64, types
 
-from ravine._jit import jit
+from ravine._jit import inner, jit_as
 from ravine._validate import FloatArray, IntArray
 from ravine.data.kernels import bin_points
-from ravine.index.connectivity_kernels import contracted
-from ravine.index.density import FARTHEST
-from ravine.index.density_kernels import Line, lowest, own_minimum, penalized, unlabeled
+from ravine.optimize.held_kernels import Rows, project, weighted_sum
 from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SAME_VALUE, SUFFICIENT
-from ravine.optimize.sphere_kernels import two_loop
+from ravine.optimize.sphere_kernels import dot, subtract, two_loop
 
 
 class Bins(NamedTuple):
-    """A grid, and what every evaluation writes: the points and bins of rows, the sums and slopes of bins."""
+    """What an evaluation writes: points and bins of the rows; sums, profile and slopes of the bins."""
 
-    low: float
-    width: float
     points: FloatArray
     bins: IntArray
     mass: FloatArray
     moment: FloatArray
+    full: IntArray  # the bins that are not empty, one per point of the profile
+    centers: FloatArray
+    masses: FloatArray
     slope: FloatArray
+    slope_of_bin: FloatArray
 
 
-@jit
-def project(dense, csr, v, out):
-    """out[i] = v . row i."""
-    if dense is not None:
-        n, d = dense.shape
-        whole = d - d % 4
-        for i in range(n):
-            a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
-            for j in range(0, whole, 4):
-                a0 += dense[i, j] * v[j]
-                a1 += dense[i, j + 1] * v[j + 1]
-                a2 += dense[i, j + 2] * v[j + 2]
-                a3 += dense[i, j + 3] * v[j + 3]
-            for j in range(whole, d):
-                a0 += dense[i, j] * v[j]
-            out[i] = (a0 + a1) + (a2 + a3)
-    if csr is not None:
-        values, columns, starts, center = csr
-        shift = np.sum(center * v)
-        for i in range(len(starts) - 1):
-            total = 0.0
-            for k in range(starts[i], starts[i + 1]):
-                total += values[k] * v[columns[k]]
-            out[i] = total - shift
+def bins_for(n_rows: int, n_bins: int) -> Bins:
+    """Return bins to be filled."""
+    sums = np.empty((6, n_bins))
+    whole = np.empty(n_rows, dtype=np.int64), np.empty(n_bins, dtype=np.int64)
+    return Bins(np.empty(n_rows), whole[0], sums[0], sums[1], whole[1], *sums[2:])
 
 
-@jit
-def weighted_sum(dense, csr, factors, out):
-    """out = sum of factors[i] row i."""
-    out[:] = 0.0
-    if dense is not None:
-        n, d = dense.shape
-        for i in range(n):
-            f = factors[i]
-            if f != 0.0:
-                for j in range(d):
-                    out[j] += f * dense[i, j]
-    if csr is not None:
-        values, columns, starts, center = csr
-        for i in range(len(starts) - 1):
-            f = factors[i]
-            if f != 0.0:
-                for k in range(starts[i], starts[i + 1]):
-                    out[columns[k]] += f * values[k]
-        out -= np.sum(factors) * center
+class Options(NamedTuple):
+    """Of a pursuit: the grid of the bins, the total weight, and when stages end (see `pursuit.pursue`)."""
+
+    low: float
+    width: float
+    total: float
+    tol: float
+    progress: float
+    max_iter: int
+    enough: float
+    nested: bool
 
 
-@jit
-def fill_bins(dense, csr, weights, total, v, bins):
-    """Project the rows on v, into bins. Returns the profile and its standard deviation."""
-    project(dense, csr, v, bins.points)
-    bins.mass[:] = 0.0
-    bins.moment[:] = 0.0
-    bin_points(bins.points, weights, bins.low, bins.width, bins.bins, bins.mass, bins.moment)
-    full = np.flatnonzero(bins.mass)
-    mass = bins.mass[full]
-    points = bins.moment[full] / mass
-    return full, points, mass, math.sqrt(np.sum(mass * points * points) / total)
+VECTOR, INTEGERS = float64[::1], int64[::1]
+MATRIX = float64[:, ::1]
+ROWS = types.NamedTuple((MATRIX, VECTOR, int32[::1], INTEGERS, VECTOR, VECTOR), Rows)
+BINS = types.NamedTuple((VECTOR, INTEGERS, VECTOR, VECTOR, INTEGERS, VECTOR, VECTOR, VECTOR, VECTOR), Bins)
+OPTIONS = types.NamedTuple((float64,) * 5 + (int64, float64, boolean), Options)
+LINE_FUNCTION = types.FunctionType(
+    types.void(VECTOR, VECTOR, float64, float64, VECTOR, boolean, VECTOR, VECTOR)
+)
 
 
-@jit
-def line_of(profile, total, parameters):
-    """Return the profile with the parameters of a minimum density index: bandwidth, alpha, eta, overshoot."""
-    _, points, mass, std = profile
-    h = parameters[0]
-    return Line(points, mass, total, h, min(parameters[1] * std, FARTHEST * h), parameters[2] * h)
+@inner
+def fill_bins(rows, options, v, bins):
+    """Project the rows on v, into bins. Returns the number of points of the profile, and its deviation."""
+    project(rows, v, bins.points)
+    for g in range(len(bins.mass)):
+        bins.mass[g] = bins.moment[g] = 0.0
+    bin_points(bins.points, rows.weights, options.low, options.width, bins.bins, bins.mass, bins.moment)
+    m, square = 0, 0.0
+    for g in range(len(bins.mass)):
+        if bins.mass[g] != 0.0:
+            center = bins.moment[g] / bins.mass[g]
+            bins.full[m], bins.centers[m], bins.masses[m] = g, center, bins.mass[g]
+            square += bins.mass[g] * center * center
+            m += 1
+    return m, math.sqrt(square / options.total)
 
 
-@jit
-def evaluate(profile, total, density, connectivity, stage, bins):
-    """Return value, threshold and excess of the index of a stage; bins.slope is its derivative per row."""
-    full, points, mass, std = profile
-    slope = np.zeros(len(points))
-    value, threshold, excess, bend, d_std = np.inf, 0.0, 0.0, 1.0, 0.0
-    if density is not None:
-        line = line_of(profile, total, density[stage])
-        value, threshold, d_half, excess, bend = penalized(line, unlabeled(), slope)
-        d_std = density[stage, 1] * d_half if d_half != 0.0 else 0.0
-    if connectivity is not None and len(points) > 1:  # otherwise all rows are at one place: no split
-        sigma, beta, normalized = connectivity[stage, 0], connectivity[stage, 1], connectivity[stage, 2] > 0.0
-        value, threshold, by_edge = contracted(points, mass, sigma, beta * std, normalized, slope)
-        d_std = beta * by_edge
-    slope /= mass
-    if d_std != 0.0 and std > 0.0:
-        slope += d_std * points / (total * std)
-    bins.slope[:] = 0.0
-    for k in range(len(full)):
-        bins.slope[full[k]] = slope[k]
-    return value, threshold, excess, bend
+@inner
+def evaluate(index, bins, profile, total, parameters, final, out):
+    """Evaluate an index on the profile; out has value, threshold, derivative by the deviation, validity."""
+    m, std = profile
+    index(bins.centers[:m], bins.masses[:m], total, std, parameters, final, bins.slope[:m], out)
 
 
-@jit
-def fill_gradient(dense, csr, weights, v, bins, gradient):
+@inner
+def fill_gradient(rows, options, v, bins, profile, d_std, gradient):
     """Sum the rows by the slopes of their bins, and project the sum on the tangent plane."""
-    for i in range(len(weights)):
-        bins.points[i] = weights[i] * bins.slope[bins.bins[i]]
-    weighted_sum(dense, csr, bins.points, gradient)
-    gradient -= np.sum(gradient * v) * v
+    m, std = profile
+    for g in range(len(bins.slope_of_bin)):
+        bins.slope_of_bin[g] = 0.0
+    spread = d_std != 0.0 and std > 0.0
+    for k in range(m):
+        slope = bins.slope[k] / bins.masses[k]
+        if spread:
+            slope += d_std * bins.centers[k] / (options.total * std)
+        bins.slope_of_bin[bins.full[k]] = slope
+    for i in range(len(rows.weights)):
+        bins.points[i] = rows.weights[i] * bins.slope_of_bin[bins.bins[i]]
+    weighted_sum(rows, bins.points, gradient)
+    subtract(gradient, dot(gradient, v), v)
 
 
-@jit
-def length_of(vector):
-    """Return the Euclidean norm."""
-    return math.sqrt(np.sum(vector * vector))
+@inner
+def quasi_newton(v, gradient, pairs, n_pairs, tangent):
+    """Fill the step in the tangent plane of v that the pairs (step, change of the gradient) propose.
+
+    Returns its slope and its length.
+    """
+    factor = -1.0 if n_pairs else -FIRST_ANGLE / math.sqrt(dot(gradient, gradient))
+    for j in range(len(v)):
+        tangent[j] = factor * gradient[j]
+    if n_pairs:
+        two_loop(pairs[0], pairs[1], n_pairs, tangent)
+    subtract(tangent, dot(tangent, v), v)
+    return dot(tangent, gradient), math.sqrt(dot(tangent, tangent))
 
 
-@jit
-def quasi_newton(v, gradient, pairs, n_pairs):
-    """Return the step in the tangent plane of v that the pairs (step, change of the gradient) propose."""
-    if n_pairs == 0:
-        tangent = gradient * (-FIRST_ANGLE / length_of(gradient))
-    else:
-        tangent = -two_loop(pairs[0, :n_pairs], pairs[1, :n_pairs], gradient)
-    tangent -= np.sum(tangent * v) * v
-    return tangent
-
-
-@jit
+@inner
 def remember(pairs, n_pairs, step, change):
     """Keep a pair if it satisfies the curvature condition, instead of the oldest if there are too many."""
-    if not np.sum(step * change) > 1e-10 * length_of(step) * length_of(change):
+    lengths = math.sqrt(dot(step, step)) * math.sqrt(dot(change, change))
+    if not dot(step, change) > 1e-10 * lengths:
         return n_pairs
-    # Loops instead of assignments of slices, whose checks take seconds to compile.
     full = n_pairs == pairs.shape[1]
     n_pairs -= full
     for j in range(len(step)):
@@ -170,117 +141,119 @@ def remember(pairs, n_pairs, step, change):
     return n_pairs + 1
 
 
-@jit
-def descend(rows, stage, state, profile, found, pairs, n_pairs, tol, progress, max_iter):
-    """Minimize the index of a stage from state (direction, gradient), in place; see `sphere.descend`.
+@inner
+def follow(v, tangent, angle, length, trial):
+    """Fill the unit vector on the great circle from v along `length` times a tangent of length `angle`."""
+    turn = length * angle
+    along = math.sin(turn) / turn * length
+    for j in range(len(v)):
+        trial[j] = math.cos(turn) * v[j] + along * tangent[j]
+    norm = math.sqrt(dot(trial, trial))
+    for j in range(len(v)):
+        trial[j] /= norm
 
-    Returns the profile and the value at the end, the number of pairs, steps, why it ended, and whether the
-    bins are those of the end.
+
+@inner
+def descend(index, rows, options, parameters, v, gradient, profile, found, pairs, n_pairs, bins):
+    """Minimize an index from v, in place: v, its gradient and `found`; see `sphere.descend`.
+
+    Returns the profile at the end, the number of pairs, steps, why it ended, and whether the bins are those
+    of the end.
     """
-    dense, csr, weights, total, density, connectivity, bins = rows
-    v, gradient = state
-    spent, n_steps, fresh = 0, 0, True
+    d = len(v)
+    trial, tangent, before, value = np.empty(d), np.empty(d), np.empty(d), np.empty(len(found))
+    there, spent, n_steps, fresh = profile, 0, 0, True
     while True:
-        if length_of(gradient) <= tol:
-            return profile, found, n_pairs, n_steps, 0, fresh
-        moved = False
+        if math.sqrt(dot(gradient, gradient)) <= options.tol:
+            return profile, n_pairs, n_steps, 0, fresh
+        moved, length = False, 0.0
         for _ in range(2):  # the second time as steepest descent
-            tangent = quasi_newton(v, gradient, pairs, n_pairs)
-            slope = np.sum(tangent * gradient)
-            if slope < 0.0:
-                length = min(1.0, LARGEST_ANGLE / length_of(tangent))
-                for _ in range(min(BACKTRACKS, max_iter - spent)):
-                    angle = length * length_of(tangent)
-                    trial = math.cos(angle) * v + (math.sin(angle) / angle * length) * tangent
-                    trial /= length_of(trial)
-                    there = fill_bins(dense, csr, weights, total, trial, bins)
-                    value = evaluate(there, total, density, connectivity, stage, bins)
-                    spent += 1
-                    fresh = False
-                    if value[0] <= found[0] + SUFFICIENT * length * slope:
-                        moved = True
-                        break
+            slope, angle = quasi_newton(v, gradient, pairs, n_pairs, tangent)
+            length = min(1.0, LARGEST_ANGLE / angle) if slope < 0.0 else 0.0
+            tries = min(BACKTRACKS, options.max_iter - spent) if slope < 0.0 else 0
+            while tries > 0 and not moved:
+                follow(v, tangent, angle, length, trial)
+                there = fill_bins(rows, options, trial, bins)
+                evaluate(index, bins, there, options.total, parameters, False, value)
+                spent, tries, fresh = spent + 1, tries - 1, False
+                moved = value[0] <= found[0] + SUFFICIENT * length * slope
+                if not moved:
                     rise = value[0] - found[0] - length * slope
                     shorter = -slope * length * length / (2.0 * rise) if np.isfinite(rise) else 0.0
                     length = min(max(shorter, 0.1 * length), 0.5 * length)
-            if moved or n_pairs == 0 or spent >= max_iter:
+            if moved or n_pairs == 0 or spent >= options.max_iter:
                 break
             n_pairs = 0
         if not moved:
-            return profile, found, n_pairs, n_steps, 3 if spent >= max_iter else 2, fresh
-        before = gradient.copy()
-        fill_gradient(dense, csr, weights, trial, bins, gradient)
-        n_pairs = remember(pairs, n_pairs, length * tangent, gradient - before)
-        for j in range(len(v)):
+            return profile, n_pairs, n_steps, 3 if spent >= options.max_iter else 2, fresh
+        for j in range(d):
+            tangent[j] *= length
+            before[j] = gradient[j]
             v[j] = trial[j]
+        fill_gradient(rows, options, v, bins, there, value[2], gradient)
+        for j in range(d):
+            before[j] = gradient[j] - before[j]
+        n_pairs = remember(pairs, n_pairs, tangent, before)
         gain = found[0] - value[0]
-        profile, found, fresh, n_steps = there, value, True, n_steps + 1
-        if gain < progress:
-            return profile, found, n_pairs, n_steps, 1, fresh
+        for k in range(len(found)):
+            found[k] = value[k]
+        profile, fresh, n_steps = there, True, n_steps + 1
+        if gain < options.progress:
+            return profile, n_pairs, n_steps, 1, fresh
 
 
-@jit
-def pursue(
-    dense,
-    csr,
-    weights,
-    total,
-    grid,
-    start,
-    n_stages,
-    density,
-    connectivity,
-    tol,
-    progress,
-    max_iter,
-    enough,
-    pairs,
-    n_pairs,
-):
-    """Minimize the indices of all stages in order, see `pursuit.pursue`.
+@inner
+def smaller_side(bins, m, total, threshold):
+    """Return the mass on the lighter side of a threshold."""
+    left = 0.0
+    for k in range(m):
+        if bins.centers[k] <= threshold:
+            left += bins.masses[k]
+    return min(left, total - left)
 
-    Stages end at the first one with a mass of `enough` on both sides. If the last interval of thresholds has
-    the same minimum as the one before, so have those between them: they are left out. The last one is not,
-    because its steps bring ends together that rounding has set apart.
+
+PURSUE = types.Tuple((int64, float64, int64, int64, int64, int64))(
+    LINE_FUNCTION, ROWS, OPTIONS, MATRIX, MATRIX, VECTOR, float64[:, :, ::1], int64, BINS
+)
+
+
+@jit_as(PURSUE)
+def pursue(index, rows, options, stages, state, found, pairs, n_pairs, bins):
+    """Minimize an index at the parameters of all stages in order, see `pursuit.pursue`.
+
+    `state` has the start, which it moves, the gradient there, and the same for the end that is kept. Returns
+    the profile of that end, its stage, steps and status, and the number of pairs; `found` has its figures.
     """
-    n, n_bins = len(weights), grid[2]
-    bins = Bins(
-        grid[0],
-        grid[1],
-        np.empty(n),
-        np.empty(n, dtype=np.int64),
-        np.empty(n_bins),
-        np.empty(n_bins),
-        np.empty(n_bins),
-    )
-    rows = dense, csr, weights, total, density, connectivity, bins
-    v, gradient = start.copy(), np.zeros(len(start))
-    profile = fill_bins(dense, csr, weights, total, v, bins)
-    fresh, status, n_iter = True, 0, 0
-    kept = (v, gradient, profile, np.inf, 0.0, False, -1, 0, 0)
-    first = 0  # stages before this one are left out
-    for stage in range(n_stages):  # a counter that starts at a constant would compile everything twice
+    v, gradient, kept_v, kept_gradient = state[0], state[1], state[2], state[3]
+    here = np.empty(4)
+    profile = fill_bins(rows, options, v, bins)
+    kept_stage, kept_steps, kept_status, n_iter = -1, 0, 0, 0
+    first, last = 0, len(stages) - 1  # stages before the first are left out
+    for stage in range(len(stages)):
         if stage < first:
             continue
-        found = evaluate(profile, total, density, connectivity, stage, bins)
-        if not fresh:
-            fill_bins(dense, csr, weights, total, v, bins)
-        fill_gradient(dense, csr, weights, v, bins, gradient)
-        profile, found, n_pairs, steps, status, fresh = descend(
-            rows, stage, (v, gradient), profile, found, pairs, n_pairs, tol, progress, max_iter
+        evaluate(index, bins, profile, options.total, stages[stage], False, here)
+        fill_gradient(rows, options, v, bins, profile, here[2], gradient)
+        profile, n_pairs, steps, status, fresh = descend(
+            index, rows, options, stages[stage], v, gradient, profile, here, pairs, n_pairs, bins
         )
         n_iter += steps
-        valid, threshold = np.isfinite(found[0]), found[1]
-        if density is not None:
-            line = line_of(profile, total, density[stage])
-            valid, threshold = own_minimum(line, found[1], found[2], found[3], density[stage, 3])
-        if valid or not kept[5]:
-            kept = (v.copy(), gradient.copy(), profile, found[0], threshold, valid, stage, n_iter, status)
-        left = np.sum(profile[2][profile[1] <= threshold])
-        if min(left, total - left) >= enough:
+        if not fresh:
+            fill_bins(rows, options, v, bins)
+        if np.isnan(here[3]):
+            evaluate(index, bins, profile, options.total, stages[stage], True, here)
+        if here[3] > 0.0 or kept_stage < 0 or not found[3] > 0.0:
+            kept_stage, kept_steps, kept_status = stage, n_iter, status
+            for k in range(4):
+                found[k] = here[k]
+            for j in range(len(v)):
+                kept_v[j], kept_gradient[j] = v[j], gradient[j]
+        if smaller_side(bins, profile[0], options.total, here[1]) >= options.enough:
             break
-        if density is not None and stage < n_stages - 2:
-            value = lowest(line_of(profile, total, density[n_stages - 1]), unlabeled())[1][0]
-            if found[0] - value <= SAME_VALUE:
-                first = n_stages - 1
-    return kept, n_pairs
+        if options.nested and stage < last - 1:
+            value = here[0]
+            evaluate(index, bins, profile, options.total, stages[last], False, here)
+            if value - here[0] <= SAME_VALUE:
+                first = last
+    m, std = fill_bins(rows, options, kept_v, bins)
+    return m, std, kept_stage, kept_steps, kept_status, n_pairs

@@ -72,7 +72,9 @@ class Curvature:
             return gradient * (FIRST_ANGLE / _norm(gradient))
         from ravine.optimize import sphere_kernels
 
-        return np.asarray(sphere_kernels.two_loop(np.array(self.steps), np.array(self.changes), gradient))
+        moved = gradient.copy()
+        sphere_kernels.two_loop(np.array(self.steps), np.array(self.changes), len(self.steps), moved)
+        return moved
 
 
 @dataclass(frozen=True)

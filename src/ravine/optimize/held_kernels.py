@@ -1,0 +1,66 @@
+"""Standardized rows in memory and the loops over them, compiled for dense and sparse rows together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ravine._jit import inner
+from ravine._validate import FloatArray, IntArray
+from ravine.data.query import AnyArray
+from ravine.optimize.sphere_kernels import dot
+
+
+class Rows(NamedTuple):
+    """Standardized rows with weights: an array, or a CSR matrix minus a center; the other one is empty."""
+
+    dense: FloatArray
+    values: FloatArray
+    columns: AnyArray
+    starts: IntArray
+    center: FloatArray
+    weights: FloatArray
+
+
+@inner
+def project(rows, v, out):
+    """out[i] = v . row i."""
+    n, d = rows.dense.shape
+    whole = d - d % 4
+    for i in range(n):
+        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, whole, 4):
+            a0 += rows.dense[i, j] * v[j]
+            a1 += rows.dense[i, j + 1] * v[j + 1]
+            a2 += rows.dense[i, j + 2] * v[j + 2]
+            a3 += rows.dense[i, j + 3] * v[j + 3]
+        for j in range(whole, d):
+            a0 += rows.dense[i, j] * v[j]
+        out[i] = (a0 + a1) + (a2 + a3)
+    shift = dot(rows.center, v)
+    for i in range(len(rows.starts) - 1):
+        total = 0.0
+        for k in range(rows.starts[i], rows.starts[i + 1]):
+            total += rows.values[k] * v[rows.columns[k]]
+        out[i] = total - shift
+
+
+@inner
+def weighted_sum(rows, factors, out):
+    """out = sum of factors[i] row i."""
+    for j in range(len(out)):
+        out[j] = 0.0
+    n, d = rows.dense.shape
+    for i in range(n):
+        f = factors[i]
+        if f != 0.0:
+            for j in range(d):
+                out[j] += f * rows.dense[i, j]
+    total = 0.0
+    for i in range(len(rows.starts) - 1):
+        f = factors[i]
+        if f != 0.0:
+            total += f
+            for k in range(rows.starts[i], rows.starts[i + 1]):
+                out[rows.columns[k]] += f * rows.values[k]
+    for j in range(len(rows.center)):
+        out[j] -= total * rows.center[j]
