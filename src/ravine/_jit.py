@@ -6,15 +6,28 @@ from functools import partial
 from typing import Any
 
 import numba
+from numba import types
 
+# Half of the time to compile a short function goes into its entry points from Python and from C, so each
+# decorator makes only those that are needed.
 compiled: Any = partial(numba.njit, cache=True, nogil=True, error_model="numpy")
-jit = compiled()
 
-# For functions that only compiled code calls: entry points from Python and C take a third of the time to
-# compile. In tests, `function.py_func` runs such a function as plain Python.
-inner = compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+jit = compiled(no_cfunc_wrapper=True)  # called from Python and from compiled code
+by_address = compiled()  # also called by its address
+inner = compiled(no_cfunc_wrapper=True, no_cpython_wrapper=True)  # called from compiled code only
 
 
-def jit_as(signature: Any) -> Any:
-    """Compile for one signature, at once: a function in it is then called by its address."""
-    return compiled(signature)
+class Address(types.WrapperAddressProtocol):
+    """A compiled function as an argument of others, which are then compiled once for all such functions."""
+
+    def __init__(self, function: Any, signature: Any) -> None:
+        found = function.get_compile_result(signature)
+        self._signature = signature
+        self._address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self) -> int:
+        return int(self._address)
+
+    def signature(self) -> Any:
+        """Return the types of the arguments and of the result."""
+        return self._signature

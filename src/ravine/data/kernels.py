@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravine._jit import jit
+from ravine._jit import inner, jit
 
 
-@jit
+@inner
 def centered_dot(X, i, pivot, directions, k):
     """Return directions[k] . (X[i] - pivot), in four partial sums: the order of every dense projection."""
     d = X.shape[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -76,7 +76,6 @@ class ProjectionIndex(Protocol):
 LineFunction = Callable[..., None]
 
 
-@runtime_checkable
 class CompiledIndex(ProjectionIndex, Protocol):
     """An index with a compiled function, for searches over few rows in memory."""
 

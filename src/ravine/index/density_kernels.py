@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravine._jit import inner, jit
+from ravine._jit import by_address, inner, jit
 from ravine._validate import FloatArray
 from ravine.index.interval import FARTHEST
 from ravine.index.shared_kernels import MAX_NEWTON_STEPS, label_penalty, lowest_label_penalty, newton_step
@@ -327,7 +327,7 @@ def line_of(points, mass, total, std, parameters):
     return Line(points, mass, total, h, min(parameters[1] * std, FARTHEST * h), parameters[2] * h)
 
 
-@jit
+@by_address
 def minimum(points, mass, total, std, parameters, final, slope, out):
     """Minimize log F over the threshold, without labels: a `LineFunction` (see `index/base.py`).
 

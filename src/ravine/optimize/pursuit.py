@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
@@ -202,10 +202,9 @@ def pursue(
     """
     curvature = curvature or Curvature()
     held = held_rows(node)
-    compiled = [index for index in indices if isinstance(index, CompiledIndex)]
-    if held is not None and len(compiled) == len(indices):
+    if held is not None and hasattr(indices[0], "line_function"):
         options = tol, progress, max_iter, least_share, nested
-        return _pursue_held(held, node, start, compiled, curvature, options)
+        return _pursue_held(held, node, start, indices, curvature, options)
     kept: Pursued | None = None
     n_iter = 0
     stage, last = 0, len(indices) - 1
@@ -269,13 +268,14 @@ def _pursue_held(
     held: Rows,
     node: Node,
     start: FloatArray,
-    indices: Sequence[CompiledIndex],
+    indices: Sequence[ProjectionIndex],
     curvature: Curvature,
     options: tuple[float, float, int, float, bool],
 ) -> Pursued:
     """Run `pursue` in compiled code."""
     from ravine.optimize import pursuit_kernels
 
+    indices = cast("Sequence[CompiledIndex]", indices)
     tol, progress, max_iter, least_share, nested = options
     total = node.standardization.total
     grid = Grid.around_mean(REACH * node.deviation, indices[0].resolution, node.n_rows)
@@ -286,7 +286,7 @@ def _pursue_held(
     state[0] = start
     bins = pursuit_kernels.bins_for(node.n_rows, grid.n_bins)
     m, std, stage, n_iter, status, n_pairs = pursuit_kernels.pursue(
-        indices[0].line_function,
+        pursuit_kernels.address_of(indices[0].line_function),
         held,
         pursuit_kernels.Options(
             grid.low, grid.width, total, tol, progress, max_iter, least_share * total, nested

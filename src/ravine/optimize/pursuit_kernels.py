@@ -9,15 +9,17 @@ long to compile.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int32, int64, types
+from numba import boolean, float64, types
 
-from ravine._jit import inner, jit_as
+from ravine._jit import Address, inner, jit
 from ravine._validate import FloatArray, IntArray
 from ravine.data.kernels import bin_points
-from ravine.optimize.held_kernels import Rows, project, weighted_sum
+from ravine.index.base import LineFunction
+from ravine.optimize.held_kernels import project, weighted_sum
 from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SAME_VALUE, SUFFICIENT
 from ravine.optimize.sphere_kernels import dot, subtract, two_loop
 
@@ -56,14 +58,14 @@ class Options(NamedTuple):
     nested: bool
 
 
-VECTOR, INTEGERS = float64[::1], int64[::1]
-MATRIX = float64[:, ::1]
-ROWS = types.NamedTuple((MATRIX, VECTOR, int32[::1], INTEGERS, VECTOR, VECTOR), Rows)
-BINS = types.NamedTuple((VECTOR, INTEGERS, VECTOR, VECTOR, INTEGERS, VECTOR, VECTOR, VECTOR, VECTOR), Bins)
-OPTIONS = types.NamedTuple((float64,) * 5 + (int64, float64, boolean), Options)
-LINE_FUNCTION = types.FunctionType(
-    types.void(VECTOR, VECTOR, float64, float64, VECTOR, boolean, VECTOR, VECTOR)
-)
+VECTOR = float64[::1]
+LINE_FUNCTION = types.void(VECTOR, VECTOR, float64, float64, VECTOR, boolean, VECTOR, VECTOR)
+
+
+@cache
+def address_of(function: LineFunction) -> Address:
+    """Return the address of a compiled index."""
+    return Address(function, LINE_FUNCTION)
 
 
 @inner
@@ -212,12 +214,7 @@ def smaller_side(bins, m, total, threshold):
     return min(left, total - left)
 
 
-PURSUE = types.Tuple((int64, float64, int64, int64, int64, int64))(
-    LINE_FUNCTION, ROWS, OPTIONS, MATRIX, MATRIX, VECTOR, float64[:, :, ::1], int64, BINS
-)
-
-
-@jit_as(PURSUE)
+@jit
 def pursue(index, rows, options, stages, state, found, pairs, n_pairs, bins):
     """Minimize an index at the parameters of all stages in order, see `pursuit.pursue`.
 
