@@ -86,11 +86,12 @@ def public() -> dict[str, list[str]]:
 
 
 def own(module: Any) -> Any:
-    """Return a test for the public functions of a module."""
+    """Return a test for the public functions of a module: those of `__all__`, if there is one."""
     return lambda member: (
         inspect.isfunction(member)
         and member.__module__ == module.__name__
         and not member.__name__.startswith("_")
+        and member.__name__ in getattr(module, "__all__", [member.__name__])
     )
 
 

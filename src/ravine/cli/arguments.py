@@ -128,7 +128,7 @@ def _to_bytes(text: str) -> int:
 _clusters = _value("a whole number of at least 1, auto or best", r"0*[1-9]\d*", int, auto="auto", best="best")
 _number = _value("a whole number of at least 1", r"0*[1-9]\d*", int)
 _count = _value("a whole number of at least 0", r"\d+", int)
-_port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: _at_most(int(text), 65535))
+_port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: range(65536)[int(text)])
 _jobs = _value("a whole number that is not 0", r"-?0*[1-9]\d*", int)
 _gamma = _value("a number above 0, or auto", ".+", float, auto="auto")
 _landmarks = _value("a whole number, auto or all", r"\d+", int, auto="auto", all=None)
@@ -138,12 +138,6 @@ _bytes = _value("a number of bytes such as 500M or 2G, at least 1M", r"0*[1-9]\d
 _delimiter = _value("one character, or tab", r'[^"\r\n]', str, **{"tab": "\t", "\\t": "\t"})
 _encoding = _value("the name of an encoding such as latin-1", ".+", lambda text: codecs.lookup(text).name)
 _setting = _value("NAME=VALUE", r"[^\W\d]\w*=.*", lambda text: tuple(text.split("=", 1)))
-
-
-def _at_most(number: int, most: int) -> int:
-    if number > most:
-        raise ValueError
-    return number
 
 
 def _names(text: str) -> list[str]:

@@ -36,7 +36,7 @@ from ravine.io.source import (
 
 DELIMITERS = ",;\t|"
 ARROW_BYTES = 1 << 24  # 16 MB: reading smaller files with pyarrow saves less than importing it takes
-SCAN_BYTES = 1 << 20  # of a file that are searched for quotes at a time
+SCAN_BYTES = 1 << 20  # bytes of a file that are searched for quotes at a time
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ NODE_ARRAYS = ("parent", "left", "right", "weight", "order", "label")
 SPLIT_NUMBERS = ("value", "quality", "gradient_norm")
 EVIDENCE_NUMBERS = ("p_value", "log_depth", "null_mean", "null_deviation", "n_draws")
 NOT_FINITE = ("nan", "inf", "-inf")  # numbers that JSON cannot express, as strings
-MAX_COUNT = 2**62  # of iterations and draws: fits an int64 with room to add
+MAX_COUNT = 2**62  # most iterations or draws that a file may state: fits an int64 with room to add
 
 
 # --- to parts ---
