@@ -55,7 +55,7 @@ exit codes:
 
 FIT_EPILOG = """\
 examples:
-  ravine fit data.csv                              find the number of clusters, too
+  ravine fit data.csv                              also find the number of clusters
   ravine fit data.csv --clusters 5 --out labels.csv
   ravine fit data.csv --append clustered.csv --proba
   ravine fit data.csv --id name --exclude date,city --report report.html
@@ -66,12 +66,11 @@ examples:
   zcat data.csv.gz | ravine fit - --json
 
 files:
-  CSV, TSV, JSON (also compressed by gzip, bzip2 or xz), Parquet, Arrow or Feather, NPY, NPZ; '-' is
-  standard input.
+  CSV, TSV, JSON (also compressed by gzip, bzip2 or xz), Parquet, Arrow or Feather, NPY, NPZ.
   The format is detected from the first bytes, then from the name. In an NPZ file, the rows are the
   matrix named X or the only matrix; its vectors can serve as --label or --id. Columns of a matrix
   are named x0, x1, ... Tables above 128 MB go through a temporary file (in $TMPDIR), so that memory
-  use does not grow with the number of rows.
+  use hardly grows with the number of rows.
 
 Text columns are left out with a note. Missing values ('', NA, NaN, null, none, ?) are an error
 unless --impute fills them in. No file is overwritten without --force.
@@ -292,7 +291,7 @@ def _add_cut(cut: argparse.ArgumentParser) -> None:
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:
     text = "input file; or a model written by 'ravine fit --model', then an input file"
-    explore.add_argument("files", nargs="+", metavar="FILE", help=text)
+    explore.add_argument("files", nargs="+", metavar="[MODEL] FILE", help=text)
     group = explore.add_argument_group("method")
     group.add_argument("--method", choices=list(METHODS), default="minimum-density", help="clustering method")
     _add_clusters(group)
@@ -344,6 +343,8 @@ def build_parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         add_options(command)
+        words = [action.metavar or action.dest.upper() for action in command._get_positional_actions()]
+        command.usage = " ".join(["ravine", name, *map(str, words), "[options]"])
     return parser
 
 
