@@ -42,6 +42,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "ravine"
