@@ -229,10 +229,9 @@ def _evidence_from(stored: Stored, m: int) -> list[Evidence | None]:
 
 def _facts_from(stored: Stored, m: int) -> list[dict[str, float]]:
     """Read the further numbers of every split, by name."""
-    further = stored.fact("facts")
-    holds = isinstance(further, list) and all(isinstance(numbers, dict) for numbers in further)
-    require(holds and len(further) == m, "facts", f"a list of {m} objects of JSON", shown(further))
-    return [{name: number("facts", x) for name, x in numbers.items()} for numbers in further]
+    further = stored.objects("facts")
+    require(len(further) == m, "facts", f"a list of {m} objects of JSON", f"{len(further)}")
+    return [{name: number("facts", x) for name, x in one.facts.items()} for one in further]
 
 
 def number(what: str, value: Any) -> float:
