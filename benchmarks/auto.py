@@ -183,7 +183,7 @@ def run_blobs(given: argparse.Namespace) -> list[Row]:
             right = f"{sum(c == k for c in found)} of {given.draws}"
             seconds = (time.perf_counter() - began) / given.draws
             rows.append(
-                {"k": k, "features": d, "right": right, "v_measure": float(np.mean(v)), "seconds": seconds}
+                {"k": k, "features": d, "correct": right, "v_measure": float(np.mean(v)), "seconds": seconds}
             )
             print(rows[-1], file=sys.stderr, flush=True)
     return rows

@@ -237,9 +237,9 @@ def summary(rows: list[Row], most_rows: int) -> list[Row]:
             "ARI": float(figures["ari"][whole, j].mean()),
             "purity": float(figures["purity"][whole, j].mean()),
             "mean regret": float(loss[:, j].mean()),
-            "greatest regret": float(loss[:, j].max()),
+            "maximum regret": float(loss[:, j].max()),
             "CPU s": float(np.nansum(figures["cpu_seconds"][:, j])),
-            "most MB": float(np.nanmax(figures["peak_mb"][:, j], initial=0.0)),
+            "maximum MB": float(np.nanmax(figures["peak_mb"][:, j], initial=0.0)),
             "failed": int(np.isnan(v[:, j]).sum()),
         }
         for j, method in enumerate(tried)

@@ -71,7 +71,7 @@ def compare(X: Any, y: Any) -> Row:
         ),
         "SpectralClustering": metrics.v_measure(y, nearest.fit_predict(scaled)),
         "Ward": metrics.v_measure(y, AgglomerativeClustering(k).fit_predict(scaled)),
-        "held out as together": agreement(density.labels_[held], rest.predict(X[held])),
+        "held out": agreement(density.labels_[held], rest.predict(X[held])),
         "seconds": seconds,
     }
 

@@ -42,6 +42,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "ravine"
@@ -86,11 +87,12 @@ def public() -> dict[str, list[str]]:
 
 
 def own(module: Any) -> Any:
-    """Return a test for the public functions of a module."""
+    """Return a test for the public functions of a module: those of `__all__`, if there is one."""
     return lambda member: (
         inspect.isfunction(member)
         and member.__module__ == module.__name__
         and not member.__name__.startswith("_")
+        and member.__name__ in getattr(module, "__all__", [member.__name__])
     )
 
 

@@ -64,7 +64,7 @@ def test_relative_depth_and_margin():
     assert metrics.relative_depth(points, 3.0, h) == 0.0
     assert metrics.margin(points, 0.25) == 0.75
     rows = np.column_stack([points, np.zeros(4)])
-    assert metrics.margin(rows, 0.5, weights=[2.0, 0.0]) == 0.75
+    assert metrics.margin(rows, 0.5, normal=[2.0, 0.0]) == 0.75
     assert metrics.margin(points, 0.25, sample_weight=[1, 1, 0, 0]) == 1.25
     assert metrics.relative_depth(points, 0.0, h, sample_weight=[1, 1, 2, 2]) == pytest.approx(
         metrics.relative_depth(np.repeat(points, [1, 1, 2, 2]), 0.0, h)

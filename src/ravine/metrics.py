@@ -25,6 +25,12 @@ from ravine.index.density import relative_depth as bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax
 from ravine.optimize.sides import Side, SideSums, varying
 
+__all__ = (
+    *("agreement", "binary_v_measure", "clustering_error", "contingency", "margin", "modularity"),
+    *("generalized_separation_probability", "normalized_cut", "purity", "relative_depth"),
+    *("separation_probability", "success_ratio", "v_measure"),
+)
+
 
 def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
     """Return the weight of each class (row of the table) in each cluster (column)."""
@@ -134,13 +140,13 @@ def clustering_error(labels_true: Any, labels_pred: Any, *, sample_weight: Any =
     return 1.0 - purity(labels_true, labels_pred, sample_weight=sample_weight)
 
 
-def _projected(X: Any, weights: Any) -> FloatArray:
+def _projected(X: Any, normal: Any) -> FloatArray:
     points = np.asarray(X, dtype=np.float64)
     if points.ndim == 1:
         return points
-    if weights is None:
-        raise InvalidInputError(f"rows of shape {points.shape} need `weights` to project them onto")
-    return np.asarray(points @ np.asarray(weights, dtype=np.float64))
+    if normal is None:
+        raise InvalidInputError(f"rows of shape {points.shape} need a `normal` to project them onto")
+    return np.asarray(points @ np.asarray(normal, dtype=np.float64))
 
 
 def relative_depth(
@@ -148,20 +154,20 @@ def relative_depth(
     threshold: float,
     bandwidth: float,
     *,
-    weights: npt.ArrayLike | None = None,
+    normal: npt.ArrayLike | None = None,
     sample_weight: Any = None,
 ) -> float:
     """Return how deep the density is at a threshold, relative to the adjacent modes (MDH, Equation 30).
 
-    `X` holds projected points, or rows to be projected onto `weights`. With I the density at the threshold
-    and M that at the lower of the two adjacent modes this is (M - I) / I: 0 if the threshold does not
-    separate modes, infinite across an empty gap.
+    `X` holds projected points, or rows to be projected onto `normal`. With I the density at the threshold
+    and M that at the lower of the two adjacent modes, this is (M - I) / I: 0 if the threshold does not
+    separate modes, infinite across an empty gap. (`quality` of a split is depth / (1 + depth).)
 
     >>> depth = relative_depth([-1.0, -0.9, 0.9, 1.0], 0.0, 0.3)
     >>> depth > 10
     True
     """
-    points = _projected(X, weights)
+    points = _projected(X, normal)
     bandwidth = check_real("bandwidth", bandwidth, 0)
     mass = check_weights(sample_weight, len(points))
     mass = np.ones(len(points)) if mass is None else mass
@@ -173,18 +179,18 @@ def relative_depth(
 
 
 def margin(
-    X: npt.ArrayLike, threshold: float, *, weights: npt.ArrayLike | None = None, sample_weight: Any = None
+    X: npt.ArrayLike, threshold: float, *, normal: npt.ArrayLike | None = None, sample_weight: Any = None
 ) -> float:
-    """Return the distance from a threshold, or a hyperplane weights . x = threshold, to the nearest row.
+    """Return the distance from a threshold, or a hyperplane normal . x = threshold, to the nearest row.
 
-    >>> margin([[0.0, 0.0], [3.0, 4.0]], 1.0, weights=[0.6, 0.8])
+    >>> margin([[0.0, 0.0], [3.0, 4.0]], 1.0, normal=[0.6, 0.8])
     1.0
     """
-    points = _projected(X, weights)
+    points = _projected(X, normal)
     mass = check_weights(sample_weight, len(points))
     if mass is not None:
         points = points[mass > 0]
-    length = 1.0 if weights is None else float(np.linalg.norm(weights))
+    length = 1.0 if normal is None else float(np.linalg.norm(normal))
     return float(np.abs(points - threshold).min() / length)
 
 

@@ -15,6 +15,8 @@ import pytest
 import ravine
 from ravine.cli.arguments import build_parser
 from ravine.cli.explore_command import run_explore
+from ravine.cli.options import make_clusterer
+from ravine.cli.reading_code import reading_code
 from ravine.exceptions import RavineError
 from tests.cli.test_cli import fail, succeed
 from tests.processes import COMMAND, started
@@ -325,3 +327,14 @@ def test_a_missing_extra_is_reported_before_any_work(monkeypatch):
     monkeypatch.delitem(sys.modules, "ravine.explorer.server", raising=False)
     with pytest.raises(RavineError, match=r"pip install \"ravine\[explore\]"):
         run_explore(build_parser().parse_args(["explore", "no such file.csv"]))
+
+
+@pytest.mark.parametrize("method", ["auto", "principal-direction"])
+def test_the_explorer_takes_every_method_and_its_script_repeats_the_fit(folder, method):
+    words = ["explore", str(folder / "plain.csv"), "--method", method, "--clusters", "3"]
+    arguments = build_parser().parse_args(words)
+    (arguments.data,), arguments.model = arguments.files, None
+    model = make_clusterer(arguments, method)
+    found = {"ravine": ravine}
+    exec("\n".join(reading_code(arguments, model)), found)
+    np.testing.assert_array_equal(found["model"].labels_, model.fit(FRAME).labels_)

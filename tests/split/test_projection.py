@@ -63,10 +63,10 @@ def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
     plane = model.tree_.splits[0].boundary
     svm = SVC(kernel="linear", C=1e8).fit(X, model.labels_)
     widest = 1 / np.linalg.norm(svm.coef_)
-    found = metrics.margin(X, -plane.intercept, weights=plane.normal)
+    found = metrics.margin(X, -plane.intercept, normal=plane.normal)
     assert found == pytest.approx(widest, rel=0.02)
     first = MinimumDensity(2, standardize=False).fit(X).tree_.splits[0].boundary
-    assert found > metrics.margin(X, -first.intercept, weights=first.normal)
+    assert found > metrics.margin(X, -first.intercept, normal=first.normal)
 
 
 @pytest.fixture

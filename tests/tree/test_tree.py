@@ -188,7 +188,7 @@ def test_relabel_is_one_to_one():
     expected[MODEL.labels_ == 0], expected[MODEL.labels_ == 3] = 3, 0
     np.testing.assert_array_equal(swapped.predict(DIGITS), expected)
     for wrong in ({0: 3}, {99: 0, 0: 99}):
-        with pytest.raises(InvalidInputError, match="one to one"):
+        with pytest.raises(InvalidInputError, match="one-to-one"):
             TREE.relabel(wrong)
 
 

@@ -55,7 +55,7 @@ exit codes:
 
 FIT_EPILOG = """\
 examples:
-  ravine fit data.csv                              find the number of clusters, too
+  ravine fit data.csv                              also find the number of clusters
   ravine fit data.csv --clusters 5 --out labels.csv
   ravine fit data.csv --append clustered.csv --proba
   ravine fit data.csv --id name --exclude date,city --report report.html
@@ -66,12 +66,11 @@ examples:
   zcat data.csv.gz | ravine fit - --json
 
 files:
-  CSV, TSV, JSON (also compressed by gzip, bzip2 or xz), Parquet, Arrow or Feather, NPY, NPZ; '-' is
-  standard input.
+  CSV, TSV, JSON (also compressed by gzip, bzip2 or xz), Parquet, Arrow or Feather, NPY, NPZ.
   The format is detected from the first bytes, then from the name. In an NPZ file, the rows are the
   matrix named X or the only matrix; its vectors can serve as --label or --id. Columns of a matrix
   are named x0, x1, ... Tables above 128 MB go through a temporary file (in $TMPDIR), so that memory
-  use does not grow with the number of rows.
+  use hardly grows with the number of rows.
 
 Text columns are left out with a note. Missing values ('', NA, NaN, null, none, ?) are an error
 unless --impute fills them in. No file is overwritten without --force.
@@ -128,7 +127,7 @@ def _to_bytes(text: str) -> int:
 _clusters = _value("a whole number of at least 1, auto or best", r"0*[1-9]\d*", int, auto="auto", best="best")
 _number = _value("a whole number of at least 1", r"0*[1-9]\d*", int)
 _count = _value("a whole number of at least 0", r"\d+", int)
-_port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: _at_most(int(text), 65535))
+_port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: range(65536)[int(text)])
 _jobs = _value("a whole number that is not 0", r"-?0*[1-9]\d*", int)
 _gamma = _value("a number above 0, or auto", ".+", float, auto="auto")
 _landmarks = _value("a whole number, auto or all", r"\d+", int, auto="auto", all=None)
@@ -138,12 +137,6 @@ _bytes = _value("a number of bytes such as 500M or 2G, at least 1M", r"0*[1-9]\d
 _delimiter = _value("one character, or tab", r'[^"\r\n]', str, **{"tab": "\t", "\\t": "\t"})
 _encoding = _value("the name of an encoding such as latin-1", ".+", lambda text: codecs.lookup(text).name)
 _setting = _value("NAME=VALUE", r"[^\W\d]\w*=.*", lambda text: tuple(text.split("=", 1)))
-
-
-def _at_most(number: int, most: int) -> int:
-    if number > most:
-        raise ValueError
-    return number
 
 
 def _names(text: str) -> list[str]:
@@ -298,7 +291,7 @@ def _add_cut(cut: argparse.ArgumentParser) -> None:
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:
     text = "input file; or a model written by 'ravine fit --model', then an input file"
-    explore.add_argument("files", nargs="+", metavar="FILE", help=text)
+    explore.add_argument("files", nargs="+", metavar="[MODEL] FILE", help=text)
     group = explore.add_argument_group("method")
     group.add_argument("--method", choices=list(METHODS), default="minimum-density", help="clustering method")
     _add_clusters(group)
@@ -350,6 +343,8 @@ def build_parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         add_options(command)
+        words = [action.metavar or action.dest.upper() for action in command._get_positional_actions()]
+        command.usage = " ".join(["ravine", name, *map(str, words), "[options]"])
     return parser
 
 

@@ -47,20 +47,12 @@ def run_fit(arguments: Namespace) -> None:
 
 def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> None:
     table, notes = read(arguments, console, source)
-    found = check_notes(table, standardized=scales_columns(model.standardize, table.values))
-    console.notes(found)
-    console.print(f"{table.n_rows} rows, {len(table.names)} columns of {source_name(arguments)}")
-    own = {"callback": console.progress}
-    if arguments.checkpoint:
-        own["checkpoint"] = arguments.checkpoint
-    model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
+    rows = _rows(table, Path(source_name(arguments)), arguments.memory_limit)
+    own = {"checkpoint": arguments.checkpoint} if arguments.checkpoint else {}
     start = time.perf_counter()
-    with console.capture_warnings(partial(_warning_text, arguments)) as caught:
-        model.fit(_rows(table, Path(source_name(arguments)), arguments.memory_limit))
+    found, caught = fit_table(arguments, console, model, table, rows, **own)
     seconds = time.perf_counter() - start
     interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
-    model.set_params(n_jobs=arguments.jobs, **dict.fromkeys(own))
-    add_columns(model, table)
     _write_fit(arguments, model, source, table)
     if arguments.checkpoint and not interrupted:
         Path(arguments.checkpoint).unlink(missing_ok=True)  # the results are written
@@ -83,6 +75,25 @@ def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> 
         raise Ended(f"interrupted: the result has the {model.n_clusters_} clusters found so far", INTERRUPTED)
 
 
+def fit_table(
+    arguments: Namespace, console: Console, model: Any, table: Table, rows: Any, **own: Any
+) -> tuple[list[str], list[warnings.WarningMessage]]:
+    """Fit a model to the rows of a table; return the notes about them, which are printed, and the warnings.
+
+    `own` are parameters of this fit only, which the model does not keep.
+    """
+    notes = check_notes(table, standardized=scales_columns(model.standardize, table.values))
+    console.notes(notes)
+    console.print(f"{table.n_rows} rows, {len(table.names)} columns of {source_name(arguments)}")
+    own["callback"] = console.progress
+    model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
+    with console.capture_warnings(partial(_warning_text, arguments)) as caught:
+        model.fit(rows)
+    model.set_params(n_jobs=arguments.jobs, **dict.fromkeys(own))
+    _add_columns(model, table)
+    return notes, caught
+
+
 def _rows(table: Table, path: Path, memory_limit: int | None) -> Any:
     """Return the rows of a table; those of a large one are read from its file, block by block."""
     rows = table.values
@@ -97,15 +108,15 @@ def _warning_text(arguments: Namespace, message: Any) -> str:
         return ""
     if not isinstance(message, ravine.OneClusterWarning):
         return str(message)
-    kernel = "" if arguments.kernel else ", --kernel diffusion"
+    kernel = ", --kernel diffusion" if getattr(arguments, "kernel", "") is None else ""
     data = shlex.quote(arguments.data)
     return f"{message.reason}; try --clusters 2{kernel}, or all methods with 'ravine compare {data}'"
 
 
-def add_columns(model: Any, table: Table) -> None:
+def _add_columns(model: Any, table: Table) -> None:
     """Store in a fitted model the names of its columns and the values that replace missing ones."""
     if hasattr(model, "best_estimator_"):
-        add_columns(model.best_estimator_, table)
+        _add_columns(model.best_estimator_, table)
         return
     model.feature_names_in_ = np.array(table.names, dtype=object)
     if not model.tree_.mapped:
@@ -115,13 +126,7 @@ def add_columns(model: Any, table: Table) -> None:
 
 
 def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -> None:
-    write_clusters(
-        arguments,
-        source,
-        table,
-        model.labels_,
-        lambda: _memberships(model, table),  # a pass of its own
-    )
+    write_clusters(arguments, source, table, model.labels_, lambda: _memberships(model, table))
     if arguments.model:
         ravine.save(model, arguments.model)
     if arguments.sql:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from argparse import Namespace
@@ -13,14 +12,13 @@ from typing import Any
 import numpy as np
 
 import ravine
-from ravine.cli.commands import add_columns
+from ravine.cli.commands import fit_table
 from ravine.cli.console import Console
 from ravine.cli.errors import INTERRUPTED, Ended, UsageError
 from ravine.cli.model_commands import check_impute, check_tree, model_of, rows_for
 from ravine.cli.options import check_files, make_clusterer
-from ravine.cli.reading import check_notes, opened, read, source_name
+from ravine.cli.reading import opened, read
 from ravine.cli.reading_code import reading_code
-from ravine.data.any_rows import scales_columns
 from ravine.io.table import Table
 
 
@@ -39,7 +37,7 @@ def run_explore(arguments: Namespace) -> None:
     model, table, ids = _model_and_rows(arguments, console)
     X = table.values if isinstance(table.values, np.ndarray) else table.values[0 : table.n_rows]
     if not model_file and not (folder / INDEX).exists():
-        _fit(arguments, console, model, table, X)
+        fit_table(arguments, console, model, table, X)
     explorer = ravine.explore(
         model,
         X,
@@ -80,13 +78,3 @@ def _model_and_rows(arguments: Namespace, console: Console) -> tuple[Any, Table,
             table, _ = read(arguments, console, source)
         ids = [one for block in table.ids() for one in block] if table.id_name else None
     return model, table, ids
-
-
-def _fit(arguments: Namespace, console: Console, model: Any, table: Table, X: Any) -> None:
-    console.notes(check_notes(table, standardized=scales_columns(model.standardize, table.values)))
-    console.print(f"{table.n_rows} rows, {len(table.names)} columns of {source_name(arguments)}")
-    model.set_params(callback=console.progress, n_jobs=arguments.jobs or os.cpu_count())
-    with console.capture_warnings():
-        model.fit(X)
-    model.set_params(callback=None, n_jobs=None)
-    add_columns(model, table)

@@ -104,7 +104,7 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     """Return the estimator that the options describe, after a check of all parameters."""
     make = getattr(ravine, METHODS[method])
     settings = _settings(make, arguments)
-    if method == "auto" and (arguments.report or arguments.sql):
+    if method == "auto" and (arguments.command == "explore" or arguments.report or arguments.sql):
         settings.setdefault("methods", LINEAR)
     model = make(
         n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings

@@ -40,14 +40,15 @@ def reading_code(arguments: Namespace, model: Any) -> list[str]:
         one_hot=("all" if arguments.one_hot == ["all"] else arguments.one_hot) or None,
         impute=True if arguments.impute else None,
     )
-    fit = ", ".join([repr(arguments.clusters), f"random_state={arguments.seed}"])
+    parameters = _given(random_state=arguments.seed, methods=getattr(model, "methods", None))
+    fit = ", ".join([repr(arguments.clusters), *parameters])
     return [
         *lines,
         "from ravine.io.table import Choice, read_table",
         "",
         f"table = read_table({file}, Choice({', '.join(choice)}))",
         "X = table.values[0 : table.n_rows]",
-        f"model = {type(model).__name__}({fit}).fit(X)",
+        f"model = ravine.{type(model).__name__}({fit}).fit(X)",
     ]
 
 

@@ -35,7 +35,7 @@ SENTENCES = {
     "two-valued": (
         "has only two values, so that the gap between them looks like a valley",
         "have only two values each, so that the gap between them looks like a valley",
-        "leave out, or scale down, what should not define clusters",
+        "leave out what should not define clusters",
     ),
     "skewed": (
         "is extremely skewed: few rows are far from all others",
@@ -47,17 +47,6 @@ SENTENCES = {
         "",
         "it alone determines the clusters unless columns are standardized (standardize=True)",
     ),
-    "duplicate column": (
-        "repeats another column: {pairs}",
-        "repeat other columns: {pairs}",
-        "leave them out",
-    ),
-    "missing": (
-        "has missing values ({count})",
-        "have missing values ({count})",
-        "impute them, for instance with sklearn.impute.SimpleImputer, or leave those rows out",
-    ),
-    "infinite": ("has infinite values ({count})", "have infinite values ({count})", "correct them"),
     "not a number": ("holds no numbers", "hold no numbers", "encode, for instance one-hot, or leave out"),
 }
 
@@ -114,9 +103,6 @@ class DataCheck:
 
     def __len__(self) -> int:
         return len(self.findings)
-
-    def __bool__(self) -> bool:
-        return True
 
     def __str__(self) -> str:
         lines = [f"{finding.kind}: {finding.sentence}" for finding in self.findings]

@@ -152,11 +152,14 @@ class Stored:
 
     def objects(self, name: str) -> list[Stored]:
         """Take a list of nested JSON objects."""
-        expected = "a list of objects of JSON"
-        found = self._checked(
-            name, expected, lambda value: isinstance(value, list) and all(isinstance(x, dict) for x in value)
-        )
+        found = self._list(name, dict, "a list of objects of JSON")
         return [Stored(dict(facts), {}, f"{self.within}{name}.") for facts in found]
+
+    def _list(self, name: str, kind: type, expected: str) -> list[Any]:
+        def holds(value: Any) -> bool:
+            return isinstance(value, list) and all(isinstance(item, kind) for item in value)
+
+        return list(self._checked(name, expected, holds))
 
     def integer(self, name: str, *, low: int) -> int:
         """Take an integer of at least `low`."""
@@ -182,12 +185,9 @@ class Stored:
 
     def texts(self, name: str, n: int | None = None) -> list[str]:
         """Take a list of strings: n of them, if n is given."""
-        values = self._checked(name, "a list of texts", lambda value: isinstance(value, list))
-        require(
-            all(isinstance(value, str) for value in values), self.within + name, "a list of texts", values
-        )
+        values = self._list(name, str, "a list of texts")
         require(n in (None, len(values)), self.within + name, f"a list of {n} texts", f"{len(values)}")
-        return list(values)
+        return values
 
     def texts_or_none(self, name: str, n: int | None = None) -> list[str] | None:
         """Take a list of strings, or null."""

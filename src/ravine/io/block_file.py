@@ -21,7 +21,7 @@ def is_block_source(X: Any) -> bool:
 class BlockFile(ABC):
     """Rows of numbers in a file; `fit`, `predict`, `transform` and `score` of every estimator take it.
 
-    Nothing is held but the bounds of the blocks. `names` are those of the columns, if they have some.
+    Only the bounds of the blocks are held in memory. `names` are those of the columns, if they have any.
     """
 
     ndim = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import itertools
 import lzma
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,11 @@ OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 
 @contextmanager
-def open_text(path: Path, encoding: str | None) -> Iterator[TextIO]:
-    """Open a text file, also one compressed by gzip, bzip2 or xz; a byte order mark is recognized."""
+def open_text(path: Path, encoding: str | None, skip: int = 0) -> Iterator[TextIO]:
+    """Open a text file, also one compressed by gzip, bzip2 or xz, after `skip` lines.
+
+    A byte order mark is recognized.
+    """
     with open(path, "rb") as raw:
         head = raw.read(6)
         raw.seek(0)
@@ -25,6 +29,8 @@ def open_text(path: Path, encoding: str | None) -> Iterator[TextIO]:
         if encoding is None:
             encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
         with io.TextIOWrapper(data, encoding=encoding, newline="") as text:
+            for _ in itertools.islice(text, skip):
+                pass
             yield text
 
 

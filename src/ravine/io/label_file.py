@@ -87,7 +87,8 @@ def _write(
     target: Path | BinaryIO, kinds: dict[str, str], blocks: Iterator[Columns], memberships: FloatArray | None
 ) -> None:
     """Write columns; `kinds` has those before the cluster: "row" numbers, "number" or "text"."""
-    added = {"cluster": "row"} | {f"membership_{k}": "number" for k in range(_width(memberships))}
+    n_clusters = 0 if memberships is None else memberships.shape[1]
+    added = {"cluster": "row"} | {f"membership_{k}": "number" for k in range(n_clusters)}
     for name, kind in added.items():
         while name in kinds:
             name += "_"
@@ -100,10 +101,6 @@ def _write(
             write_parquet(file, kinds, blocks)
         else:
             _write_text(file, DELIMITERS[target.suffix.lower()], kinds, blocks)
-
-
-def _width(memberships: FloatArray | None) -> int:
-    return 0 if memberships is None else memberships.shape[1]
 
 
 def escape_formula(text: str) -> str:

@@ -33,9 +33,7 @@ Cause = Literal[
 ]
 
 BLOCK_ROWS = 4096  # rows per block: enough to hide the cost of a Python call, and at 100 columns only 3 MB
-PEEK_ROWS = (
-    4096  # rows at the start of a file that decide which columns hold numbers, and how they are written
-)
+PEEK_ROWS = 4096  # rows at the start of a file that decide which columns hold numbers, and in which format
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # in lower case
 
 
@@ -81,11 +79,9 @@ class Source(ABC):
         for name in self.unnamed:
             if name not in self.no_features:
                 notes.append((f"column {self.names.index(name) + 1} has no name: it is called {name}", None))
-        for name in self.names:
-            if name in self.no_features and self.names.index(name) == 0:
-                notes.append(
-                    ("the first column has no name and looks like an index: it is left out", "index left out")
-                )
+        if self.no_features.intersection(self.names[:1]):
+            text = "the first column has no name and looks like an index: it is left out"
+            notes.append((text, "index left out"))
         return notes
 
     def blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:

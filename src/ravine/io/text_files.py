@@ -36,7 +36,7 @@ from ravine.io.source import (
 
 DELIMITERS = ",;\t|"
 ARROW_BYTES = 1 << 24  # 16 MB: reading smaller files with pyarrow saves less than importing it takes
-SCAN_BYTES = 1 << 20  # of a file that are searched for quotes at a time
+SCAN_BYTES = 1 << 20  # bytes of a file that are searched for quotes at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +75,7 @@ class _Csv(Source):
                 yield self._joined(numbers, plain, values, fields, n_read)
                 n_read += len(values)
         # also the rest of a file that pyarrow does not read: its errors are found and described here
-        with open_text(self.path, self.encoding) as file:
-            for _ in itertools.islice(file, self.n_before):
-                pass
+        with open_text(self.path, self.encoding, self.n_before) as file:
             for lines, records in self._pieces(file, n_read):
                 block = self._parse_fast(lines, numbers, texts, n_read) if lines else None
                 if block is None:
@@ -176,9 +174,7 @@ class _Csv(Source):
 
     def _first_ragged_line(self) -> str:
         """Describe the first line that has another number of fields than the header."""
-        with open_text(self.path, self.encoding) as file:
-            for _ in itertools.islice(file, self.n_before):
-                pass
+        with open_text(self.path, self.encoding, self.n_before) as file:
             reader = csv.reader(file, delimiter=self.delimiter)
             n = next(len(record) for record in reader if record and len(record) != len(self.names))
             line = self.n_before + reader.line_num
@@ -196,11 +192,9 @@ def open_csv(
     By default the delimiter is the most frequent one in the first line, and the decimal sign that of the
     numbers.
     """
-    with open_text(path, encoding) as file:
-        n_top = skip + _count_comments(file, skip, delimiter)
-        file.seek(0)
-        for _ in itertools.islice(file, n_top):
-            pass
+    with open_text(path, encoding, skip) as file:
+        n_top = skip + _count_comments(file, delimiter)
+    with open_text(path, encoding, n_top) as file:
         first = next(file, "")
         if "\0" in first:
             raise TableError(f"{path} is not text: its first line contains zero bytes")
@@ -241,11 +235,10 @@ def open_csv(
     )
 
 
-def _count_comments(file: TextIO, skip: int, delimiter: str | None) -> int:
+def _count_comments(file: TextIO, delimiter: str | None) -> int:
     """Return how many lines that begin with "#" are comments; the last may hold the names of the columns."""
-    lines = itertools.islice(file, skip, None)
     comments = []
-    for line in lines:
+    for line in file:
         if not line.startswith("#"):
             break
         comments.append(line)

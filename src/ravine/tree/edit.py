@@ -116,12 +116,12 @@ def merge(tree: Tree, a: int, b: int) -> Tree:
 
 
 def relabel(tree: Tree, labels: Mapping[int, int]) -> Tree:
-    """Return the tree with clusters renumbered; `labels` maps old numbers to new ones, one to one."""
+    """Return the tree with clusters renumbered; `labels` maps old numbers to new ones, one-to-one."""
     k = tree.n_clusters
     new = np.array([labels.get(old, old) for old in range(k)])
     if not set(labels) <= set(range(k)) or sorted(new.tolist()) != list(range(k)):
         raise InvalidInputError(
-            f"relabel needs a one to one map of the clusters 0 to {k - 1} onto themselves, got {dict(labels)}"
+            f"relabel needs a one-to-one map of the clusters 0 to {k - 1} onto themselves, got {dict(labels)}"
         )
     return replace(tree, label=np.where(tree.label >= 0, new[tree.label], -1))
 

@@ -85,7 +85,7 @@ def version_of(stored: Stored) -> int:
 
 
 def check_version(what: str, version: int) -> None:
-    """Raise an error that says what to do where a version is not the one that is read here."""
+    """Refuse any version of the format except the present one, and say what to do."""
     if version != VERSION:
         advice = "upgrade ravine" if version > VERSION else "fit and save the model again"
         raise InvalidModelError(

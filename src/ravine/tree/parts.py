@@ -25,7 +25,7 @@ NODE_ARRAYS = ("parent", "left", "right", "weight", "order", "label")
 SPLIT_NUMBERS = ("value", "quality", "gradient_norm")
 EVIDENCE_NUMBERS = ("p_value", "log_depth", "null_mean", "null_deviation", "n_draws")
 NOT_FINITE = ("nan", "inf", "-inf")  # numbers that JSON cannot express, as strings
-MAX_COUNT = 2**62  # of iterations and draws: fits an int64 with room to add
+MAX_COUNT = 2**62  # most iterations or draws that a file may state: fits an int64 with room to add
 
 
 # --- to parts ---
@@ -229,10 +229,9 @@ def _evidence_from(stored: Stored, m: int) -> list[Evidence | None]:
 
 def _facts_from(stored: Stored, m: int) -> list[dict[str, float]]:
     """Read the further numbers of every split, by name."""
-    further = stored.fact("facts")
-    holds = isinstance(further, list) and all(isinstance(numbers, dict) for numbers in further)
-    require(holds and len(further) == m, "facts", f"a list of {m} objects of JSON", shown(further))
-    return [{name: number("facts", x) for name, x in numbers.items()} for numbers in further]
+    further = stored.objects("facts")
+    require(len(further) == m, "facts", f"a list of {m} objects of JSON", f"{len(further)}")
+    return [{name: number("facts", x) for name, x in one.facts.items()} for one in further]
 
 
 def number(what: str, value: Any) -> float:
