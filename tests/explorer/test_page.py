@@ -184,8 +184,11 @@ def test_a_threshold_is_dragged_and_moved_by_keys(page, explorer):
     before = explorer.tree.weight.copy()
     handle = page.find_element("css selector", "#handle circle")
     drag = ActionChains(page).click_and_hold(handle).move_by_offset(15, 0).move_by_offset(10, 0)
+    chromium_tools.requested(page)
     drag.perform()
     until(page, lambda: "about" in text(page, "threshold-note"))
+    asked = chromium_tools.requested(page)
+    assert asked <= {f"{explorer.address}api/version"}  # a threshold on its way asks the server nothing
     told = [int(n) for n in re.findall(r"(?:left|right) (\d+)", text(page, "threshold-note"))]
     assert sum(told) == 178
     ActionChains(page).release().perform()

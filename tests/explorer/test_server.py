@@ -100,7 +100,6 @@ def test_wrong_requests_are_sentences(explorer):
         assert status == 400, (path, body)
         assert json.loads(content)["error"]
     assert ask(explorer.address, "api/node/99")[0] == 400
-    assert ask(explorer.address, "api/threshold?node=0&at=x")[0] == 400
     assert ask(explorer.address, "export/passwords")[0] == 404
     assert ask(explorer.address, "../../etc/passwd")[0] in (403, 404)
     assert ask(explorer.address, "api/act", {"action": "x" * 5_000_000})[0] == 400

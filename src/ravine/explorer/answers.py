@@ -1,4 +1,4 @@
-"""What the page asks for: the tree, the map, one node, a threshold on its way, two methods side by side."""
+"""What the page asks for: the tree, the map, one node, two methods side by side."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
 from ravine.explorer.state import ACTIONS, KERNELS, State, make_estimator
 from ravine.split.boundary import Hyperplane
+from ravine.split.split import Split
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.tree.tree import ClusterTree
 from ravine.view import palette
@@ -26,6 +27,7 @@ from ravine.view.fitted import column_names, columns_of, scales
 from ravine.view.plane import Plane, plane_of
 
 N_DRIVERS = 8  # columns that the page shows of a split or a cluster
+N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its picture
 N_EXEMPLARS = 5  # rows nearest to the mean of a node
 EXEMPLAR_ROWS = 2000  # rows of a node among which they are looked for, at most
 METHODS = (
@@ -39,22 +41,26 @@ METHODS = (
 
 @dataclass(frozen=True)
 class NodeProfile:
-    """The rows of one split along its normal, sorted, so that a threshold on its way is answered at once."""
+    """The rows of one split along its normal: their density, and what a threshold at each place would divide.
 
-    distance: FloatArray
-    left_weight: FloatArray
+    `left` is the weight on the left of each place of `at`, and `quality` how far the curve falls there.
+    """
+
     curve: NodeDensity
+    at: FloatArray
+    left: FloatArray
+    quality: FloatArray
 
-    def at(self, distance: float) -> dict[str, float]:
-        """Return the weight on both sides of a threshold and the depth of the curve there."""
-        points, density = self.curve.points, self.curve.density
-        left = float(self.left_weight[np.searchsorted(self.distance, distance, side="right")])
-        here = float(np.interp(distance, points, density))
-        beside = min(
-            density[points <= distance].max(initial=here), density[points > distance].max(initial=here)
-        )
-        quality = 1.0 - here / beside if beside > 0 else 0.0
-        return {"left": left, "right": float(self.left_weight[-1]) - left, "quality": quality}
+
+def profile_along(split: Split, distance: FloatArray, weight: FloatArray) -> NodeProfile:
+    """Return the profile of rows at signed distances from a split; places have the digits that a move gets."""
+    curve, order = density_of(split, distance, weight), np.argsort(distance, kind="stable")
+    at = np.array([float(f"{x:.6g}") for x in np.linspace(curve.points[0], curve.points[-1], N_PLACES)])
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    here = np.interp(at, curve.points, curve.density)
+    beside = np.minimum(np.maximum.accumulate(here), np.maximum.accumulate(here[::-1])[::-1])
+    quality = 1.0 - here / np.maximum(beside, np.finfo(float).tiny)
+    return NodeProfile(curve, at, below[np.searchsorted(distance[order], at, side="right")], quality)
 
 
 class Shown:
@@ -112,9 +118,7 @@ class Shown:
         if node not in self._profiles:
             part = self.rows.select(self.members(node))
             distance, weight = split.boundary.signed_distance(part), part.map(lambda block: block.weights)
-            order = np.argsort(distance, kind="stable")
-            left = np.concatenate([[0.0], np.cumsum(weight[order])])
-            self._profiles[node] = NodeProfile(distance[order], left, density_of(split, distance, weight))
+            self._profiles[node] = profile_along(split, distance, weight)
         return self._profiles[node]
 
 
@@ -222,11 +226,7 @@ class Answers:
             answer["traits"] = [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
             refused = shown.tree.refused[node]
             return {**answer, "refused": None if refused is None else refused.quality}
-        words, curve, line = (
-            shown.explained.splits[node],
-            shown.profile(node).curve,
-            shown.plane.lines.get(node),
-        )
+        words, profile, line = shown.explained.splits[node], shown.profile(node), shown.plane.lines.get(node)
         return {
             **answer,
             "quality": split.quality,
@@ -234,7 +234,12 @@ class Answers:
             "method": split.method,
             "left": words.left_weight,
             "right": words.right_weight,
-            "curve": _curve(curve),
+            "curve": _curve(profile.curve),
+            "places": {
+                "at": profile.at.tolist(),
+                "left": profile.left.tolist(),
+                "quality": profile.quality.round(3).tolist(),
+            },
             "movable": isinstance(split.boundary, Hyperplane),
             "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
             "drivers": [
@@ -271,10 +276,6 @@ class Answers:
 
     def _id(self, number: int) -> str:
         return str(number if self.row_ids is None else self.row_ids[number])
-
-    def threshold(self, node: int, distance: float) -> dict[str, float]:
-        """Return the sides of a threshold on its way."""
-        return self.shown().profile(node).at(distance)
 
     # --- two methods ---
 

@@ -14,6 +14,7 @@ let node = 0;           // the node that is shown
 let shown = null;       // what the server says about it
 let chosen = new Set(); // row numbers
 let ticked = [];        // clusters to merge
+let moved = null;       // the place to which the threshold is being moved, among those of the node
 
 // --- asking the server ---
 
@@ -66,6 +67,7 @@ async function show(answer) {
 
 async function choose(number) {
   node = number;
+  moved = null;
   by("comparison").hidden = true;
   shown = await ask("api/node/" + node);
   drawTree();
@@ -216,7 +218,7 @@ function drawNode() {
     shown.drivers.map(([name, a, b, s]) => [name, few(a), few(b), percent(s)]);
   fillTable(by("columns"), isLeaf ? "What sets it apart from all other rows" : "What drives the split", bar("column"), rows);
   drawExemplars();
-  if (!isLeaf) drawDensity(0);
+  if (!isLeaf) drawDensity();
 }
 
 function drawExemplars() {
@@ -236,96 +238,123 @@ function drawExemplars() {
 
 const plot = { width: 430, base: 160, top: 12 };
 
-function curvePaths(curve, at, size) {
+// the scales of a curve in a picture, and the paths of its two sides around a threshold
+function scaled(curve, size) {
   const [low, high] = [curve.points[0], curve.points[curve.points.length - 1]];
   const most = Math.max(...curve.density);
   const x = (p) => (p - low) / (high - low) * size.width;
   const y = (d) => size.base - d / most * (size.base - size.top);
-  const pairs = curve.points.map((p, i) => [p, x(p), y(curve.density[i])]);
-  const area = (side) => side.length ? `M${side[0][1]} ${size.base}` + side.map(([, a, b]) => `L${a.toFixed(1)} ${b.toFixed(1)}`).join("") +
-    `V${size.base}Z` : "";
-  const paths = [["l", pairs.filter(([p]) => p <= at)], ["r", pairs.filter(([p]) => p > at)]]
-    .map(([kind, side]) => make("path", { class: kind, d: area(side) }));
-  paths.push(make("path", { class: "curve", d: "M" + pairs.map(([, a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L") }));
-  return { paths, x, low, high };
+  const pairs = curve.points.map((p, i) => [x(p), y(curve.density[i])]);
+  const path = (some) => some.map(([a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L");
+  const area = (some) => `M${some[0][0].toFixed(1)} ${size.base}L${path(some)}V${size.base}Z`;
+  const sides = (at) => {
+    const after = Math.min(Math.max(curve.points.findIndex((p) => p > at), 1), pairs.length - 1);
+    const [[a, b], [c, d]] = [pairs[after - 1], pairs[after]];
+    const middle = [x(at), b + (d - b) * (x(at) - a) / (c - a)];
+    return [area([...pairs.slice(0, after), middle]), area([middle, ...pairs.slice(after)])];
+  };
+  return { x, low, high, sides, outline: "M" + path(pairs) };
 }
 
-function drawDensity(at) {
-  const { paths, x, low, high } = curvePaths(shown.curve, at, plot);
-  const parts = [...paths, make("path", { class: "axis", d: `M0 ${plot.base}H${plot.width}` })];
+function curvePaths(scale) {
+  const [left, right] = scale.sides(0);
+  return [make("path", { class: "l", d: left }), make("path", { class: "r", d: right }), make("path", { class: "curve", d: scale.outline })];
+}
+
+let scale = null; // of the density that is shown
+
+function drawDensity() {
+  scale = scaled(shown.curve, plot);
+  moved = null;
+  const { x, low, high } = scale;
+  const parts = [...curvePaths(scale), make("path", { class: "axis", d: `M0 ${plot.base}H${plot.width}` })];
   for (const tick of [low, 0, high]) {
     const anchor = tick === low ? "start" : tick === high ? "end" : "middle";
     parts.push(make("text", { x: x(tick), y: plot.base + 16, "text-anchor": anchor }, few(tick)));
   }
   parts.push(make("text", { x: plot.width / 2, y: plot.base + 34, "text-anchor": "middle" }, "signed distance from the split"));
-  if (at !== 0) parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
+  parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
   if (shown.movable) {
-    const handle = make("g", { class: "handle", id: "handle", tabindex: 0, role: "slider", "aria-label": "Threshold", "aria-valuemin": low,
-      "aria-valuemax": high, "aria-valuenow": at, "aria-valuetext": `moved by ${few(at)}`, onpointerdown: drag, onkeydown: nudge },
-      make("rect", { x: x(at) - 14, y: 0, width: 28, height: plot.base }),
-      make("path", { d: `M${x(at)} ${plot.top}V${plot.base}` }), make("circle", { cx: x(at), cy: plot.top, r: 7 }));
-    parts.push(handle);
-  } else {
-    parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
+    parts.push(make("g", { class: "handle", id: "handle", tabindex: 0, role: "slider", "aria-label": "Threshold", "aria-valuemin": low,
+      "aria-valuemax": high, onpointerdown: drag, onkeydown: nudge },
+      make("rect", { x: -14, y: 0, width: 28, height: plot.base }),
+      make("path", { d: `M0 ${plot.top}V${plot.base}` }), make("circle", { cx: 0, cy: plot.top, r: 7 })));
   }
   by("drag-note").hidden = !shown.movable;
   const hadFocus = document.activeElement && document.activeElement.id === "handle";
   by("density").replaceChildren(...parts);
-  if (hadFocus) by("handle").focus();
-  if (at === 0) {
-    const p = shown.p === null ? "" : `, p = ${Number(shown.p.toPrecision(2))}`;
-    by("threshold-note").textContent = `left ${count(shown.left)} | right ${count(shown.right)} rows, quality ${shown.quality.toFixed(2)}${p}`;
-  }
+  drawThreshold();
+  if (hadFocus && shown.movable) by("handle").focus();
 }
 
-let moving = { at: 0, asked: false, again: false };
+// the threshold at the place that it was moved to, or at rest; nothing is asked of the server meanwhile
+function drawThreshold() {
+  const { at, left, quality } = shown.places;
+  const here = moved === null ? 0 : at[moved];
+  scale.sides(here).forEach((d, i) => by("density").children[i].setAttribute("d", d));
+  const sides = moved === null ? [shown.left, shown.right] : [left[moved], shown.left + shown.right - left[moved]];
+  const rows = `left ${count(sides[0])} | right ${count(sides[1])} rows`;
+  const p = shown.p === null ? "" : `, p = ${Number(shown.p.toPrecision(2))}`;
+  by("threshold-note").textContent = rows +
+    (moved === null ? `, quality ${shown.quality.toFixed(2)}${p}` : `, quality about ${quality[moved].toFixed(2)}`);
+  if (!shown.movable) return;
+  by("handle").setAttribute("transform", `translate(${scale.x(here)})`);
+  by("handle").setAttribute("aria-valuenow", here);
+  by("handle").setAttribute("aria-valuetext", `${moved === null ? "not moved" : "moved by " + few(here)}: ${rows}`);
+}
 
-async function follow(at) {
-  moving.at = at;
-  drawDensity(at);
-  if (moving.asked) { moving.again = true; return; }
-  moving.asked = true;
-  do {
-    moving.again = false;
-    const wanted = moving.at;
-    const sides = await ask(`api/threshold?node=${node}&at=${wanted}`);
-    by("threshold-note").textContent = `left ${count(sides.left)} | right ${count(sides.right)} rows, quality about ${sides.quality.toFixed(2)}`;
-  } while (moving.again);
-  moving.asked = false;
+let drawing = false; // whether the next frame draws the threshold
+
+function moveTo(place) {
+  moved = Math.min(shown.places.at.length - 1, Math.max(0, place));
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => { drawing = false; if (moved !== null) drawThreshold(); });
+}
+
+function restThreshold() {
+  moved = null;
+  drawThreshold();
+}
+
+function moveSplit() {
+  const distance = moved === null ? 0 : shown.places.at[moved];
+  if (distance !== 0) act("move", { node, distance }); else restThreshold();
+}
+
+// calls `move` while the pointer is down, and at its end `done`, which is told whether it was not canceled
+function whileDown(move, done) {
+  const end = (event) => {
+    window.removeEventListener("pointermove", move);
+    window.removeEventListener("pointerup", end);
+    window.removeEventListener("pointercancel", end);
+    done(event, event.type === "pointerup");
+  };
+  window.addEventListener("pointermove", move);
+  window.addEventListener("pointerup", end);
+  window.addEventListener("pointercancel", end);
 }
 
 function drag(event) {
   event.preventDefault();
+  by("handle").focus();
   const box = by("density").getBoundingClientRect();
-  const [low, high] = [shown.curve.points[0], shown.curve.points[shown.curve.points.length - 1]];
-  const place = (e) => Math.min(high, Math.max(low, low + (e.clientX - box.left) / box.width * (high - low)));
-  const onMove = (e) => guarded(() => follow(place(e)), "");
-  const onUp = (e) => {
-    window.removeEventListener("pointermove", onMove);
-    window.removeEventListener("pointerup", onUp);
-    window.removeEventListener("pointercancel", onUp);
-    const at = Number(place(e).toPrecision(6));
-    if (e.type === "pointerup" && at !== 0 && moving.at !== 0) act("move", { node, distance: at }); else drawDensity(0);
-    moving.at = 0;
-  };
-  window.addEventListener("pointermove", onMove);
-  window.addEventListener("pointerup", onUp);
-  window.addEventListener("pointercancel", onUp);
+  const last = shown.places.at.length - 1;
+  whileDown((e) => moveTo(Math.round((e.clientX - box.left) / box.width * last)), (e, isDone) => { if (isDone) moveSplit(); else restThreshold(); });
 }
 
 function nudge(event) {
-  const [low, high] = [shown.curve.points[0], shown.curve.points[shown.curve.points.length - 1]];
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const { at } = shown.places;
+  const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
+  const step = steps[event.key];
   if (step) {
     event.preventDefault();
-    guarded(() => follow(Math.min(high, Math.max(low, moving.at + step * (high - low) / 100))), "");
-  } else if (event.key === "Enter" && moving.at !== 0) {
-    const at = Number(moving.at.toPrecision(6));
-    moving.at = 0;
-    act("move", { node, distance: at });
+    const from = moved === null ? Math.round(-scale.low / (scale.high - scale.low) * (at.length - 1)) : moved;
+    moveTo(from + step * (event.shiftKey ? 1 : 6));
+  } else if (event.key === "Enter" && moved !== null) {
+    moveSplit();
   } else if (event.key === "Escape") {
-    moving.at = 0;
-    drawDensity(0);
+    restThreshold();
   }
 }
 
@@ -457,23 +486,17 @@ function choosing(event) {
   const onMove = (e) => {
     const to = pointOf(e, canvas);
     drawMap(canvas, leafColors());
-    const context = canvas.getContext("2d");
-    context.strokeRect(from[0], from[1], to[0] - from[0], to[1] - from[1]);
+    canvas.getContext("2d").strokeRect(from[0], from[1], to[0] - from[0], to[1] - from[1]);
   };
-  const onUp = (e) => {
-    window.removeEventListener("pointermove", onMove);
-    window.removeEventListener("pointerup", onUp);
-    window.removeEventListener("pointercancel", onUp);
-    if (e.type !== "pointerup") { drawChosen(); return; }
-    const to = pointOf(e, canvas);
-    const box = [0, 1].map((j) => [Math.min(from[j], to[j]) - 5, Math.max(from[j], to[j]) + 5]);
-    const { place } = toCanvas(canvas);
-    chosen = new Set(places.numbers.filter((_, i) => place(places.points[i]).every((v, j) => box[j][0] <= v && v <= box[j][1])));
+  whileDown(onMove, (e, isDone) => {
+    if (isDone) {
+      const to = pointOf(e, canvas);
+      const box = [0, 1].map((j) => [Math.min(from[j], to[j]) - 5, Math.max(from[j], to[j]) + 5]);
+      const { place } = toCanvas(canvas);
+      chosen = new Set(places.numbers.filter((_, i) => place(places.points[i]).every((v, j) => box[j][0] <= v && v <= box[j][1])));
+    }
     drawChosen();
-  };
-  window.addEventListener("pointermove", onMove);
-  window.addEventListener("pointerup", onUp);
-  window.addEventListener("pointercancel", onUp);
+  });
 }
 
 function hover(event) {
@@ -506,7 +529,7 @@ function compare() {
       const canvas = make("canvas", { width: 560, height: 450, role: "img", "aria-label": "Map with these clusters" });
       const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
       const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true", class: "small" });
-      if (one.curve) picture.append(...curvePaths(one.curve, 0, { width: 200, base: 68, top: 4 }).paths);
+      if (one.curve) picture.append(...curvePaths(scaled(one.curve, { width: 200, base: 68, top: 4 })));
       picture.id = "";
       const use = [first, second][i];
       const card = make("article", {}, make("b", {}, use.method), make("p", {}, one.quality === null ? "no split" :

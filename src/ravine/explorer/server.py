@@ -141,9 +141,6 @@ def _application(answers: Answers, export: Export) -> Starlette:
         notes = answers.session.act(str(body["action"]), dict(body.get("arguments", {})))
         return {"notes": notes, **answers.summary()}
 
-    def threshold(request: Request, _: Any) -> Any:
-        return answers.threshold(int(request.query_params["node"]), float(request.query_params["at"]))
-
     def compare(request: Request, body: Any) -> Any:
         return answers.compare(int(body["node"]), body["first"], body["second"])
 
@@ -152,7 +149,6 @@ def _application(answers: Answers, export: Export) -> Starlette:
         "/api/state": lambda request, _: answers.summary(),
         "/api/map": lambda request, _: answers.places(),
         "/api/node/{node:int}": lambda request, _: answers.node(request.path_params["node"]),
-        "/api/threshold": threshold,
     }
     posts = {"/api/act": act, "/api/compare": compare}
     routes = [Route(path, answer(make, ["GET"]), methods=["GET"]) for path, make in gets.items()]
