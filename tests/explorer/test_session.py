@@ -235,6 +235,25 @@ def test_rows_far_from_all_others_are_named(tmp_path):
     assert Answers(Session.restored(Rows(far), tmp_path)).summary()["far"] == [3, 90]
 
 
+def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
+    far = X.copy()
+    far[[3, 90]] = 1e7
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MinimumDensity(3).fit(far)
+    session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+    answers = Answers(session)
+    assert answers.summary()["nodes"][0]["weight"] == 176
+    assert answers.node(0)["curve"]["points"][-1] < 20
+    assert answers.places()["frame"]["half"] < 20
+    session.act("set_aside", {"numbers": [0, 1, 2, 3, 4, 5]})
+    assert answers.summary()["nodes"][0]["weight"] == 171
+    assert answers.node(0)["left"] + answers.node(0)["right"] == 171
+    session.act("set_aside", {"numbers": list(range(178))})
+    assert answers.summary()["nodes"][0]["weight"] == 0
+    assert answers.node(0)["places"]["left"][-1] > 0  # all are shown, where none counts
+
+
 def test_names_and_marks_compute_nothing_again(session):
     answers = Answers(session)
     answers.summary()

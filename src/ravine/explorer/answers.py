@@ -53,7 +53,7 @@ class NodeProfile:
 
 
 def profile_along(split: Split, distance: FloatArray, weight: FloatArray) -> NodeProfile:
-    """Return the profile of rows at signed distances from a split; places have the digits that a move gets."""
+    """Return the profile of rows at signed distances from a split; places have the digits of a move."""
     curve, order = density_of(split, distance, weight), np.argsort(distance, kind="stable")
     at = np.array([float(f"{x:.6g}") for x in np.linspace(curve.points[0], curve.points[-1], N_PLACES)])
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
@@ -64,16 +64,20 @@ def profile_along(split: Split, distance: FloatArray, weight: FloatArray) -> Nod
 
 
 class Shown:
-    """One state with everything that is computed of it, each at its first use."""
+    """One state with everything that is computed of it, each at its first use.
+
+    Rows that are far from all others or set aside weigh nothing in it: they would hide the others.
+    """
 
     def __init__(self, session: Session, state: State, plane: Plane) -> None:
         self.session, self.state, self.tree = session, state, state.tree
-        self.rows: MemoryRows = session.rows.of(state.model)
+        self.weight = session.rows.counted(state)
+        self.rows: MemoryRows = session.rows.weighted(state.model, self.weight)
         self.plane = plane.of(state.tree)
         self._profiles: dict[int, NodeProfile] = {}
 
     def with_state(self, state: State) -> Shown:
-        """Return the same for a state with the same tree; what was computed stays."""
+        """Return the same for a state with the same tree and weights; what was computed stays."""
         other = copy(self)
         other.state = state
         return other
@@ -86,7 +90,7 @@ class Shown:
     @cached_property
     def columns(self) -> MemoryRows:
         """The rows in the user's columns."""
-        return columns_of(self.state.model, self.session.rows.X, self.rows)
+        return columns_of(self.state.model, self.session.rows.X, self.rows, self.weight)
 
     @cached_property
     def names(self) -> list[str]:
@@ -118,6 +122,9 @@ class Shown:
         if node not in self._profiles:
             part = self.rows.select(self.members(node))
             distance, weight = split.boundary.signed_distance(part), part.map(lambda block: block.weights)
+            weight = (
+                weight if weight.any() else np.ones_like(weight)
+            )  # of a node whose rows are all set aside
             self._profiles[node] = profile_along(split, distance, weight)
         return self._profiles[node]
 
@@ -135,7 +142,6 @@ class Answers:
         self.session, self.row_ids, self.title, self.row_html = session, row_ids, title, row_html
         self._shown: dict[int, Shown] = {}
         self._planes: dict[int, Plane] = {}
-        self._far: tuple[Any, list[int]] = (None, [])
 
     def shown(self) -> Shown:
         """Return the present state with what is known of it."""
@@ -144,7 +150,11 @@ class Answers:
             if id(state) not in self._shown:
                 recent = [id(one) for one in self.session.states[-8:]]
                 self._shown = {key: value for key, value in self._shown.items() if key in recent}
-                known = (one for one in self._shown.values() if one.tree is state.tree)
+                known = (
+                    one
+                    for one in self._shown.values()
+                    if one.tree is state.tree and one.state.aside == state.aside
+                )
                 same = next(known, None)  # names, colors and marks change nothing that is computed
                 self._shown[id(state)] = (
                     Shown(self.session, state, self._plane(state)) if same is None else same.with_state(state)
@@ -155,9 +165,10 @@ class Answers:
         """Return the map of a model's rows, which stays the same while its tree is edited."""
         key = id(self.session.rows.of(state.model))
         if key not in self._planes:
-            rows = self.session.rows.of(state.model)
+            weight = self.session.rows.counted(state)
+            rows = self.session.rows.weighted(state.model, weight)
             first = self.session.states[0].tree.route(self.session.rows.of(self.session.states[0].model))
-            columns = columns_of(state.model, self.session.rows.X, rows)
+            columns = columns_of(state.model, self.session.rows.X, rows, weight)
             self._planes[key] = plane_of(
                 state.tree,
                 rows,
@@ -188,29 +199,26 @@ class Answers:
                 "leaf": shown.plane.leaf.tolist(),
                 "marks": [[int(i), k] for i, k in state.marks.items()],
                 "aside": list(state.aside),
-                "far": self._far_rows(shown),
+                "far": session.rows.far(state.model).tolist(),
                 "mapped": tree.mapped,
                 "methods": METHODS,
                 "kernels": KERNELS,
             }
-
-    def _far_rows(self, shown: Shown) -> list[int]:
-        """Return the rows far from all others, by the rule of the model; computed once per model."""
-        model = shown.state.model
-        rule = getattr(model, "outlier_rule_", None)
-        if rule is None:
-            return []
-        if self._far[0] is not model:
-            far = shown.columns.map(lambda block: rule.distances(block) > 0)
-            self._far = model, np.flatnonzero(far).tolist()
-        return self._far[1]
 
     def places(self) -> dict[str, Any]:
         """Return the rows of the map."""
         plane = self.shown().plane
         numbers = plane.numbers.tolist()
         ids = [str(i if self.row_ids is None else self.row_ids[i]) for i in numbers]
-        return {"points": plane.points.tolist(), "numbers": numbers, "ids": ids, "axes": plane.axes}
+        (x, y), half = plane.frame
+        frame = {"x": float(x), "y": float(y), "half": half}
+        return {
+            "points": plane.points.tolist(),
+            "numbers": numbers,
+            "ids": ids,
+            "axes": plane.axes,
+            "frame": frame,
+        }
 
     # --- one node ---
 

@@ -118,7 +118,8 @@ function drawState() {
   by("title").textContent = state.title || "ravine explorer";
   document.title = (state.title ? state.title + " – " : "") + "ravine explorer";
   const n = state.clusters.length;
-  by("lead").textContent = `${count(state.n_rows)} rows in ${clusters(n)}`;
+  const uncounted = new Set([...state.far, ...state.aside]).size;
+  by("lead").textContent = `${count(state.n_rows)} rows in ${clusters(n)}` + (uncounted ? `; ${count(uncounted)} far away or set aside, not counted` : "");
   by("undo").disabled = !state.undo;
   by("redo").disabled = !state.redo;
   by("cut").max = state.most_leaves;
@@ -367,19 +368,8 @@ function leafColors() {
   return state.leaf.map((leaf) => [colorOf.get(state.nodes[leaf].label), inside.has(leaf)]);
 }
 
-// the middle of the rows and their half width, so that one far row does not shrink the others; once per map
-function frame() {
-  if (places.frame) return places.frame;
-  const axis = (j) => {
-    const sorted = places.points.map((p) => p[j]).sort((a, b) => a - b);
-    return [sorted[Math.floor(0.002 * (sorted.length - 1))], sorted[Math.ceil(0.998 * (sorted.length - 1))]];
-  };
-  const [[a, b], [c, d]] = [axis(0), axis(1)];
-  return places.frame = { x: (a + b) / 2, y: (c + d) / 2, half: Math.max((b - a) / 2, (d - c) / 2 * 1120 / 900, 1e-12) * 1.06 };
-}
-
 function toCanvas(canvas) {
-  const view = frame();
+  const view = places.frame;
   const scale = canvas.width / 2 / view.half;
   return { scale, view, place: ([x, y]) => [
     Math.min(canvas.width - 6, Math.max(6, (x - view.x) * scale + canvas.width / 2)),
@@ -526,7 +516,7 @@ function compare() {
     const answer = await ask("api/compare", { node, first, second });
     say("");
     const cards = answer.candidates.map((one, i) => {
-      const canvas = make("canvas", { width: 560, height: 450, role: "img", "aria-label": "Map with these clusters" });
+      const canvas = make("canvas", { width: 560, height: 420, role: "img", "aria-label": "Map with these clusters" });
       const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
       const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true", class: "small" });
       if (one.curve) picture.append(...curvePaths(scaled(one.curve, { width: 200, base: 68, top: 4 })));

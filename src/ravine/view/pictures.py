@@ -29,21 +29,12 @@ def svg(width: float, height: float, title: str, content: str, kind: str = "") -
     )
 
 
-def frame(points: FloatArray) -> tuple[FloatArray, float]:
-    """Return the middle of the rows and their half width, so that one far row does not shrink the others."""
-    low, high = np.quantile(points, [0.002, 0.998], axis=0)
-    middle = (low + high) / 2
-    aspect = np.array([1.0, MAP_WIDTH / MAP_HEIGHT])
-    half = float(((high - low) / 2 * aspect).max()) * 1.06
-    return middle, half or 1.0
-
-
 def plane_map(plane: Plane, label_of: IntArray) -> str:
     """Draw rows as points in the colors of their clusters, and the line of each split, hidden at first.
 
     Rows of one leaf are one path, so that the page can dim the rows of other nodes.
     """
-    middle, half = frame(plane.points)
+    middle, half = plane.frame
     scale = MAP_WIDTH / 2 / half
 
     def place(points: FloatArray) -> FloatArray:

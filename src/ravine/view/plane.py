@@ -6,9 +6,11 @@ Everything here is taken from one sample of at most `MAP_ROWS` rows, in which ev
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
@@ -21,6 +23,7 @@ from ravine.tree.arrays import TreeArrays
 
 MAP_CELLS = 1 << 24  # values (rows x columns) of these rows, at most: 128 MiB
 MAP_ROWS = 3000  # rows drawn on a map, at most: more hide each other, and a page stays small
+MAP_ASPECT = 4 / 3  # width over height of a picture of the map
 AGREEMENT = 0.9  # least share of a node's rows on their own side of a line, for the line to be drawn
 BORDERLINE = 0.2  # a row is on the border where its two largest memberships differ by less
 SILHOUETTE_ROWS = 2000  # rows of a silhouette, at most: it compares all pairs
@@ -60,6 +63,19 @@ class Plane:
     directions: FloatArray
     scale: FloatArray
     lines: dict[int, Line]
+
+    @cached_property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """Which of the rows have a weight; those set aside have none."""
+        return np.asarray(self.rows.map(lambda block: block.weights) > 0)
+
+    @cached_property
+    def frame(self) -> tuple[FloatArray, float]:
+        """The middle of a picture of the rows and its half width; few far rows do not shrink the others."""
+        shown = self.points[self.counted] if self.counted.any() else self.points
+        low, high = np.quantile(shown, [0.002, 0.998], axis=0)
+        half = float(((high - low) / 2 * [1.0, MAP_ASPECT]).max()) * 1.06
+        return (low + high) / 2, half or 1.0
 
     def of(self, tree: TreeArrays) -> Plane:
         """Return the same rows at the same places, with the leaves and lines of another tree."""
@@ -151,7 +167,10 @@ def _lines(tree: TreeArrays, plane: Plane) -> dict[int, Line]:
         if not isinstance(boundary, Hyperplane):
             continue
         slope = plane.directions @ (boundary.normal * plane.scale)
-        here = plane.points[members]
+        counted = plane.counted[members]
+        here, distance = plane.points[members][counted], distance[counted]
+        if not len(here):
+            continue
         offset = float(distance.mean() - slope @ here.mean(axis=0))
         same = ((here @ slope + offset) > 0) == (distance > 0)
         lines[node] = Line(slope, offset, float(same.mean()))
@@ -181,10 +200,13 @@ def cluster_quality(tree: TreeArrays, plane: Plane, *, standardize: bool) -> lis
     shares, label = tree.memberships(plane.rows), tree.label[plane.leaf]
     top = np.sort(shares, axis=1)
     own, close = shares[np.arange(len(label)), label], top[:, -1] - top[:, -2] < BORDERLINE
-    silhouette = _silhouettes(plane.rows, label, standardize)
+    silhouette = np.full(len(label), np.nan)
+    silhouette[plane.counted] = _silhouettes(
+        plane.rows.select(np.flatnonzero(plane.counted)), label[plane.counted], standardize
+    )
     found = []
     for k in np.unique(tree.label[tree.leaves]).tolist():
-        here = label == k
+        here = plane.counted & (label == k)
         if not here.any():
             continue
         found.append(

@@ -117,7 +117,7 @@ def report(
         splits="boundaries" if facts.in_pairs else "tree",
         tree=nodes(facts, row_html),
         fewer=_fewer(facts),
-        found=_set_aside(facts.model, row_ids) + _findings(facts, X),
+        found=_set_aside(facts, row_ids) + _findings(facts, X),
         agreement=_agreement(facts),
         method=_method(facts),
         again=_again(facts.model, command),
@@ -134,7 +134,13 @@ def _lead(facts: Facts, source: str | None) -> str:
     words += f", by <b>{escape(type(facts.model).__name__)}</b>" if facts.model is not None else ""
     n, made = len(facts.tree.inner), "boundary" if facts.in_pairs else "split"
     splits = f"{html.count(n)} boundaries" if facts.in_pairs else html.many(n, made)
-    return f"{words}: {_leaves(facts)}, found with {splits}."
+    words += f": {_leaves(facts)}" + (f", found with {splits}." if n else ".")
+    n_aside = len(facts.aside)
+    if n_aside:
+        words += (
+            f" {html.many(n_aside, 'row')} far from all others {'is' if n_aside == 1 else 'are'} not counted."
+        )
+    return words
 
 
 def _how(facts: Facts) -> str:
@@ -204,10 +210,11 @@ def _clusters(facts: Facts, row_html: RowHtml | None) -> str:
         ),
         "#rows": lambda c: html.count(c.weight),
         "#share": lambda c: html.share(c.weight, facts.total),
-        "set apart from the rest by": lambda c: (
-            ", ".join(filter(None, map(_trait, c.traits[:3]))) or "nothing"
-        ),
     }
+    if len(first) > 1:
+        columns["set apart from the rest by"] = lambda c: (
+            ", ".join(filter(None, map(_trait, c.traits[:3]))) or "no column"
+        )
     if row_html is not None:
         columns["typical"] = lambda c: "".join(row_html(row[0]) for row in facts.exemplars[c.label][:1])
     if facts.table is not None:
@@ -240,7 +247,7 @@ def _labels(facts: Facts, row_ids: RowIds | None) -> str:
         id_of = row_ids(numbers) if callable(row_ids) else row_ids
         ids = [str(id_of[i]) for i in numbers]
         ids = ids if sum(map(len, ids)) <= MAX_IDS else []
-    data = json.dumps({"labels": _packed(facts.cluster_of), "ids": ids}, ensure_ascii=False)
+    data = json.dumps({"labels": _packed(facts.labels), "ids": ids}, ensure_ascii=False)
     return (
         f'<p><button type="button" id="save-labels" data-labels="{escape(data)}">Save the {facts.word} of '
         "every row as CSV</button></p>"
@@ -330,18 +337,22 @@ def _fewer(facts: Facts) -> str:
     )
 
 
-def _set_aside(model: Any, row_ids: RowIds | None) -> str:
-    """Return which rows the fit left out as outliers, where the model says so."""
-    numbers = np.asarray(getattr(model, "outliers_", ()), dtype=np.int64).tolist()
+def _set_aside(facts: Facts, row_ids: RowIds | None) -> str:
+    """Return which rows are left out as far from all others."""
+    numbers = facts.aside.tolist()
     if not numbers:
         return ""
     shown = numbers[:N_OUTLIERS]
     id_of = row_ids(shown) if callable(row_ids) else row_ids
     names = ", ".join(escape(str(i if id_of is None else id_of[i])) for i in shown)
     more = ", ..." if len(numbers) > N_OUTLIERS else ""
+    label = f"Each has the label of the {facts.word} on whose side it lies."
+    if facts.labels[numbers[0]] < 0:
+        label = "Their label is -1."
     return (
         f"<section><h2>Rows set aside</h2><p>{html.many(len(numbers), 'row')} far from all others had no "
-        f"influence on the splits: {names}{more}.</p></section>"
+        f"influence on the splits, and no part in the numbers and pictures of this page: {names}{more}. "
+        f"{label}</p></section>"
     )
 
 
