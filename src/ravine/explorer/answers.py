@@ -24,9 +24,10 @@ from ravine.view import palette
 from ravine.view.density import NodeDensity, density_of
 from ravine.view.explain import Explanation, explain_means
 from ravine.view.fitted import column_names, columns_of, scales
-from ravine.view.plane import Plane, plane_of
+from ravine.view.plane import Plane, plane_of, spread
 
 N_DRIVERS = 8  # columns that the page shows of a split or a cluster
+TAG_WIDTH = 0.075  # of the label of a cluster on the map, over half the width of the map
 N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its picture
 N_EXEMPLARS = 5  # rows nearest to the mean of a node
 EXEMPLAR_ROWS = 2000  # rows of a node among which they are looked for, at most
@@ -197,6 +198,7 @@ class Answers:
                 "most_leaves": session.most_leaves,
                 "clusters": [_cluster(shown, state, k) for k in np.unique(tree.label[tree.leaves]).tolist()],
                 "leaf": shown.plane.leaf.tolist(),
+                "tags": _tags(shown.plane, tree.label),
                 "marks": [[int(i), k] for i, k in state.marks.items()],
                 "aside": list(state.aside),
                 "far": session.rows.far(state.model).tolist(),
@@ -352,6 +354,15 @@ def _cluster(shown: Shown, state: State, label: int) -> dict[str, Any]:
         "weight": float(shown.means.cluster_weight[label]),
         "words": ", ".join(words),
     }
+
+
+def _tags(plane: Plane, label_of: IntArray) -> list[list[float]]:
+    """Return the label of each cluster on the map with its place: the middle of its rows, or beside it."""
+    label = label_of[plane.leaf]
+    present = np.unique(label)
+    middles = np.array([np.median(plane.points[label == k], axis=0) for k in present])
+    at = spread(middles, TAG_WIDTH * plane.frame[1])
+    return [[int(k), float(x), float(y)] for k, (x, y) in zip(present, at, strict=True)]
 
 
 def _curve(curve: NodeDensity) -> dict[str, Any]:

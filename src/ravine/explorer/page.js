@@ -206,7 +206,8 @@ function drawTree() {
 function drawNode() {
   const here = state.nodes[node];
   const isLeaf = here.left < 0;
-  by("node-title").textContent = isLeaf ? `${nameOf(here.label)}: ${count(here.weight)} rows` :
+  const name = isLeaf ? nameOf(here.label) : "";
+  by("node-title").textContent = isLeaf ? `${name[0].toUpperCase()}${name.slice(1)}: ${count(here.weight)} rows` :
     `Split of ${count(here.weight)} rows (node ${node})`;
   by("density-box").hidden = isLeaf;
   by("prune").hidden = isLeaf;
@@ -310,12 +311,18 @@ function moveTo(place) {
   moved = Math.min(shown.places.at.length - 1, Math.max(0, place));
   if (drawing) return;
   drawing = true;
-  requestAnimationFrame(() => { drawing = false; if (moved !== null) drawThreshold(); });
+  requestAnimationFrame(() => {
+    drawing = false;
+    if (moved === null) return;
+    drawThreshold();
+    if (shown.line) drawOver();
+  });
 }
 
 function restThreshold() {
   moved = null;
   drawThreshold();
+  drawOver();
 }
 
 function moveSplit() {
@@ -376,15 +383,17 @@ function toCanvas(canvas) {
     Math.min(canvas.height - 6, Math.max(6, canvas.height / 2 - (y - view.y) * scale))] };
 }
 
+const still = document.createElement("canvas"); // the rows of the map, drawn once
+
 function drawMap(canvas, colors) {
   const context = canvas.getContext("2d");
   const style = getComputedStyle(document.documentElement);
-  const { place, scale, view } = toCanvas(canvas);
+  const { place } = toCanvas(canvas);
   const r = canvas.width / 1120 * (places.points.length > 1500 ? 4 : 6);
   context.clearRect(0, 0, canvas.width, canvas.height);
   places.points.forEach((point, i) => {
     const [x, y] = place(point);
-    context.globalAlpha = colors[i][1] ? 0.85 : 0.12;
+    context.globalAlpha = colors[i][1] ? 0.92 : 0.12;
     context.fillStyle = colors[i][0];
     context.beginPath();
     context.arc(x, y, r, 0, 2 * Math.PI);
@@ -411,8 +420,10 @@ function drawMap(canvas, colors) {
     context.strokeRect(x - 9, y - 9, 18, 18);
     if (marked.has(number)) context.fillText(marked.get(number), x + 11, y + 7);
   });
-  if (shown && shown.line) drawLine(context, canvas, scale, view);
-  drawTags(context, place);
+  still.width = canvas.width; // which also clears it
+  still.height = canvas.height;
+  still.getContext("2d").drawImage(canvas, 0, 0);
+  drawOver();
   const all = places.points.length === state.n_rows;
   const where = shown && shown.curve ? (shown.line ? " The dashed line is the chosen split." :
     " The chosen split has no line: it divides the rows in directions that the map does not show.") : "";
@@ -420,15 +431,27 @@ function drawMap(canvas, colors) {
   }; across: ${places.axes[0]}, up: ${places.axes[1]}.${where}`;
 }
 
+// what lies over the rows of the map and may move while they stay: the line of the split, the labels, a box
+function drawOver(box) {
+  const canvas = by("map");
+  const context = canvas.getContext("2d");
+  const { place, scale, view } = toCanvas(canvas);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(still, 0, 0);
+  context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
+  if (shown && shown.line) drawLine(context, canvas, scale, view);
+  drawTags(context, place);
+  if (box) context.strokeRect(...box);
+}
+
 // the number of each cluster, in the middle of its rows
 function drawTags(context, place) {
   const style = getComputedStyle(document.documentElement);
   context.font = "600 22px system-ui, sans-serif";
   context.textAlign = "center";
-  for (const cluster of state.clusters) {
-    const rows = places.points.filter((_, i) => state.nodes[state.leaf[i]].label === cluster.label).map(place);
-    if (!rows.length) continue;
-    const [x, y] = [0, 1].map((j) => rows.map((at) => at[j]).sort((a, b) => a - b)[Math.floor(rows.length / 2)]);
+  for (const [label, ...middle] of state.tags) {
+    const cluster = state.clusters.find((one) => one.label === label);
+    const [x, y] = place(middle);
     context.beginPath();
     context.arc(x, y, 19, 0, 2 * Math.PI);
     context.fillStyle = cluster.color;
@@ -437,14 +460,15 @@ function drawTags(context, place) {
     context.strokeStyle = style.getPropertyValue("--paper");
     context.stroke();
     context.fillStyle = cluster.text;
-    context.fillText(cluster.label, x, y + 8);
+    context.fillText(label, x, y + 8);
   }
   context.textAlign = "start";
   context.strokeStyle = context.fillStyle = style.getPropertyValue("--ink");
 }
 
 function drawLine(context, canvas, scale, view) {
-  const [a, b, c] = shown.line; // a x + b y + c = 0
+  const [a, b, rest] = shown.line;
+  const c = rest - (moved === null ? 0 : shown.places.at[moved]); // a x + b y + c = 0, which moves with the threshold
   const long = 3 * view.half;
   const length = Math.hypot(a, b);
   const foot = [view.x - a * (a * view.x + b * view.y + c) / length ** 2, view.y - b * (a * view.x + b * view.y + c) / length ** 2];
@@ -475,8 +499,7 @@ function choosing(event) {
   const from = pointOf(event, canvas);
   const onMove = (e) => {
     const to = pointOf(e, canvas);
-    drawMap(canvas, leafColors());
-    canvas.getContext("2d").strokeRect(from[0], from[1], to[0] - from[0], to[1] - from[1]);
+    drawOver([from[0], from[1], to[0] - from[0], to[1] - from[1]]);
   };
   whileDown(onMove, (e, isDone) => {
     if (isDone) {

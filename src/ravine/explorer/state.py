@@ -86,9 +86,12 @@ class Rows:
         return self._far[1]
 
     def counted(self, state: State) -> FloatArray | None:
-        """Return 0 for the rows that are far from all others or set aside, and 1 for the rest."""
+        """Return 0 for the rows that are far from all others or set aside, and 1 for the rest.
+
+        None where all rows count, or where none would.
+        """
         aside = {*self.far(state.model).tolist(), *state.aside}
-        return replace(state, aside=tuple(aside)).weights(self.n_rows)
+        return replace(state, aside=tuple(aside)).weights(self.n_rows) if len(aside) < self.n_rows else None
 
     def weighted(self, model: Any, weights: FloatArray | None) -> MemoryRows:
         """Return the rows in the space of a model with weights of their own."""

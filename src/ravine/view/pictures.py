@@ -11,10 +11,10 @@ from ravine._validate import FloatArray, IntArray
 from ravine.tree.arrays import TreeArrays
 from ravine.view import palette
 from ravine.view.html import color, count, deviations, many
-from ravine.view.plane import Line, Plane
+from ravine.view.plane import Line, Plane, spread
 
 # Sizes in units of the view box: pixels, where a page is wide enough.
-MAP_WIDTH, MAP_HEIGHT = 560, 420
+MAP_WIDTH, MAP_HEIGHT, TAG = 560, 420, 21
 TREE_WIDTH, TREE_HEIGHT, LEAF_HEIGHT = 560, 330, 34
 CELL, WIDE_CELL, NAME_WIDTH = 22, 40, 190
 N_WIDE = 12  # clusters up to which the cells of a heat map are wide enough for their numbers
@@ -42,11 +42,12 @@ def plane_map(plane: Plane, label_of: IntArray) -> str:
         return np.asarray(np.clip(at, 3, [MAP_WIDTH - 3, MAP_HEIGHT - 3]))
 
     at, pieces, names = place(plane.points), [], []
-    for leaf in np.unique(plane.leaf).tolist():
+    leaves = np.unique(plane.leaf)
+    middles = spread(np.array([np.median(at[plane.leaf == leaf], axis=0) for leaf in leaves]), TAG)
+    for leaf, (x, y) in zip(leaves.tolist(), middles, strict=True):
         here = at[plane.leaf == leaf]
         dots = "".join(f"M{x:.0f} {y:.0f}h0" if len(at) > 800 else f"M{x:.1f} {y:.1f}h0" for x, y in here)
         pieces.append(f'<path class="dots {color(label_of[leaf])}" data-leaf="{leaf}" d="{dots}"/>')
-        x, y = np.median(here, axis=0)
         names.append(
             f'<g class="tag {color(label_of[leaf])}" data-leaf="{leaf}">'
             f'<circle cx="{x:.0f}" cy="{y:.0f}" r="10"/>'

@@ -23,6 +23,7 @@ from ravine.tree.arrays import TreeArrays
 
 MAP_CELLS = 1 << 24  # values (rows x columns) of these rows, at most: 128 MiB
 MAP_ROWS = 3000  # rows drawn on a map, at most: more hide each other, and a page stays small
+SPREAD_STEPS = 60  # in which labels on a map are pushed apart, at most
 MAP_ASPECT = 4 / 3  # width over height of a picture of the map
 AGREEMENT = 0.9  # least share of a node's rows on their own side of a line, for the line to be drawn
 BORDERLINE = 0.2  # a row is on the border where its two largest memberships differ by less
@@ -81,6 +82,27 @@ class Plane:
         """Return the same rows at the same places, with the leaves and lines of another tree."""
         found = replace(self, leaf=tree.leaf_of(self.rows), lines={})
         return replace(found, lines=_lines(tree, found)) if len(self.directions) else found
+
+
+def spread(places: FloatArray, least: float) -> FloatArray:
+    """Return places pushed apart where they are nearer than `least`, so that labels there can be read.
+
+    >>> spread(np.array([[0.0, 0.0], [0.0, 0.0], [5.0, 0.0]]), 1.0).round(2).tolist()
+    [[0.0, -0.5], [0.0, 0.5], [5.0, 0.0]]
+    """
+    at, order = places.copy(), np.arange(len(places))
+    for _ in range(SPREAD_STEPS):
+        apart = at[:, None] - at[None, :]
+        distance = np.hypot(apart[..., 0], apart[..., 1])
+        near = (distance < least - 1e-9) & (order[:, None] != order)
+        if not near.any():
+            break
+        same = near & (distance == 0.0)  # pushed along the second axis, in their order
+        apart[same, 1] = (order[:, None] - order)[same]
+        distance[same] = np.abs(apart[same, 1])
+        push = np.where(near, np.maximum(least - np.where(same, 0.0, distance), 0.0) / 2, 0.0)
+        at += (apart / np.where(near, distance, 1.0)[..., None] * push[..., None]).sum(axis=1)
+    return at
 
 
 def fair_sample(cluster_of: IntArray, n: int) -> IntArray:
