@@ -290,6 +290,18 @@ def test_what_is_handed_in_is_shown():
     assert "Rows set aside" not in page
 
 
+def test_names_and_colors_of_clusters_are_those_given():
+    page = report(MODEL, WINE.data, names={1: "a <b>"}, colors={1: "#102030"})
+    assert "<b>a &lt;b&gt;</b>: " in page
+    assert "</span></a> a &lt;b&gt;</th>" in page
+    assert "Cluster 0" in page
+    assert "Cluster 1" not in page
+    assert ".c1{--hue:#102030;--on:#ffffff}" in page
+    for wrong in ("red", "#12345", "#102030;}", "#102030\n"):
+        with pytest.raises(InvalidInputError, match="#rrggbb"):
+            report(MODEL, WINE.data, colors={0: wrong})
+
+
 @pytest.mark.parametrize("outliers", ["assign", "label"])
 def test_rows_far_from_all_others_do_not_spoil_the_page(outliers):
     X = WINE.data.to_numpy().copy()

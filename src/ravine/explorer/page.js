@@ -426,7 +426,7 @@ function drawMap(canvas, colors) {
   drawOver();
   const all = places.points.length === state.n_rows;
   const where = shown && shown.curve ? (shown.line ? " The dashed line is the chosen split." :
-    " The chosen split has no line: it divides the rows in directions that the map does not show.") : "";
+    " The chosen split has no line: " + (state.mapped ? "with a kernel its boundary is curved." : "it divides the rows in directions that the map does not show.")) : "";
   by("map-note").textContent = `${all ? "All rows" : count(places.points.length) + " of " + count(state.n_rows) + " rows, each cluster by its share"
   }; across: ${places.axes[0]}, up: ${places.axes[1]}.${where}`;
 }

@@ -14,6 +14,7 @@ from ravine.estimators.catalog import ESTIMATORS
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import columns_of, far_rows, rows_of
+from ravine.view.palette import check_colors
 
 KERNELS = ("rbf", "diffusion", "polynomial", "cosine", "laplacian")
 MAX_NAME = 80  # characters of a cluster's name
@@ -211,8 +212,7 @@ def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
 
 def color(state: State, rows: Rows, *, label: int, color: str) -> State:
     """Give a cluster a color."""
-    if not (isinstance(color, str) and len(color) == 7 and set(color[1:].lower()) <= set("0123456789abcdef")):
-        raise InvalidInputError(f"a color is written as #rrggbb, got {color!r}")
+    check_colors([color])
     colors = {**state.colors, _known(state, label): color}
     return replace(state, colors=colors, code=(f"colors = {colors!r}",), imports=())
 

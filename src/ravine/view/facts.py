@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,8 @@ class Facts:
     that of all, `profile` the mean of each cluster (down) in each column (across), in standard deviations
     from all rows. `exemplars` are the most typical rows of each cluster, `table` has the number of rows of
     each class (down) in each cluster (across). `groups` are the names of a classifier's classes, which are
-    its clusters. `aside` are the rows far from all others, which weigh nothing. `curved` is set where a
-    kernel has bent the boundaries.
+    its clusters, and `given_names` those that the user gave to clusters. `aside` are the rows far from all
+    others, which weigh nothing. `curved` is set where a kernel has bent the boundaries.
     """
 
     tree: TreeArrays
@@ -56,6 +56,7 @@ class Facts:
     classes: list[str]
     table: IntArray | None
     scores: dict[str, float]
+    given_names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def labels(self) -> IntArray:
@@ -67,7 +68,13 @@ class Facts:
 
     def name(self, label: int) -> str:
         """Return what a cluster is called."""
-        return f"Class {self.groups[label]}" if self.groups else f"Cluster {label}"
+        if self.groups:
+            return f"Class {self.groups[label]}"
+        return self.given_names.get(label, f"Cluster {label}")
+
+    def beside_number(self, label: int) -> str:
+        """Return the name that stands beside the number of a cluster, if it has one."""
+        return self.groups[label] if self.groups else self.given_names.get(label, "")
 
     @property
     def word(self) -> str:

@@ -11,7 +11,8 @@ import base64
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib import resources
 from importlib.metadata import version
@@ -38,13 +39,21 @@ N_RANKED = 200  # columns of the ranking
 MAX_LABELS = 200_000  # rows whose clusters the page carries, for the button that saves them
 MAX_IDS = 300_000  # characters of ids that it carries with them
 HOW = {
-    "tree": "Every split divides some of the rows in two where they are sparse: at a valley of their "
-    "density. The splits form a tree, and its leaves are the clusters.",
+    "tree": "Every split divides some of the rows in two$where. The splits form a tree, and its leaves are "
+    "the clusters.",
     "classes": "Every split divides some of the rows in two where they are sparse and the labels agree. The "
     "splits form a tree, and its leaves are the classes.",
     "pairs": "Between every two classes a boundary runs where the rows are sparse and the labels agree; a "
     "row belongs to the class that wins most of its pairs.",
     "one": "No split was made: all rows are one cluster.",
+}
+
+WHERE = {
+    "MinimumDensity": " where they are sparse: at a valley of their density",
+    "SpectralConnectivity": " where the rows of the two sides are least similar",
+    "MaximumMargin": " with the widest margin between the sides",
+    "MaximinSeparation": " so that the sides can be told apart with the highest guaranteed probability",
+    "PrincipalDirection": " along the direction of their greatest variance",
 }
 
 
@@ -58,6 +67,8 @@ def report(
     labels: Any = None,
     coordinates: Any = None,
     row_html: RowHtml | None = None,
+    names: Mapping[int, str] | None = None,
+    colors: Mapping[int, str] | None = None,
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
@@ -85,6 +96,7 @@ def report(
         which the lines of splits can be drawn.
     row_html : function from a row number to HTML, optional
         Shows typical rows, for example as pictures. What it returns is trusted: it is not escaped.
+    names, colors : mappings from the label of a cluster to its name or its color (#rrggbb), optional
     title, source, command : str, optional
         The heading, where the rows come from, and the command that made the model.
 
@@ -98,13 +110,14 @@ def report(
     (True, False)
     """
     facts = gather(model, X, feature_names, sample_weight, row_ids, labels, coordinates)
+    facts = replace(facts, given_names=names or {})
     files = resources.files("ravine.view")
     page, style, script = (
         files.joinpath(f"report.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
     )
     heading = title or f"{_leaves(facts)} in {html.many(facts.n_rows, 'row')}"
     return Template(page).substitute(
-        style=f"{style}{palette.style()}\n",
+        style=f"{style}{palette.style(colors or {})}\n",
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         heading=escape(heading),
@@ -146,7 +159,9 @@ def _lead(facts: Facts, source: str | None) -> str:
 def _how(facts: Facts) -> str:
     if facts.tree.n_leaves == 1:
         return HOW["one"]
-    return HOW["pairs" if facts.in_pairs else "classes" if facts.groups else "tree"]
+    model = getattr(facts.model, "best_estimator_", facts.model)
+    words = HOW["pairs" if facts.in_pairs else "classes" if facts.groups else "tree"]
+    return words.replace("$where", WHERE.get(type(model).__name__, ""))
 
 
 def _leaves(facts: Facts) -> str:
@@ -166,7 +181,8 @@ def _glance(facts: Facts) -> str:
         )
     shown = [number for number, line in plane.lines.items() if line.is_shown]
     lines = (
-        f' <span id="map-note" data-shown="{" ".join(map(str, shown))}" aria-live="polite"></span>'
+        f' <span id="map-note" data-shown="{" ".join(map(str, shown))}" data-curved="{int(tree.mapped)}" '
+        'aria-live="polite"></span>'
         if tree.n_leaves > 1
         else ""
     )
@@ -206,7 +222,7 @@ def _clusters(facts: Facts, row_html: RowHtml | None) -> str:
     columns: dict[str, Callable[[ClusterExplanation], str]] = {
         facts.word: lambda c: (
             f'<a href="#node-{first[c.label]}" aria-label="{escape(facts.name(c.label))}">'
-            f"{html.chip(c.label)}</a>{escape(' ' + facts.groups[c.label]) if facts.groups else ''}"
+            f"{html.chip(c.label)}</a>{escape(' ' + facts.beside_number(c.label)).rstrip()}"
         ),
         "#rows": lambda c: html.count(c.weight),
         "#share": lambda c: html.share(c.weight, facts.total),
