@@ -161,6 +161,18 @@ def test_every_action_on_the_tree(page, explorer):
     assert not page.find_element("id", "redo").is_enabled()
 
 
+def test_the_script_is_copied(page, explorer):
+    allowed = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    page.execute_cdp_cmd("Browser.grantPermissions", {"permissions": allowed})
+    choose(page, 1)
+    click(page, "prune")
+    done(page, explorer, r"tree\.prune\(1\)")
+    click(page, "copy")
+    until(page, lambda: text(page, "copy") == "Copied")
+    copied = page.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    assert copied == explorer.script
+
+
 def test_names_and_colors(page, explorer):
     name = page.find_element("css selector", '#clusters li[data-label="1"] input[type=text]')
     name.send_keys(BAD, "\n")

@@ -193,6 +193,7 @@ class Answers:
                 "undo": session.position > 0,
                 "redo": session.position < len(session.states) - 1,
                 "code": session.code(),
+                "script": session.script(),
                 "nodes": [_node(tree, shown.means.weight, node) for node in range(tree.n_nodes)],
                 "leaves": tree.leaves.tolist(),
                 "most_leaves": session.most_leaves,

@@ -129,6 +129,7 @@ function drawState() {
   by("sql").hidden = state.mapped;
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;
+  by("copy").textContent = "Copy the script";
   by("marks").textContent = state.marks.length ? `${count(state.marks.length)} row${state.marks.length === 1 ? " is" : "s are"} marked.` : "";
   by("unmark").hidden = !state.marks.length;
   by("asides").textContent = state.aside.length ? `${count(state.aside.length)} row${state.aside.length === 1 ? " is" : "s are"} set aside.` : "";
@@ -575,6 +576,7 @@ function listen() {
   by("far").addEventListener("click", () => { chosen = new Set(state.far); drawChosen(); });
   by("back").addEventListener("click", () => act("set_aside", { numbers: [] }));
   by("unmark").addEventListener("click", () => act("mark", { numbers: state.marks.map(([row]) => row), label: -1 }));
+  by("copy").addEventListener("click", () => guarded(() => navigator.clipboard.writeText(state.script).then(() => { by("copy").textContent = "Copied"; })));
   by("map").addEventListener("pointerdown", choosing);
   by("map").addEventListener("pointermove", hover);
   document.addEventListener("keydown", (event) => {
