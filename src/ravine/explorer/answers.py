@@ -235,14 +235,12 @@ class Answers:
         if split is None:
             traits = shown.explained.clusters[shown.tree.label[node]].traits[:N_DRIVERS]
             answer["traits"] = [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
-            refused = shown.tree.refused[node]
-            return {**answer, "refused": None if refused is None else refused.quality}
+            return answer
         words, profile, line = shown.explained.splits[node], shown.profile(node), shown.plane.lines.get(node)
         return {
             **answer,
             "quality": split.quality,
             "p": None if split.evidence is None else split.evidence.p_value,
-            "method": split.method,
             "left": words.left_weight,
             "right": words.right_weight,
             "curve": _curve(profile.curve),
@@ -322,7 +320,6 @@ def _candidate(other: Shown, node: int, labels: IntArray) -> dict[str, Any]:
     tree, split = other.tree, other.tree.splits[node]
     leaves = [leaf for leaf in tree.leaves.tolist() if node in tree.path(leaf)]
     return {
-        "code": other.state.code[0],
         "sizes": [float(other.means.weight[leaf]) for leaf in leaves],
         "quality": None if split is None else split.quality,
         "curve": None if split is None else _curve(other.profile(node).curve),

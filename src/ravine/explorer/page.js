@@ -5,7 +5,7 @@ const by = (id) => document.getElementById(id);
 const SVG = "http:" + "//www.w3.org/2000/svg";
 const count = (n) => Number(n.toPrecision(12)).toLocaleString("en-US");
 const few = (x) => (x === null ? "" : Math.abs(x) >= 1000 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
-const clusters = (n) => `${n} cluster${n === 1 ? "" : "s"}`;
+const many = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 const percent = (x) => Math.round(100 * x || 0) + " %";
 
 let state = null;       // what the server says about the tree
@@ -72,7 +72,7 @@ async function choose(number) {
   shown = await ask("api/node/" + node);
   drawTree();
   drawNode();
-  drawMap(by("map"), leafColors());
+  drawMap();
 }
 
 // --- making elements ---
@@ -119,21 +119,21 @@ function drawState() {
   document.title = (state.title ? state.title + " – " : "") + "ravine explorer";
   const n = state.clusters.length;
   const uncounted = new Set([...state.far, ...state.aside]).size;
-  by("lead").textContent = `${count(state.n_rows)} rows in ${clusters(n)}` + (uncounted ? `; ${count(uncounted)} far away or set aside, not counted` : "");
+  by("lead").textContent = `${count(state.n_rows)} rows in ${many(n, "cluster")}` + (uncounted ? `; ${count(uncounted)} far away or set aside, not counted` : "");
   by("undo").disabled = !state.undo;
   by("redo").disabled = !state.redo;
   by("cut").max = state.most_leaves;
   by("cut").disabled = state.most_leaves < 2;
   by("cut").value = state.leaves.length;
-  by("cut-value").textContent = clusters(state.leaves.length);
+  by("cut-value").textContent = many(state.leaves.length, "cluster");
   by("sql").hidden = state.mapped;
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;
   by("copy").textContent = "Copy the script";
-  by("marks").textContent = state.marks.length ? `${count(state.marks.length)} row${state.marks.length === 1 ? " is" : "s are"} marked.` : "";
-  by("unmark").hidden = !state.marks.length;
-  by("asides").textContent = state.aside.length ? `${count(state.aside.length)} row${state.aside.length === 1 ? " is" : "s are"} set aside.` : "";
-  by("back").hidden = !state.aside.length;
+  for (const [rows, note, button, what] of [[state.marks, "marks", "unmark", "marked"], [state.aside, "asides", "back", "set aside"]]) {
+    by(note).textContent = rows.length ? `${many(rows.length, "row")} ${rows.length === 1 ? "is" : "are"} ${what}.` : "";
+    by(button).hidden = !rows.length;
+  }
   by("far").hidden = !state.far.length;
   by("far").textContent = state.far.length === 1 ? "Choose the row far from all others" :
     `Choose the ${count(state.far.length)} rows far from all others`;
@@ -180,8 +180,8 @@ function drawTree() {
     const h = cluster ? leaf : Math.max(one.quality, 0.05) * high;
     const w = Math.max(one.weight * wide, 2);
     const text = cluster ? String(one.label) : one.quality.toFixed(2);
-    const name = cluster ? `${nameOf(one.label)}: ${count(one.weight)} rows` :
-      `Split of ${count(one.weight)} rows, quality ${one.quality.toFixed(2)}`;
+    const name = cluster ? `${nameOf(one.label)}: ${many(one.weight, "row")}` :
+      `Split of ${many(one.weight, "row")}, quality ${one.quality.toFixed(2)}`;
     const [x, y] = [left[i] * wide, top[i] * high];
     const group = make("g", { class: (cluster ? "leaf" : "inner") + (i === node ? " on" : ""), tabindex: 0, role: "button",
       "data-node": i, "aria-label": name, "aria-pressed": i === node,
@@ -208,20 +208,28 @@ function drawNode() {
   const here = state.nodes[node];
   const isLeaf = here.left < 0;
   const name = isLeaf ? nameOf(here.label) : "";
-  by("node-title").textContent = isLeaf ? `${name[0].toUpperCase()}${name.slice(1)}: ${count(here.weight)} rows` :
-    `Split of ${count(here.weight)} rows (node ${node})`;
+  by("node-title").textContent = isLeaf ? `${name[0].toUpperCase()}${name.slice(1)}: ${many(here.weight, "row")}` :
+    `Split of ${many(here.weight, "row")} (node ${node})`;
   by("density-box").hidden = isLeaf;
   by("prune").hidden = isLeaf;
   by("split").textContent = isLeaf ? "Split" : "Split again";
   by("kernel").disabled = node !== 0;
   if (node !== 0) by("kernel").value = "";
-  const bar = (title) => [[title, false], ...(isLeaf ? [["here", true], ["elsewhere", true], ["difference", true]] :
-    [["left", true], ["right", true], ["share", true]])];
-  const rows = isLeaf ? shown.traits.map(([name, a, b, d]) => [name, few(a), few(b), (d > 0 ? "+" : "") + few(Number(d.toFixed(1))) + " sd"]) :
-    shown.drivers.map(([name, a, b, s]) => [name, few(a), few(b), percent(s)]);
-  fillTable(by("columns"), isLeaf ? "What sets it apart from all other rows" : "What drives the split", bar("column"), rows);
+  if (isLeaf) drawTraits(); else drawDrivers();
   drawExemplars();
   if (!isLeaf) drawDensity();
+}
+
+function drawTraits() {
+  const rows = shown.traits.map(([name, a, b, d]) => [name, few(a), few(b), (d > 0 ? "+" : "") + few(Number(d.toFixed(1))) + " sd"]);
+  fillTable(by("columns"), "What sets it apart from all other rows",
+    [["column", false], ["here", true], ["elsewhere", true], ["difference", true]], rows);
+}
+
+function drawDrivers() {
+  const rows = shown.drivers.map(([name, a, b, s]) => [name, few(a), few(b), percent(s)]);
+  const caption = state.mapped ? "Where the two sides differ: the boundary is curved (a kernel), so this describes the sides" : "What drives the split";
+  fillTable(by("columns"), caption, [["column", false], ["left", true], ["right", true], ["share", true]], rows);
 }
 
 function drawExemplars() {
@@ -251,7 +259,8 @@ function scaled(curve, size) {
   const path = (some) => some.map(([a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L");
   const area = (some) => `M${some[0][0].toFixed(1)} ${size.base}L${path(some)}V${size.base}Z`;
   const sides = (at) => {
-    const after = Math.min(Math.max(curve.points.findIndex((p) => p > at), 1), pairs.length - 1);
+    const above = curve.points.findIndex((p) => p > at);
+    const after = above < 0 ? pairs.length - 1 : Math.max(above, 1);
     const [[a, b], [c, d]] = [pairs[after - 1], pairs[after]];
     const middle = [x(at), b + (d - b) * (x(at) - a) / (c - a)];
     return [area([...pairs.slice(0, after), middle]), area([middle, ...pairs.slice(after)])];
@@ -385,51 +394,60 @@ function toCanvas(canvas) {
 }
 
 const still = document.createElement("canvas"); // the rows of the map, drawn once
+const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name);
 
-function drawMap(canvas, colors) {
+// the rows as points; `colors` has the color of each, and whether it stands out
+function drawRows(canvas, colors) {
   const context = canvas.getContext("2d");
-  const style = getComputedStyle(document.documentElement);
   const { place } = toCanvas(canvas);
   const r = canvas.width / 1120 * (places.points.length > 1500 ? 4 : 6);
   context.clearRect(0, 0, canvas.width, canvas.height);
   places.points.forEach((point, i) => {
-    const [x, y] = place(point);
     context.globalAlpha = colors[i][1] ? 0.92 : 0.12;
     context.fillStyle = colors[i][0];
     context.beginPath();
-    context.arc(x, y, r, 0, 2 * Math.PI);
+    context.arc(...place(point), r, 0, 2 * Math.PI);
     context.fill();
   });
   context.globalAlpha = 1;
-  if (canvas.id !== "map") return;
+}
+
+// squares around rows that are chosen or marked, crosses over those set aside
+function drawMarks(context, place) {
   const marked = new Map(state.marks);
   const aside = new Set(state.aside);
-  context.strokeStyle = context.fillStyle = style.getPropertyValue("--ink");
+  context.strokeStyle = context.fillStyle = ink("ink");
   context.font = "600 22px system-ui, sans-serif";
-  places.points.forEach((point, i) => {
-    const number = places.numbers[i];
+  places.numbers.forEach((number, i) => {
+    const [x, y] = place(places.points[i]);
+    context.lineWidth = chosen.has(number) ? 4 : 2;
     if (aside.has(number)) {
-      const [x, y] = place(point);
-      context.lineWidth = 2;
       context.beginPath();
-      for (const [a, b] of [[-8, -8], [-8, 8]]) { context.moveTo(x + a, y + b); context.lineTo(x - a, y - b); }
+      for (const a of [-8, 8]) { context.moveTo(x + a, y - 8); context.lineTo(x - a, y + 8); }
       context.stroke();
     }
-    if (!marked.has(number) && !chosen.has(number)) return;
-    const [x, y] = place(point);
-    context.lineWidth = chosen.has(number) ? 4 : 2;
-    context.strokeRect(x - 9, y - 9, 18, 18);
+    if (marked.has(number) || chosen.has(number)) context.strokeRect(x - 9, y - 9, 18, 18);
     if (marked.has(number)) context.fillText(marked.get(number), x + 11, y + 7);
   });
+}
+
+function drawMap() {
+  const canvas = by("map");
+  drawRows(canvas, leafColors());
+  drawMarks(canvas.getContext("2d"), toCanvas(canvas).place);
   still.width = canvas.width; // which also clears it
   still.height = canvas.height;
   still.getContext("2d").drawImage(canvas, 0, 0);
   drawOver();
-  const all = places.points.length === state.n_rows;
-  const where = shown && shown.curve ? (shown.line ? " The dashed line is the chosen split." :
-    " The chosen split has no line: " + (state.mapped ? "with a kernel its boundary is curved." : "it divides the rows in directions that the map does not show.")) : "";
-  by("map-note").textContent = `${all ? "All rows" : count(places.points.length) + " of " + count(state.n_rows) + " rows, each cluster by its share"
-  }; across: ${places.axes[0]}, up: ${places.axes[1]}.${where}`;
+  by("map-note").textContent = mapNote();
+}
+
+function mapNote() {
+  const n = places.points.length;
+  const which = n === state.n_rows ? "All rows" : `${count(n)} of ${many(state.n_rows, "row")}, each cluster by its share`;
+  const why = state.mapped ? "with a kernel its boundary is curved." : "it divides the rows in directions that the map does not show.";
+  const line = !shown.curve ? "" : shown.line ? " The dashed line is the chosen split." : " The chosen split has no line: " + why;
+  return `${which}; across: ${places.axes[0]}, up: ${places.axes[1]}.${line}`;
 }
 
 // what lies over the rows of the map and may move while they stay: the line of the split, the labels, a box
@@ -439,17 +457,18 @@ function drawOver(box) {
   const { place, scale, view } = toCanvas(canvas);
   context.clearRect(0, 0, canvas.width, canvas.height);
   context.drawImage(still, 0, 0);
-  context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
-  if (shown && shown.line) drawLine(context, canvas, scale, view);
-  drawTags(context, place);
+  context.strokeStyle = ink("ink");
+  if (shown.line) drawLine(context, canvas, scale, view);
   if (box) context.strokeRect(...box);
+  drawTags(context, place);
 }
 
 // the number of each cluster, in the middle of its rows
 function drawTags(context, place) {
-  const style = getComputedStyle(document.documentElement);
   context.font = "600 22px system-ui, sans-serif";
   context.textAlign = "center";
+  context.lineWidth = 3;
+  context.strokeStyle = ink("paper");
   for (const [label, ...middle] of state.tags) {
     const cluster = state.clusters.find((one) => one.label === label);
     const [x, y] = place(middle);
@@ -457,14 +476,11 @@ function drawTags(context, place) {
     context.arc(x, y, 19, 0, 2 * Math.PI);
     context.fillStyle = cluster.color;
     context.fill();
-    context.lineWidth = 3;
-    context.strokeStyle = style.getPropertyValue("--paper");
     context.stroke();
     context.fillStyle = cluster.text;
     context.fillText(label, x, y + 8);
   }
   context.textAlign = "start";
-  context.strokeStyle = context.fillStyle = style.getPropertyValue("--ink");
 }
 
 function drawLine(context, canvas, scale, view) {
@@ -490,9 +506,9 @@ function pointOf(event, canvas) {
 }
 
 function drawChosen() {
-  by("chosen").textContent = chosen.size ? `${count(chosen.size)} row${chosen.size === 1 ? "" : "s"} chosen.` : "No rows chosen.";
+  by("chosen").textContent = chosen.size ? `${many(chosen.size, "row")} chosen.` : "No rows chosen.";
   by("mark").disabled = by("aside").disabled = !chosen.size;
-  drawMap(by("map"), leafColors());
+  drawMap();
 }
 
 function choosing(event) {
@@ -549,7 +565,7 @@ function compare() {
       const card = make("article", {}, make("b", {}, use.method), make("p", {}, one.quality === null ? "no split" :
         `${one.sizes.map(count).join(" | ")} rows, quality ${one.quality.toFixed(2)}`), picture, canvas,
         make("p", {}, make("button", { type: "button", onclick: () => act("split", { node, ...use }) }, "Use this one")));
-      drawMap(canvas, one.labels.map((label) => [colorOf.get(label), true]));
+      drawRows(canvas, one.labels.map((label) => [colorOf.get(label), true]));
       return card;
     });
     by("comparison").replaceChildren(...cards, make("p", { class: "whole" },
@@ -563,7 +579,7 @@ function compare() {
 function listen() {
   by("undo").addEventListener("click", () => act("undo"));
   by("redo").addEventListener("click", () => act("redo"));
-  by("cut").addEventListener("input", () => { by("cut-value").textContent = clusters(Number(by("cut").value)); });
+  by("cut").addEventListener("input", () => { by("cut-value").textContent = many(Number(by("cut").value), "cluster"); });
   by("cut").addEventListener("change", () => act("cut", { n_leaves: Number(by("cut").value) }));
   by("merge").addEventListener("click", () => act("merge", { a: ticked[0], b: ticked[1] }));
   by("prune").addEventListener("click", () => act("prune", { node }));
@@ -584,7 +600,7 @@ function listen() {
     const action = event.key.toLowerCase() === "z" ? (event.shiftKey ? "redo" : "undo") : event.key.toLowerCase() === "y" ? "redo" : "";
     if (action) { event.preventDefault(); act(action); }
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawMap(by("map"), leafColors()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawMap());
 }
 
 // another tab may have changed the session
