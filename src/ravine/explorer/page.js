@@ -221,6 +221,10 @@ function drawNode() {
 }
 
 function drawTraits() {
+  if (state.clusters.length === 1) { // there is nothing to compare it with
+    fillTable(by("columns"), "All rows", [["column", false], ["mean", true]], shown.traits.map(([name, a]) => [name, few(a)]));
+    return;
+  }
   const rows = shown.traits.map(([name, a, b, d]) => [name, few(a), few(b), (d > 0 ? "+" : "") + few(Number(d.toFixed(1))) + " sd"]);
   fillTable(by("columns"), "What sets it apart from all other rows",
     [["column", false], ["here", true], ["elsewhere", true], ["difference", true]], rows);
@@ -552,26 +556,27 @@ function wanted(method = by("method").value) {
 
 function compare() {
   return guarded(async () => {
-    const [first, second] = [wanted(), wanted(by("other").value)];
-    const answer = await ask("api/compare", { node, first, second });
+    const wishes = [wanted(), wanted(by("other").value)];
+    const answer = await ask("api/compare", { node, first: wishes[0], second: wishes[1] });
     say("");
-    const cards = answer.candidates.map((one, i) => {
-      const canvas = make("canvas", { width: 560, height: 420, role: "img", "aria-label": "Map with these clusters" });
-      const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
-      const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true", class: "small" });
-      if (one.curve) picture.append(...curvePaths(scaled(one.curve, { width: 200, base: 68, top: 4 })));
-      picture.id = "";
-      const use = [first, second][i];
-      const card = make("article", {}, make("b", {}, use.method), make("p", {}, one.quality === null ? "no split" :
-        `${one.sizes.map(count).join(" | ")} rows, quality ${one.quality.toFixed(2)}`), picture, canvas,
-        make("p", {}, make("button", { type: "button", onclick: () => act("split", { node, ...use }) }, "Use this one")));
-      drawRows(canvas, one.labels.map((label) => [colorOf.get(label), true]));
-      return card;
-    });
-    by("comparison").replaceChildren(...cards, make("p", { class: "whole" },
+    by("comparison").replaceChildren(...answer.candidates.map((one, i) => candidate(one, wishes[i])), make("p", { class: "whole" },
       `Agreement of the two (adjusted Rand index, 1 where they are equal): ${answer.agreement.toFixed(2)}`));
     by("comparison").hidden = false;
   });
+}
+
+// what one method would make of the node: its first split, and the map
+function candidate(one, wish) {
+  const words = one.curve ? `${one.sizes.map(count).join(" | ")} rows, quality ${one.quality.toFixed(2)}` : "no split";
+  const card = make("article", {}, make("b", {}, wish.method), make("p", {}, words));
+  if (!one.curve) return card;
+  const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true" });
+  picture.append(...curvePaths(scaled(one.curve, { width: 200, base: 68, top: 4 })));
+  const canvas = make("canvas", { width: 560, height: 420, role: "img", "aria-label": "Map with these clusters" });
+  const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
+  drawRows(canvas, one.labels.map((label) => [colorOf.get(label), true]));
+  card.append(picture, canvas, make("p", {}, make("button", { type: "button", onclick: () => act("split", { node, ...wish }) }, "Use this one")));
+  return card;
 }
 
 // --- beginning ---
