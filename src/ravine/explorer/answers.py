@@ -29,6 +29,7 @@ from ravine.view.plane import Plane, plane_of, spread
 N_DRIVERS = 8  # columns that the page shows of a split or a cluster
 TAG_WIDTH = 0.075  # of the label of a cluster on the map, over half the width of the map
 N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its picture
+N_VALUES = 4  # columns that the page shows of typical rows
 N_EXEMPLARS = 5  # rows nearest to the mean of a node
 EXEMPLAR_ROWS = 2000  # rows of a node among which they are looked for, at most
 METHODS = (
@@ -230,33 +231,23 @@ class Answers:
         shown = self.shown()
         if not 0 <= node < shown.tree.n_nodes:
             raise InvalidInputError(f"there is no node {node}")
-        answer: dict[str, Any] = {"node": node, "exemplars": self._exemplars(shown, node)}
         split = shown.tree.splits[node]
         if split is None:
             traits = shown.explained.clusters[shown.tree.label[node]].traits[:N_DRIVERS]
-            answer["traits"] = [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
-            return answer
-        words, profile, line = shown.explained.splits[node], shown.profile(node), shown.plane.lines.get(node)
-        return {
-            **answer,
-            "quality": split.quality,
-            "p": None if split.evidence is None else split.evidence.p_value,
-            "left": words.left_weight,
-            "right": words.right_weight,
-            "curve": _curve(profile.curve),
-            "places": {
-                "at": profile.at.tolist(),
-                "left": profile.left.tolist(),
-                "quality": profile.quality.round(3).tolist(),
-            },
-            "movable": isinstance(split.boundary, Hyperplane),
-            "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
-            "drivers": [
-                [d.feature, d.left_mean, d.right_mean, d.contribution] for d in words.drivers[:N_DRIVERS]
-            ],
-        }
+            columns = [t.feature for t in traits]
+            found: dict[str, Any] = {
+                "traits": [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
+            }
+        else:
+            drivers = shown.explained.splits[node].drivers[:N_DRIVERS]
+            columns = [d.feature for d in drivers]
+            found = {
+                "drivers": [[d.feature, d.left_mean, d.right_mean, d.contribution] for d in drivers],
+                **_split(shown, node, split),
+            }
+        return {"node": node, **found, "exemplars": self._exemplars(shown, node, columns[:N_VALUES])}
 
-    def _exemplars(self, shown: Shown, node: int) -> dict[str, Any]:
+    def _exemplars(self, shown: Shown, node: int, top: list[str]) -> dict[str, Any]:
         """Return the rows of a node that are nearest to its mean, with the columns that matter there."""
         members = shown.members(node)
         if len(members) > EXEMPLAR_ROWS:
@@ -265,13 +256,6 @@ class Answers:
         own = shown.means.standardization
         distance = (((values - shown.means.mean[node]) * own.inverse_scale) ** 2).sum(axis=1)
         nearest = np.argsort(distance, kind="stable")[:N_EXEMPLARS]
-        split = shown.tree.splits[node]
-        listed = (
-            shown.explained.clusters[shown.tree.label[node]].traits
-            if split is None
-            else shown.explained.splits[node].drivers
-        )
-        top = [one.feature for one in listed[:4]]
         places = [shown.names.index(name) for name in top]
         numbers = members[nearest].tolist()
         return {
@@ -304,6 +288,25 @@ class Answers:
                 _candidate(other, _node_at(shown.tree, other.tree, node), label[shown.plane.numbers])
             )
         return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
+
+
+def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:
+    """Return the sides of a split, its density and its line on the map."""
+    sides, profile, line = shown.explained.splits[node], shown.profile(node), shown.plane.lines.get(node)
+    return {
+        "quality": split.quality,
+        "p": None if split.evidence is None else split.evidence.p_value,
+        "left": sides.left_weight,
+        "right": sides.right_weight,
+        "curve": _curve(profile.curve),
+        "places": {
+            "at": profile.at.tolist(),
+            "left": profile.left.tolist(),
+            "quality": profile.quality.round(3).tolist(),
+        },
+        "movable": isinstance(split.boundary, Hyperplane),
+        "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
+    }
 
 
 def _node_at(tree: ClusterTree, other: ClusterTree, node: int) -> int:

@@ -32,8 +32,10 @@ async function ask(path, body) {
   return answer;
 }
 
-function say(text) {
+// an error, or a note about something that was done
+function say(text, isNote = false) {
   by("message").textContent = text;
+  by("message").classList.toggle("note", isNote);
   by("message").hidden = !text;
 }
 
@@ -50,7 +52,7 @@ async function guarded(work, words = "Working …") {
 function act(action, args = {}) {
   return guarded(async () => {
     const answer = await ask("api/act", { action, arguments: args });
-    say(answer.notes.join(" "));
+    say(answer.notes.join(" "), true);
     await show(answer);
   });
 }

@@ -187,24 +187,37 @@ def _glance(facts: Facts) -> str:
         else ""
     )
     figures = html.figure(pictures.plane_map(plane, tree.label), f"{words}{lines}", "map")
-    names = [_node_name(facts, number) for number in range(tree.n_nodes)]
-    if facts.in_pairs:
-        classes = [escape(html.shortened(name, 20)) for name in facts.groups]
-        caption = (
-            "The boundary between every two classes: its quality, from 0 (no valley of the density) to 1 (an "
-            "empty gap). Dark: a weak boundary. A click opens it below."
-        )
-        listed = listed_pairs(facts)
-        if len(listed) < len(tree.inner):
-            caption += f" The {len(listed)} boundaries of the lowest quality are described."
-        figures += html.figure(pictures.pair_matrix(tree, classes, names, listed), caption, "pairs")
-    elif tree.n_leaves > 1:
-        caption = (
-            f"The tree, from all rows at the top to the {facts.words}. Wide: many rows. Tall: a deep valley "
-            "of the density at the split; the number is its quality, from 0 to 1. A click opens a node below."
-        )
-        figures += html.figure(pictures.depth_tree(tree, facts.weight, names), caption, "tree")
+    figures += _pairs(facts) if facts.in_pairs else _depths(facts)
     return f'<div class="glance">{figures}</div>'
+
+
+def _depths(facts: Facts) -> str:
+    """Return the tree with its depths, if there is a split."""
+    if facts.tree.n_leaves == 1:
+        return ""
+    caption = (
+        f"The tree, from all rows at the top to the {facts.words}. Wide: many rows. Tall: a deep valley "
+        "of the density at the split; the number is its quality, from 0 to 1. A click opens a node below."
+    )
+    return html.figure(pictures.depth_tree(facts.tree, facts.weight, _node_names(facts)), caption, "tree")
+
+
+def _pairs(facts: Facts) -> str:
+    """Return the boundaries of all pairs of classes."""
+    classes = [escape(html.shortened(name, 20)) for name in facts.groups]
+    caption = (
+        "The boundary between every two classes: its quality, from 0 (no valley of the density) to 1 (an "
+        "empty gap). Dark: a weak boundary. A click opens it below."
+    )
+    listed = listed_pairs(facts)
+    if len(listed) < len(facts.tree.inner):
+        caption += f" The {len(listed)} boundaries of the lowest quality are described."
+    drawing = pictures.pair_matrix(facts.tree, classes, _node_names(facts), listed)
+    return html.figure(drawing, caption, "pairs")
+
+
+def _node_names(facts: Facts) -> list[str]:
+    return [_node_name(facts, number) for number in range(facts.tree.n_nodes)]
 
 
 def _node_name(facts: Facts, number: int) -> str:
@@ -293,6 +306,15 @@ def _columns(facts: Facts) -> str:
         f"{which} in each {facts.word}: the mean, in standard deviations from the mean of all rows "
         f'(<span class="key low"></span> {reach:g} below, <span class="key high"></span> {reach:g} above).'
     )
+    return (
+        "<section><h2>The columns</h2>"
+        f'<div class="pair">{html.figure(drawing, caption, "columns")}'
+        f'<div class="scroll">{_ranking(facts)}</div></div></section>'
+    )
+
+
+def _ranking(facts: Facts) -> str:
+    """Return the table of the columns by their share in all splits."""
     ranking = facts.explained.ranking()
     widest = max([value for _, value in ranking] + [1e-9])
     columns: dict[str, Callable[[tuple[str, float]], str]] = {
@@ -300,18 +322,8 @@ def _columns(facts: Facts) -> str:
         "#share": lambda item: html.share(item[1], 1.0),
         "": lambda item: f'<span class="bar" style="width:{5 * item[1] / widest:.2f}rem"></span>',
     }
-    table = html.table(
-        "ranking",
-        f"The columns by their share in all {'boundaries' if facts.in_pairs else 'splits'}",
-        ranking[:N_RANKED],
-        columns,
-        tools=True,
-    )
-    return (
-        "<section><h2>The columns</h2>"
-        f'<div class="pair">{html.figure(drawing, caption, "columns")}<div class="scroll">{table}</div></div>'
-        "</section>"
-    )
+    caption = f"The columns by their share in all {'boundaries' if facts.in_pairs else 'splits'}"
+    return html.table("ranking", caption, ranking[:N_RANKED], columns, tools=True)
 
 
 # --- below the tree ---
@@ -322,34 +334,44 @@ def _fewer(facts: Facts) -> str:
     tree = facts.tree
     if tree.n_leaves < 2 or facts.groups:
         return ""
-    last = int(tree.inner[-1])
-    split = tree.splits[last]
-    assert split is not None
-    below = [int(tree.label[leaf]) for leaf in tree.leaves if last in tree.path(int(leaf))]
-    words = [
-        f"With one cluster fewer, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the "
-        f"last split has a quality of {split.quality:.2f}."
-    ]
-    held = [
-        (facts.weight[leaf] * found.quality, int(leaf), found)
-        for leaf in tree.leaves
-        if (found := tree.refused[leaf]) is not None
-    ]
-    if held:
-        _, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
-        chance = "" if found.evidence is None else f", not significant (p = {found.evidence.p_value:.2g})"
-        words.append(
-            f"With one more, {html.chip(int(tree.label[leaf]))} would be divided: its best split has a "
-            f"quality of {found.quality:.2f}{chance}."
-        )
     caption = (
         "From left to right, one split after the other: the number of clusters, their shares of the rows, "
         "and the quality of the split that made the two in full color."
     )
     drawing = pictures.fewer(tree, facts.weight, N_FEWER)
     return (
-        f"<section><h2>One cluster fewer, one more</h2><p>{' '.join(words)}</p>"
+        f"<section><h2>One cluster fewer, one more</h2><p>{_one_fewer(facts)} {_one_more(facts)}</p>"
         f"{html.figure(drawing, caption, 'fewer')}</section>"
+    )
+
+
+def _one_fewer(facts: Facts) -> str:
+    tree = facts.tree
+    last = int(tree.inner[-1])
+    split = tree.splits[last]
+    assert split is not None
+    below = [int(tree.label[leaf]) for leaf in tree.leaves if last in tree.path(int(leaf))]
+    return (
+        f"With one cluster fewer, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the "
+        f"last split has a quality of {split.quality:.2f}."
+    )
+
+
+def _one_more(facts: Facts) -> str:
+    """Return which cluster would be divided next: the one whose refused split is best, by its rows."""
+    tree = facts.tree
+    held = [
+        (facts.weight[leaf] * found.quality, int(leaf), found)
+        for leaf in tree.leaves
+        if (found := tree.refused[leaf]) is not None
+    ]
+    if not held:
+        return ""
+    _, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
+    chance = "" if found.evidence is None else f", not significant (p = {found.evidence.p_value:.2g})"
+    return (
+        f"With one more, {html.chip(int(tree.label[leaf]))} would be divided: its best split has a "
+        f"quality of {found.quality:.2f}{chance}."
     )
 
 
