@@ -207,7 +207,7 @@ def _pairs(facts: Facts) -> str:
     classes = [escape(html.shortened(name, 20)) for name in facts.groups]
     caption = (
         "The boundary between every two classes: its quality, from 0 (no valley of the density) to 1 (an "
-        "empty gap). Dark: a weak boundary. A click opens it below."
+        "empty gap). The grayer a cell, the weaker the boundary. A click opens it below."
     )
     listed = listed_pairs(facts)
     if len(listed) < len(facts.tree.inner):
