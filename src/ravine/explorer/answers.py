@@ -198,7 +198,7 @@ class Answers:
                 "nodes": [_node(tree, shown.means.weight, node) for node in range(tree.n_nodes)],
                 "leaves": tree.leaves.tolist(),
                 "most_leaves": session.most_leaves,
-                "clusters": [_cluster(shown, state, k) for k in np.unique(tree.label[tree.leaves]).tolist()],
+                "clusters": _clusters(shown),
                 "leaf": shown.plane.leaf.tolist(),
                 "tags": _tags(shown.plane, tree.label),
                 "marks": [[int(i), k] for i, k in state.marks.items()],
@@ -213,13 +213,12 @@ class Answers:
         """Return the rows of the map."""
         plane = self.shown().plane
         numbers = plane.numbers.tolist()
-        ids = [str(i if self.row_ids is None else self.row_ids[i]) for i in numbers]
         (x, y), half = plane.frame
         frame = {"x": float(x), "y": float(y), "half": half}
         return {
             "points": plane.points.tolist(),
             "numbers": numbers,
-            "ids": ids,
+            "ids": [self._id(number) for number in numbers],
             "axes": plane.axes,
             "frame": frame,
         }
@@ -327,7 +326,7 @@ def _candidate(other: Shown, node: int, labels: IntArray) -> dict[str, Any]:
         "quality": None if split is None else split.quality,
         "curve": None if split is None else _curve(other.profile(node).curve),
         "labels": labels.tolist(),
-        "clusters": [_cluster(other, other.state, k) for k in np.unique(tree.label[tree.leaves]).tolist()],
+        "clusters": _clusters(other),
     }
 
 
@@ -343,7 +342,12 @@ def _node(tree: ClusterTree, weight: FloatArray, node: int) -> dict[str, Any]:
     }
 
 
-def _cluster(shown: Shown, state: State, label: int) -> dict[str, Any]:
+def _clusters(shown: Shown) -> list[dict[str, Any]]:
+    return [_cluster(shown, label) for label in np.unique(shown.tree.label[shown.tree.leaves]).tolist()]
+
+
+def _cluster(shown: Shown, label: int) -> dict[str, Any]:
+    state = shown.state
     traits = shown.explained.clusters[label].traits[:2]
     words = [f"{'high' if t.difference > 0 else 'low'} {t.feature}" for t in traits if t.difference]
     own = state.colors.get(label, palette.cluster(label))
