@@ -206,14 +206,22 @@ def test_answers_are_those_of_the_model(session):
     assert shown["drivers"] == [
         [d.feature, d.left_mean, d.right_mean, d.contribution] for d in explained.splits[0].drivers[:8]
     ]
-    distance = tree.boundary(0).signed_distance_of(X)
-    for at in (-1.0, 0.0, 0.4, 50.0):
-        sides = answers.threshold(0, at)
-        assert (sides["left"], sides["right"]) == ((distance <= at).sum(), (distance > at).sum())
-    assert answers.threshold(0, 0.0)["quality"] == pytest.approx(shown["quality"], abs=0.03)
     leaf = int(tree.leaves[0])
     nearest = answers.node(leaf)["exemplars"]["rows"]
     assert [row[0] for row in nearest[:3]] == tree.exemplars(X)[0].tolist()
+
+
+def test_a_threshold_that_is_dragged_shows_what_a_move_gives(session):
+    tree, shown = session.state.tree, Answers(session).node(0)
+    distance, places = tree.boundary(0).signed_distance_of(X), shown["places"]
+    assert places["left"] == [int((distance <= at).sum()) for at in places["at"]]
+    assert max(np.diff(places["at"])) < (places["at"][-1] - places["at"][0]) / 590
+    nearest = int(np.argmin(np.abs(places["at"])))
+    assert places["quality"][nearest] == pytest.approx(shown["quality"], abs=0.03)
+    for i in (nearest - 60, nearest + 77):
+        session.act("move", {"node": 0, "distance": places["at"][i]})
+        assert session.state.tree.weight[1] == places["left"][i]
+        session.act("undo", {})
 
 
 def test_rows_far_from_all_others_are_named(tmp_path):
@@ -225,6 +233,24 @@ def test_rows_far_from_all_others_are_named(tmp_path):
     session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
     assert Answers(session).summary()["far"] == [3, 90]
     assert Answers(Session.restored(Rows(far), tmp_path)).summary()["far"] == [3, 90]
+
+
+def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
+    far = X.copy()
+    far[[3, 90]] = 1e7
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MinimumDensity(3).fit(far)
+    session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+    answers = Answers(session)
+    assert answers.summary()["nodes"][0]["weight"] == 176
+    assert answers.node(0)["curve"]["points"][-1] < 20
+    assert answers.places()["frame"]["half"] < 20
+    session.act("set_aside", {"numbers": [0, 1, 2, 3, 4, 5]})
+    assert answers.summary()["nodes"][0]["weight"] == 171
+    assert answers.node(0)["left"] + answers.node(0)["right"] == 171
+    session.act("set_aside", {"numbers": list(range(178))})
+    assert answers.summary()["nodes"][0]["weight"] == 178  # all are shown where none would count
 
 
 def test_names_and_marks_compute_nothing_again(session):
