@@ -92,6 +92,17 @@ def test_less_than_a_tenth_of_the_rows_cannot_move_the_scales():
     assert (robust_scales(rows, np.ones(500))[1] < 2.0 * clean).all()
 
 
+def test_rounding_is_no_scale():
+    """A column of -9 for missing values, and one other: noise in the last digit made that row far."""
+    rng = np.random.default_rng(0)
+    column = np.where(np.arange(100) == 50, 3.0, -9.0)
+    noisy = column * (1 + 1e-12 * rng.standard_normal(100))
+    found = [robust_scales(some[:, None], np.ones(100)) for some in (column, noisy)]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+    constant = np.full(100, -9.0) * (1 + 1e-12 * rng.standard_normal(100))
+    assert robust_scales(constant[:, None], np.ones(100))[1] == 0.0
+
+
 def test_columns_that_are_mostly_zero_have_a_scale_and_are_not_far():
     rows = (RNG.random((400, 3)) < 0.03).astype(float)
     rows[:, 0] *= RNG.gamma(3.0, size=400)
