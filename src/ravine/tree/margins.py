@@ -108,13 +108,25 @@ def explained(values: IntArray, weights: FloatArray, right: BoolArray) -> float:
 def settled(rows: FloatArray) -> FloatArray:
     """Return rows without the digits that rounding decides: equal values stay equal after a perturbation.
 
+    Values of a column that follow each other within the tenth digit of the largest become the least of them.
+    (Rounding to that digit would part equal values that rounding puts on both sides of a half.)
+
     >>> settled(np.array([[5.0], [5.000000000001], [0.0]])).ravel().tolist()
     [5.0, 5.0, 0.0]
     """
-    largest = np.abs(rows).max(axis=0, initial=0.0)
+    if not len(rows):
+        return rows
+    largest = np.abs(rows).max(axis=0)
     digits = np.floor(np.log10(np.where(largest > TINIEST, largest, 1.0)))
-    unit = 10.0 ** (digits - SETTLED_DIGITS)
-    return np.asarray(np.round(rows / unit) * unit)
+    order = np.argsort(rows, axis=0, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=0)
+    place = np.zeros(rows.shape, dtype=np.int64)
+    differs = np.diff(ordered, axis=0) > 10.0 ** (digits - SETTLED_DIGITS)
+    place[1:] = np.where(differs, np.arange(1, len(rows))[:, None], 0)
+    least = np.take_along_axis(ordered, np.maximum.accumulate(place, axis=0), axis=0)
+    found = np.empty(rows.shape)
+    np.put_along_axis(found, order, least, axis=0)
+    return found
 
 
 def discrete_variables(rows: FloatArray, weights: FloatArray, varies: IntArray) -> list[Variable]:
