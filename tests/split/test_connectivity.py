@@ -105,8 +105,7 @@ def test_chance_gaps_are_not_searched_for_a_large_margin(monkeypatch):
 
     monkeypatch.setattr(connectivity, "minimize_at_scale", minimize)
     monkeypatch.setattr(connectivity, "around_threshold", around)
-    X = np.random.default_rng(0).standard_normal((800, 6))
-    SpectralConnectivity(2, large_margin=True).fit(X)
+    SpectralConnectivity(2, large_margin=True).fit(np.random.default_rng(0).exponential(size=(900, 15)))
     assert 1 <= len(sigmas) < connectivity.HALVINGS
     assert all(2 * s >= connectivity.CLEAR * width for s, width in zip(sigmas, spacings, strict=False))
 
