@@ -145,6 +145,15 @@ def test_a_far_group_is_a_cluster_and_a_row_with_its_weight_too():
     assert found_in(np.vstack([BLOBS, group[:1]]), weights).rule is None
 
 
+def test_of_many_far_rows_a_few_stand_for_all(monkeypatch):
+    """A far group of 60 rows is a cluster of 10 000, also if only 20 far rows are compared."""
+    monkeypatch.setattr("ravine.data.far.FAR_ROWS", 20)
+    rows = np.vstack([RNG.normal(size=(10_000, 2)), RNG.normal(300.0, 0.5, (60, 2))])
+    found = found_in(rows)
+    assert found.rule is None
+    assert len(found.groups) == 1
+
+
 def test_a_group_below_the_least_weight_of_a_side_is_far():
     group = np.vstack([BLOBS, RNG.normal(300.0, 0.5, (6, 2))])
     assert found_in(group, min_weight=10.0).rule is not None
