@@ -12,6 +12,7 @@ import pytest
 
 import ravine
 from ravine import InvalidInputError, MinimumDensity, SpectralConnectivity
+from ravine.data.memory import MemoryRows
 from ravine.io.archive import checksum, read_archive, write_archive
 from ravine.tree import checkpoint as checkpoints
 from tests.estimators.model_files import edited
@@ -301,3 +302,13 @@ def test_resuming_counts_the_passes_of_both_fits(tmp_path):
         whole = MinimumDensity(K).fit(X).n_passes_
         again = ended_and_resumed(MinimumDensity(K), X, tmp_path, 4).n_passes_
     assert whole < again < whole + 12
+
+
+def test_the_time_of_all_fits_is_added(tmp_path):
+    rows = MemoryRows(X[:100])
+    for _ in range(2):
+        found = checkpoints.Checkpoint(tmp_path / "fit", {"class": "some"}, rows, None)
+        found._began -= 1000.0  # as if it had taken that long
+        found.note((0,) * (len(found.found) + 1), checkpoints.Found(None, worth=False))
+        found.write()
+    assert 2000.0 <= read_archive((tmp_path / "fit").read_bytes()).facts["seconds"] < 2100.0
