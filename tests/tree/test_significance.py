@@ -341,9 +341,12 @@ class Recording(Verbs):
 
 
 @pytest.mark.parametrize(("own_tails", "part"), [(False, 1.0), (True, 0.5)])
-@pytest.mark.parametrize("weight", [1.0, 100.0])
-def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_tails, part, weight):
-    """Half as large with the rows' own tails; there are as many rows, however heavy they are."""
+@pytest.mark.parametrize(("weight", "n"), [(1.0, 300), (100.0, 300), (1.0, 200)])
+def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(
+    monkeypatch, own_tails, part, weight, n
+):
+    """Half as large with the rows' own tails; as many rows, however heavy they are, up to a limit."""
+    monkeypatch.setattr(significance, "REFERENCE_ROWS", n)
     X = np.random.default_rng(0).standard_normal((300, 2))
     node, split = run(search(node_of(X, np.full(300, weight)), MinimumDensity(2)._method(2)))
     method = Recording()
@@ -352,8 +355,8 @@ def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_
     run(test.run(node, replace(split, quality=0.5)))
     assert len(method.nodes) >= significance.MIN_DRAWS
     np.testing.assert_allclose([node.min_weight / node.total for node in method.nodes], part * 0.1)
-    assert {reference.n_rows for reference in method.nodes} == {300}
-    np.testing.assert_allclose([reference.total for reference in method.nodes], 300 * weight)
+    assert {reference.n_rows for reference in method.nodes} == {n}
+    np.testing.assert_allclose([reference.total for reference in method.nodes], n * weight)
     draws = {reference.rows.array.tobytes() for reference in method.nodes}
     assert len(draws) == len(method.nodes)  # each is another draw
 
