@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_wine
 
 import ravine
@@ -12,7 +13,7 @@ from ravine import InvalidInputError, MinimumDensity, explain
 from ravine.explorer import start
 from ravine.explorer.answers import Answers
 from ravine.explorer.exports import Export
-from ravine.explorer.session import Session
+from ravine.explorer.session import Session, digest
 from ravine.explorer.state import Rows
 
 X = load_wine().data
@@ -151,6 +152,21 @@ def test_a_session_comes_back_where_it_was(session, tmp_path):
     (tmp_path / "session.json").write_text(json.dumps({"format": "ravine session"}))
     with pytest.raises(InvalidInputError, match="is not a valid session"):
         Session.restored(Rows(X), tmp_path)
+
+
+def test_a_continued_session_keeps_the_states_before(session, tmp_path):
+    do(session, WORK[:4])
+    found = Session.restored(Rows(X), tmp_path)
+    do(found, [WORK[8], WORK[3]])
+    again = Session.restored(Rows(X), tmp_path)
+    assert [state.tree for state in again.states[:5]] == [state.tree for state in session.states]
+    assert [state.tree for state in again.states] == [state.tree for state in found.states]
+
+
+def test_rows_are_told_from_others_with_the_same_values_in_other_columns():
+    rows = sparse.random_array((30, 8), density=0.2, rng=np.random.default_rng(0), format="csr")
+    other = sparse.csr_array((rows.data, rows.indices[::-1].copy(), rows.indptr), shape=rows.shape)
+    assert digest(rows) == digest(rows.copy()) != digest(other)
 
 
 def test_an_action_that_fails_changes_nothing(session):
