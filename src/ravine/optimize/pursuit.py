@@ -257,11 +257,11 @@ def _hold(rows: MemoryRows, own: Standardization) -> Rows:
     none, no_columns, no_rows = np.empty(0), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
     if not sparse.issparse(rows.array):
         dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))
-        return Rows(dense, none, no_columns, no_rows, none, weights)
+        return Rows(dense, np.ascontiguousarray(dense.T), none, no_columns, no_rows, none, weights)
     matrix = sparse.csr_array(rows.array)
     values = matrix.data * own.inverse_scale[matrix.indices]
     places = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
-    return Rows(np.empty((0, 0)), values, *places, own.mean * own.inverse_scale, weights)
+    return Rows(np.empty((0, 0)), np.empty((0, 0)), values, *places, own.mean * own.inverse_scale, weights)
 
 
 def _pursue_held(
