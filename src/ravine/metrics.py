@@ -21,7 +21,7 @@ from ravine.data.row_graph import NEIGHBORS, row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
-from ravine.index.density import relative_depth as bounded_depth
+from ravine.index.density import bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax
 from ravine.optimize.sides import Side, SideSums, varying
 

@@ -178,6 +178,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self
 
     @property
+    def _needs_valley(self) -> bool:
+        """Whether a leaf without a valley of the density has no split."""
+        return False
+
+    @property
     def _in_columns(self) -> bool:
         """Whether rows can be compared by their columns, as for all kernels except functions and matrices."""
         return not callable(self.kernel) and self.kernel != "precomputed"
@@ -421,9 +426,12 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
         )
         if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
+            missing, other = "split", ""
+            if self._needs_valley:
+                missing, other = "valley", ", SpectralConnectivity needs none"
             warnings.warn(
-                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
-                f"enough rows on both sides; a smaller {finer} may give one",
+                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a {missing} with "
+                f"enough rows on both sides; a smaller {finer} may find one{other}",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -462,8 +470,7 @@ def warn_discrete(tree: ClusterTree, stacklevel: int) -> None:
     shown = ", ".join([*list(columns)[:5], *(["..."] if len(columns) > 5 else [])])
     warnings.warn(
         f"{len(made)} of {tree.n_leaves - 1} splits run between the values of one discrete column ({shown}): "
-        'leave such columns out, divide them by a larger number, or use n_clusters="auto", which ignores '
-        "these gaps",
+        'leave such columns out, or use n_clusters="auto", which ignores these gaps',
         DiscreteColumnWarning,
         stacklevel=stacklevel,
     )

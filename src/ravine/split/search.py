@@ -22,7 +22,7 @@ from ravine.data.profile import Grid
 from ravine.data.query import Additive, Answer, Query, gather
 from ravine.data.sample import Sample
 from ravine.index.base import Profile
-from ravine.index.density import bandwidth, relative_depth
+from ravine.index.density import bandwidth, bounded_depth
 from ravine.optimize.pursuit import REACH, project
 from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
@@ -220,7 +220,7 @@ def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]
         direction=direction,
         method=method.name,
         value=outcome.value,
-        quality=relative_depth(profile, threshold, h),
+        quality=bounded_depth(profile, threshold, h),
         gradient_norm=outcome.gradient_norm,
         status=outcome.status,
         n_iter=outcome.n_iter,
