@@ -25,7 +25,8 @@ from ravine.optimize.sphere import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
 SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
 START_SWITCHED = 0.01  # the same for a start: 2-means, and rounds on a small sample
-STEADY = 3e-4  # relative: rounds end when kappa changes by less (on rows without two clusters it creeps)
+# Relative: rounds end when kappa changes by less. (Without two clusters it changes slowly for many rounds.)
+STEADY = 3e-4
 STEADY_WEIGHT = 1000.0  # least weight for that: with less, rounds go on until no row changes side
 THRESHOLD_BINS = 1 << 14  # bins of the projected rows; the best threshold lies between two of them
 LEAST_RIDGE = 1e-12  # least ridge, in units of the columns' variance 1, so that a covariance is invertible
@@ -35,7 +36,7 @@ FULL_PASSES = 3  # most passes over all rows after the samples, for planes and f
 
 
 @dataclass(frozen=True)
-class Found:
+class AlternationEnd:
     """A hyperplane w . z = threshold in the standardized space, the number of rounds, and why they ended.
 
     `plane` is the same in raw columns, for rows with another standardization.
@@ -174,7 +175,7 @@ def alternate(
     max_iter: int,
     switched: float = SWITCHED,
     budget: bool = True,
-) -> Query[Found | None]:
+) -> Query[AlternationEnd | None]:
     """Alternate between the hyperplane for two sides and the sides of the hyperplane.
 
     After the first round, a pass sums only the rows that change side, and `right` is updated by them. On all
@@ -192,14 +193,14 @@ def alternate(
         w, threshold = taken
         before, plane = plane, Plane.across(own, w, threshold)
         if not step.moves:
-            return Found(w, threshold, plane, n_iter, CONVERGED_OBJECTIVE)
+            return AlternationEnd(w, threshold, plane, n_iter, CONVERGED_OBJECTIVE)
         if n_iter == last:
-            return Found(w, threshold, plane, n_iter, PASS_LIMIT)
+            return AlternationEnd(w, threshold, plane, n_iter, PASS_LIMIT)
         (answer,) = yield node.ask(SideSums(own, plane, before, squares))
         if before is not None and answer[0][1] <= switched * own.total:
-            return Found(w, threshold, plane, n_iter, SETTLED)
+            return AlternationEnd(w, threshold, plane, n_iter, SETTLED)
         right = Side.of(answer) if before is None else right + Side.of(answer)
-    return Found(w, threshold, Plane.across(own, w, threshold), max_iter, ITERATION_LIMIT)
+    return AlternationEnd(w, threshold, Plane.across(own, w, threshold), max_iter, ITERATION_LIMIT)
 
 
 def best_threshold(

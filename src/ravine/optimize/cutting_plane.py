@@ -25,8 +25,8 @@ from ravine.data.standardization import Standardization
 from ravine.exceptions import RavineError
 from ravine.optimize.sphere import ITERATION_LIMIT
 
-FIRST_SHARE = 0.5  # of the way from the best plane to the optimum of the QP, which the second step goes
-LEAST_SHARE = 0.1  # of that way: steps are not shorter
+FIRST_SHARE = 0.5  # share of the way from the best plane to the optimum of the QP that the second step takes
+LEAST_SHARE = 0.1  # least share of that way of any step
 # Ridges of the QP's matrix, relative to its mean diagonal; the first with which daqp solves it is used.
 RIDGES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 ACTIVE_SHARE = 1e-10  # share of C: a constraint with a larger multiplier is active
@@ -170,7 +170,7 @@ def move(node: Node, state: State, plane: Planes) -> Query[tuple[State, State]]:
 
 
 @dataclass(frozen=True)
-class Found:
+class CuttingPlaneEnd:
     """The end of one run: the state at the best plane, and the objective at each plane that was best so far.
 
     `active` are the active constraints, those with a positive multiplier. `violation` is by how much the
@@ -200,7 +200,7 @@ def cutting_planes(
     balance: float,
     epsilon: float,
     max_iter: int,
-) -> Query[Found]:
+) -> Query[CuttingPlaneEnd]:
     """Solve problem 3.16, starting with the signs of a plane; one pass per step.
 
     CCCP linearizes all constraints at the signs of the best plane so far, and the QP with the constraints at
@@ -225,7 +225,7 @@ def cutting_planes(
         done = violation <= epsilon
         if history and (done or n_steps >= max_iter):
             status = f"no constraint is violated by more than {epsilon:g}" if done else ITERATION_LIMIT
-            return Found(state, C, active, violation, history, n_steps, status)
+            return CuttingPlaneEnd(state, C, active, violation, history, n_steps, status)
         if history:
             plane = state.plane.towards(plane, share)
         there, stay = yield from move(node, state, plane)

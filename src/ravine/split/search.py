@@ -74,7 +74,7 @@ class Method(Protocol):
         """Whether partial labels of the node have an effect."""
 
     def ahead(self, node: Node) -> Sequence[Sample]:
-        """Return the samples that the search draws beside those that it searches."""
+        """Return the other samples that the search needs, besides those that it searches."""
 
     def prepare(self, node: Node) -> Query[Method | None]:
         """Return the method for this node, possibly after a search of its own; None ends the search."""

@@ -23,7 +23,7 @@ from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Method, gap_split, search
 from ravine.split.split import Split
 from ravine.tree.cells import Cell, Nodes
-from ravine.tree.checkpoint import Checkpoint, Found
+from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
 from ravine.tree.progress import Progress, Watcher
@@ -232,7 +232,7 @@ class _Growth:
             cell.split, cell.worth, cell.rank = found
             cell.searched = True
 
-    def remember(self, path: tuple[int, ...], search: Query[Found]) -> Query[Found]:
+    def remember(self, path: tuple[int, ...], search: Query[SearchResult]) -> Query[SearchResult]:
         """Return the result of an earlier fit, if there is one, or else search and note the result."""
         if self.checkpoint is not None and path in self.checkpoint.found:
             return self.checkpoint.found[path]
@@ -241,7 +241,7 @@ class _Growth:
             self.checkpoint.note(path, found)
         return found
 
-    def search_cell(self, cell: Cell) -> Query[Found]:
+    def search_cell(self, cell: Cell) -> Query[SearchResult]:
         """Search a cell for its best split, and compute the rank of the split in the queue."""
         opened, cell.opened = cell.opened, None
         node = opened or (yield from self.open(cell.rows, cell.path))
@@ -250,12 +250,12 @@ class _Growth:
             split = yield from gap_split(node, self.method, cell.groups[0])
             worth = split is not None
         if split is None or not worth:
-            return Found(split, worth)
+            return SearchResult(split, worth)
         priority = 0.0
         if cell.path:  # the root needs no priority: nothing else is in the queue
             priority = yield from self.priority(split, node)
         divides = _divides_labels(cell.labels, split)
-        return Found(split, worth, (not divides, -priority, -cell.rows.total, split.value))
+        return SearchResult(split, worth, (not divides, -priority, -cell.rows.total, split.value))
 
     def best_split(
         self, node: Node, labels: Labels | None, *path: int
@@ -363,18 +363,18 @@ class _Growth:
         self.apart.update(zip(missing, (one.worth for one in found), strict=True))
         return self.apart[frozenset(sets[0])]
 
-    def search_union(self, nodes: list[int]) -> Query[Found]:
+    def search_union(self, nodes: list[int]) -> Query[SearchResult]:
         """Search the rows of some leaves together."""
         cells = [self.nodes.cells[node] for node in nodes]
         path = tuple(step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0))
         rows = self.root.rows.engine.union([cell.rows for cell in cells])
         return (yield from self.remember(path, self.search_rows(rows, path)))
 
-    def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[Found]:
+    def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[SearchResult]:
         """Search some rows that are not those of one cell."""
         node = yield from self.open(rows, path)
         split, worth, _ = yield from self.best_split(node, None, *path)
-        return Found(split, worth)
+        return SearchResult(split, worth)
 
 
 def _divides_labels(labels: Labels | None, split: Split) -> bool:
