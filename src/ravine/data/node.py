@@ -170,7 +170,7 @@ class Node:
         """Return sampled rows in memory, with the threads of this node."""
         values, weights, numbers = sampled(answer)
         rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.n_jobs)
-        return replace(rows, names=numbers)
+        return replace(rows, numbers_in_data=numbers)
 
     def of_sample(self, answer: Answer, purpose: str) -> Node:
         """Return the node of a sample: in memory, with the same scales, and `min_weight` in proportion."""

@@ -234,7 +234,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 level=check_real("level", self.level, 0, 0.5) if auto else None,
                 watch=self._watch,
                 labels=labels,
-                table=self.feature_map_ is None,
+                in_columns=self.feature_map_ is None,
                 sets_aside=self.outliers != "include",
                 graph=graph,
                 checkpoint=self._checkpoint(root, labels),

@@ -45,12 +45,12 @@ class NeighborGraph:
 
     def of_rows(self, numbers: IntArray) -> NeighborGraph | None:
         """Return the part of the graph with some rows of the data, or None if it has too few of them."""
-        names = self.rows.names
-        assert names is not None
-        here = np.flatnonzero(np.isin(names, numbers))
+        known = self.rows.numbers_in_data
+        assert known is not None
+        here = np.flatnonzero(np.isin(known, numbers))
         if len(here) < SHARED_ROWS:
             return None
-        rows = replace(self.rows, array=self.rows.array[here], names=names[here])
+        rows = replace(self.rows, array=self.rows.array[here], numbers_in_data=known[here])
         place = np.full(self.rows.shape[0], -1)
         place[here] = np.arange(len(here))
         ends = place[self.ends]
@@ -123,7 +123,8 @@ def _graph(node: Node, answer: Answer) -> NeighborGraph:
     edges = np.unique(np.minimum(here, there) * m + np.maximum(here, there))
     ends = np.array([edges // m, edges % m])
     copies = weights * np.maximum(weights - 1.0, 0.0)
-    return NeighborGraph(MemoryRows(values, names=numbers), ends, weights[ends].prod(axis=0), copies)
+    rows = MemoryRows(values, numbers_in_data=numbers)
+    return NeighborGraph(rows, ends, weights[ends].prod(axis=0), copies)
 
 
 def inner_products(rows: sparse.csr_array, center: FloatArray) -> FloatArray:

@@ -60,6 +60,7 @@ class Limits:
 
 
 Priority = Callable[[Split, Node], Query[float]]
+AnyTest = SignificanceTest | GraphTest
 
 
 def _depth(split: Split, node: Node) -> Query[float]:
@@ -98,15 +99,23 @@ class _Growth:
     If passes are expensive, the children of waiting splits are searched speculatively, in the same passes as
     the leaves that the best-first order needs now. That does not change the tree, because a search depends
     only on its rows and its path.
+
+    The methods call each other in this order:
+
+        enqueue -> search -> set_aside -> examine -> open
+                          -> find -> remember -> search_cell -> best_split -> attempts, judge
+
+    `best_split` calls `search` of split/search.py. `split_next` takes a split out of the queue and makes it
+    (`divide`), and the children are enqueued. `comes_apart` searches leaves together, after the growth.
     """
 
     root: Node
     method: Method
     limits: Limits
     priority: Priority
-    tests: Sequence[SignificanceTest | GraphTest]
+    tests: Sequence[AnyTest]
     labels: Labels | None
-    table: bool
+    in_columns: bool
     sets_aside: bool
     checkpoint: Checkpoint | None
 
@@ -127,7 +136,7 @@ class _Growth:
         enough = cell.rows.total >= 2 * self.limits.min_weight and cell.rows.shape[0] > 1
         return enough and cell.depth < self.limits.max_depth
 
-    def look(self, nodes: Sequence[int]) -> None:
+    def enqueue(self, nodes: Sequence[int]) -> None:
         """Search leaves, and put their splits in the queue if they are worth making.
 
         Among splits of equal priority (such as 0 without a valley) the heavier leaf comes first, then the
@@ -269,13 +278,8 @@ class _Growth:
         that the probability of any false split among the leaves is at most the level (Kimes, Liu, Hayes,
         Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
-        share = node.total / self.root.total
-        with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
-        tests: list[SignificanceTest | GraphTest | None] = [*self.tests] or [None]
-        attempts = [(labels, tests[0])] if with_labels else []
-        attempts += [(None, test) for test in tests]
         first: Split | None = None
-        for k, (some, test) in enumerate(attempts):
+        for k, (some, test) in enumerate(self.attempts(labels)):
             if test is not None and test.own_tails and node.total < ROWS_PER_COLUMN * node.n_features:
                 continue
             stream = (*self.root.stream, k, *path)
@@ -285,19 +289,31 @@ class _Growth:
             node = replace(node, measured=searched.measured)
             if split is None:
                 continue
-            if test is None and self.table:
-                made_by = yield from cause(searched, split)
-                split = split if made_by is None else noted(split, made_by)
-            elif test is not None:
-                test, plain = replace(test, level=test.level * share), replace(searched, labels=None)
-                if isinstance(test, GraphTest):
-                    split = yield from test.run(plain, split)
-                else:
-                    split = yield from tested(plain, split, test)
-            if test is None or split.is_significant(test.level):
+            split, worth = yield from self.judge(searched, split, test)
+            if worth:
                 return split, True, node
             first = first or split
         return first, False, node
+
+    def attempts(self, labels: Labels | None) -> list[tuple[Labels | None, AnyTest | None]]:
+        """Return the labels and the test of every search that a node may need, in their order."""
+        tests: list[AnyTest | None] = [*self.tests] or [None]
+        with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
+        first = [(labels, tests[0])] if with_labels else []
+        return first + [(None, test) for test in tests]
+
+    def judge(self, node: Node, split: Split, test: AnyTest | None) -> Query[tuple[Split, bool]]:
+        """Return a split with its evidence, and whether it is worth making: any split is, without a test."""
+        if test is None:
+            made_by = (yield from cause(node, split)) if self.in_columns else None
+            return split if made_by is None else noted(split, made_by), True
+        share = node.total / self.root.total
+        test, plain = replace(test, level=test.level * share), replace(node, labels=None)
+        if isinstance(test, GraphTest):
+            split = yield from test.run(plain, split)
+        else:
+            split = yield from tested(plain, split, test)
+        return split, split.is_significant(test.level)
 
     def divide(self, cells: Sequence[Cell]) -> None:
         """Divide cells by their splits, all in one pass."""
@@ -401,7 +417,7 @@ def grow(
     level: float | None,
     watch: Callable[[Progress], None],
     labels: Labels | None = None,
-    table: bool = True,
+    in_columns: bool = True,
     sets_aside: bool = True,
     graph: RowGraph | None = None,
     checkpoint: Checkpoint | None = None,
@@ -411,20 +427,21 @@ def grow(
     Only leaves that may still be split are searched: the root and both children of every split except the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if it is significant, and leaves
     that are parts of one cluster get one label. Partial labels guide the splits of leaves with labels of two
-    or more classes. `table` is whether the columns are the user's, not components of a kernel map: then gaps
-    of single discrete columns are not counted with a level, and noted without. With `sets_aside` also, rows
-    far from everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested in
-    it: that of the rows before they were mapped. After a keyboard interrupt, the tree found so far is
+    or more classes. `in_columns` is whether the columns are the user's, not components of a kernel map: then
+    gaps of single discrete columns are not counted with a level, and noted without. With `sets_aside` also,
+    rows far from everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested
+    in it: that of the rows before they were mapped. After a keyboard interrupt, the tree found so far is
     returned. The results of searches are noted in the checkpoint, and those that it has are not searched
     again.
     """
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
-    tests: Sequence[SignificanceTest | GraphTest] = []
+    tests: Sequence[AnyTest] = []
     if level is not None and graph is not None:
         tests = graph_tests(method, level, FALLBACK_SHARE, graph)
     elif level is not None:
         tests = significance_tests(method, level, FALLBACK_SHARE)
-    growth = _Growth(root, method, limits, priority, tests, labels, table, table and sets_aside, checkpoint)
+    sets_aside = in_columns and sets_aside
+    growth = _Growth(root, method, limits, priority, tests, labels, in_columns, sets_aside, checkpoint)
     watcher = Watcher(watch, root.rows, limits.max_leaves, began)
     if root.n_rows * root.n_features > LOCAL_CELLS:
         root.rows.reads.watch = watcher.after_read
@@ -453,14 +470,14 @@ def _grow(growth: _Growth, watcher: Watcher) -> bool:
     nodes, limits = growth.nodes, growth.limits
     try:
         growth.resume()
-        growth.look([0])
+        growth.enqueue([0])
         while growth.waiting and growth.unfinished and limits.max_depth > 0:
             cell, children = growth.split_next()
             if cell.split is None or not children:
                 continue
             watcher.tell(nodes.n_splits + 1, cell.split, cell.rows.total)
             if growth.unfinished:
-                growth.look([child for child in children if growth.may_split(nodes.cells[child])])
+                growth.enqueue([child for child in children if growth.may_split(nodes.cells[child])])
     except KeyboardInterrupt:
         if growth.standardization is None:
             raise
