@@ -37,7 +37,7 @@ from ravine.split.search import Method
 from ravine.split.split import MADE_BY
 from ravine.tree.checkpoint import Checkpoint, check_path
 from ravine.tree.features import names_of
-from ravine.tree.grow import PRIORITIES, Limits, grow
+from ravine.tree.grow import PRIORITIES, Grown, Limits, grow
 from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
@@ -241,6 +241,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             )
         if self.kernel is None:
             self._note_outliers(grown.rule, NO_NUMBERS if grown.far is None else grown.far.numbers)
+        self.n_passes_ = (rows.reads.rows - before) / rows.shape[0]
+        self._expose(grown, rows)
+        constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
+        self._warn(constant, grown.interrupted)
+        return self
+
+    def _expose(self, grown: Grown, rows: MemoryRows) -> None:
+        """Set the attributes that the grown tree gives."""
         names = getattr(self, "feature_names_in_", None)
         if self.feature_map_ is not None:
             names = [f"component {i + 1}" for i in range(self.feature_map_.n_components)]
@@ -252,11 +260,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         )
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
-        self.n_passes_ = (rows.reads.rows - before) / rows.shape[0]
         self._sketch_ = sketch(self.tree_, rows)
-        constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
-        self._warn(constant, grown.interrupted)
-        return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Find the clusters and return the cluster of every row."""
