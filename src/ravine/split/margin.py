@@ -10,8 +10,9 @@ import numpy as np
 from ravine.data.node import Node
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
+from ravine.optimize.alternation import lloyd
 from ravine.optimize.budget import status_on, steps_on
-from ravine.optimize.cutting_plane import CuttingPlaneEnd, Planes, cutting_planes, two_means
+from ravine.optimize.cutting_plane import CuttingPlaneEnd, Planes, cutting_planes
 from ravine.split.projection import USEFUL
 from ravine.split.search import Outcome, Verbs
 from ravine.split.starts import between_directions, random_directions, small_sample
@@ -19,6 +20,7 @@ from ravine.split.support import support_planes
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
 AUTO_BALANCE = 0.03  # default bound on the mean of f; rows on the margin have |f| = 1 (benchmarks/RESULTS.md)
+MEANS_ROUNDS = 20  # most rounds of 2-means, which only gives a start
 FINALISTS = 2  # starts that are continued after the comparison on a small sample
 
 
@@ -72,8 +74,8 @@ class MarginMethod(Verbs):
             useful = found.directions[found.deviations > USEFUL * node.deviation]
             more = between_directions(useful, self.n_init - 1 - len(useful), node.rng("starts"))
             directions = [*useful, *more] if self.n_init > 1 else []
-            clusters = yield from two_means(few, found.directions[0])
-            planes = [clusters, *(Planes.one(v, 0.0) for v in directions)]
+            normal, threshold, _ = yield from lloyd(few, found.directions[0], MEANS_ROUNDS, 0.0)
+            planes = [Planes.one(normal, -threshold), *(Planes.one(v, 0.0) for v in directions)]
         planes += [Planes.one(w, b) for w, b in support_planes(node)]
         unit, zero = node.standardization.unit, Planes.zero(node.n_features)
         C = AUTO_C / node.deviation**2 if self.C is None else self.C * unit * unit
