@@ -284,7 +284,8 @@ def _pursue_held(
         pairs[0, :n_pairs], pairs[1, :n_pairs] = curvature.steps, curvature.changes
     state, found = np.empty((4, len(start))), np.empty(4)
     state[0] = start
-    bins = pursuit_kernels.bins_for(node.n_rows, grid.n_bins)
+    # one place for every row that is held: `node.n_rows` does not count those of weight 0
+    bins = pursuit_kernels.bins_for(len(held.weights), grid.n_bins)
     m, std, stage, n_iter, status, n_pairs = pursuit_kernels.pursue(
         pursuit_kernels.address_of(indices[0].line_function),
         held,
