@@ -239,7 +239,7 @@ def held_rows(node: Node) -> Rows | None:
     rows = node.rows
     if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
         return None
-    if rows.picked is not None or node.labels is not None:
+    if rows.picked is not None or node.labels is not None:  # no selections and no labels
         return None
     if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
         return None

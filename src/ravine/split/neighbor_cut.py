@@ -24,7 +24,7 @@ from ravine.split.boundary import Boundary
 GRAPH_ROWS = 2000  # most rows of the graph
 GRAPH_CELLS = 1 << 23  # most values (rows x columns) of these rows: 64 MiB
 FEWEST_ROWS = 100  # least rows of the graph, however wide they are
-NEIGHBORS = 10  # neighbors per row
+CUT_NEIGHBORS = 10  # neighbors per row
 SHARED_ROWS = (
     200  # least rows of a node in the graph of the root; with fewer, the node has a graph of its own
 )
@@ -118,7 +118,7 @@ def _graph(node: Node, answer: Answer) -> NeighborGraph:
         points, weights, chosen = distinct(own.apply(values), weights)
         values, numbers = values[chosen], numbers[chosen]
         inner = None
-    here, there = near_pairs(points, inner, weights, NEIGHBORS + 1)  # + 1: a row is its own nearest
+    here, there = near_pairs(points, inner, weights, CUT_NEIGHBORS + 1)  # + 1: a row is its own nearest
     m = len(weights)
     edges = np.unique(np.minimum(here, there) * m + np.maximum(here, there))
     ends = np.array([edges // m, edges % m])
