@@ -5,7 +5,8 @@
 
 Every labeled set of the directory, all of its classes at once, with 3, 5, 10 and 30 labels per class (at most
 half of a class), and at most 2000 other rows. The figures are medians over the draws of the error in percent
-on the rows without labels; the excess is that over the better of a linear SVM and a logistic regression.
+on the rows without labels; the excess is that over the better of a linear SVM and a logistic regression, and
+its standard error is that over bootstrap samples of the draws.
 
 With --constants, the constants of the rule (`split/supervised.py`) are chosen from a grid by leave-sets-out:
 for each set, by the mean over the other sets of excess + max(0, excess - 1).
@@ -21,6 +22,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from scipy import sparse
@@ -30,19 +32,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import datasets
 from benchmarks.semisupervised import standardized
 from ravine import MinimumDensityClassifier
-from ravine.split import supervised
+from ravine.data.memory import MemoryRows
+from ravine.split import supervised, support
 
 Array = np.ndarray[Any, Any]
-Constants = tuple[float, float, float, float]  # least depth, by how much deeper, by how much sparser, labels
+# least depth, by how much sparser, most labels, whether mistakes count, penalty of the supervised boundary
+Constants = tuple[float, float, float, bool, float]
 Case = tuple[str, int]  # set, labels per class
 
 LABELS = (3, 5, 10, 30)
 WIDEST = 10_000  # rows of a set from which labels and others are drawn, at most
-DEPTHS, DEEPER, SPARSER, FEW = (
-    (0.0, 0.4, 0.6),
-    (0.0, 0.1, 0.2, 0.3),
-    (0.0, 0.3, 0.5, 0.8),
-    (12.0, 20.0, np.inf),
+BOOTSTRAP = 1000  # samples of the draws
+GRID: list[Constants] = list(
+    itertools.product((0.0, 0.2, 0.4), (0.3, 0.5, 0.8), (12.0, 20.0), (False, True), (10.0, 20.0, 40.0))
 )
 
 
@@ -85,47 +87,63 @@ def ours(X: Any, y: Array, partial: Array) -> tuple[float, float]:
     return error(model.predict(X)[partial == -1], y[partial == -1]), 100.0 * float(valleys)
 
 
+def over_better(errors: Array) -> Array:
+    """Return our median error minus that of the better other: (..., draws, 3) to (...)."""
+    found = np.median(errors, axis=-2)
+    return np.asarray(found[..., 0] - found[..., 1:].min(axis=-1))
+
+
 def excess(name: str, directory: str, n_labels: int, n_rows: int, n_draws: int) -> list[float]:
-    """Return medians: our error, that of the SVM, of logistic regression; the excess; share of valleys."""
+    """Return medians: our error, that of the SVM, of logistic regression; excess and its error; valleys."""
     draws = [drawn(name, directory, n_labels, n_rows, seed) for seed in range(n_draws)]
-    found = np.median([[*reference(*draw), *ours(*draw)] for draw in draws], axis=0)
-    machine, logistic, own, valleys = found.tolist()
-    return [own, machine, logistic, own - min(machine, logistic), valleys]
+    found = np.array([[*ours(*draw), *reference(*draw)] for draw in draws])
+    errors, valleys = found[:, [0, 2, 3]], float(np.median(found[:, 1]))
+    samples = errors[np.random.default_rng(0).integers(0, n_draws, (BOOTSTRAP, n_draws))]
+    deviation = float(over_better(samples).std())
+    return [*np.median(errors, axis=0).tolist(), float(over_better(errors)), deviation, valleys]
 
 
-def both(X: Any, partial: Array) -> tuple[MinimumDensityClassifier, list[Any], list[Any]]:
-    """Return a model, its boundaries through valleys, and the supervised ones."""
-    valleys = MinimumDensityClassifier(supervised_fallback=False).fit(X, partial)
-    few = supervised.FEW_LABELS
-    supervised.FEW_LABELS = 0.0
-    try:
-        labels_alone = MinimumDensityClassifier().fit(X, partial).boundaries_
-    finally:
-        supervised.FEW_LABELS = few
-    return valleys, valleys.boundaries_, labels_alone
+def alone(X: Any, partial: Array, penalty: float) -> list[Any]:
+    """Return the supervised boundaries."""
+    few = mock.patch.object(supervised, "FEW_LABELS", 0.0)
+    with few, mock.patch.object(support, "LABEL_PENALTY", penalty):
+        return MinimumDensityClassifier().fit(X, partial).boundaries_
 
 
-def chosen(valley: Any, alone: Any, n_labels: float, constants: Constants) -> Any:
-    """Return the boundary that the rule prefers with these constants."""
-    depth, deeper, sparser, few = constants
-    v, s = valley.split, alone.split
-    clear = v.quality >= max(depth, s.quality + deeper) and v.value <= s.value * math.exp(-sparser)
-    return valley if clear and n_labels <= few else alone
+def mistakes(between: Any, X: Any, partial: Array) -> float:
+    """Return the number of labeled rows on the wrong side of a boundary."""
+    distances = between.split.boundary.signed_distance(MemoryRows(X))
+    on_left, on_right = np.isin(partial, between.left), np.isin(partial, between.right)
+    return float(np.sum(on_left & (distances > 0)) + np.sum(on_right & (distances <= 0)))
+
+
+def prefers_valley(valley: Any, other: Any, wrong: float, n_labels: float, constants: Constants) -> bool:
+    """Return what the rule says with these constants, if the valley has `wrong` more mistakes."""
+    depth, sparser, few, counts, _ = constants
+    v, s = valley.split, other.split
+    clear = v.quality >= depth and v.value <= s.value * math.exp(-sparser)
+    return bool(clear and n_labels <= few and (wrong <= 0 or not counts))
 
 
 def errors_of_grid(X: Any, y: Array, partial: Array, grid: Sequence[Constants]) -> list[float]:
     """Return the error with every choice of the constants; equal boundaries are evaluated once."""
-    model, valleys, alone = both(X, partial)
+    model = MinimumDensityClassifier(supervised_fallback=False).fit(X, partial)
+    valleys, unknown = model.boundaries_, partial == -1
     labels = [float(np.isin(partial, b.left + b.right).sum()) for b in valleys]
-    known: dict[tuple[int, ...], float] = {}
-    found = []
-    for constants in grid:
-        model.boundaries_ = [
-            chosen(v, s, n, constants) for v, s, n in zip(valleys, alone, labels, strict=True)
+    others = {penalty: alone(X, partial, penalty) for penalty in {constants[-1] for constants in grid}}
+    wrong = {
+        penalty: [
+            mistakes(v, X, partial) - mistakes(s, X, partial) for v, s in zip(valleys, some, strict=True)
         ]
+        for penalty, some in others.items()
+    }
+    known, found = dict[tuple[int, ...], float](), []
+    for constants in grid:
+        columns = zip(valleys, others[constants[-1]], wrong[constants[-1]], labels, strict=True)
+        model.boundaries_ = [v if prefers_valley(v, s, w, n, constants) else s for v, s, w, n in columns]
         key = tuple(map(id, model.boundaries_))
         if key not in known:
-            known[key] = error(model.predict(X)[partial == -1], y[partial == -1])
+            known[key] = error(model.predict(X)[unknown], y[unknown])
         found.append(known[key])
     return found
 
@@ -151,14 +169,13 @@ def leave_sets_out(table: dict[Case, Array], grid: Sequence[Constants]) -> str:
 
 def constants_table(cases: Sequence[Case], directory: str, n_rows: int, n_draws: int) -> str:
     """Return what `leave_sets_out` says about the grid."""
-    grid: list[Constants] = list(itertools.product(DEPTHS, DEEPER, SPARSER, FEW))
     table = {}
     for name, n_labels in cases:
         draws = [drawn(name, directory, n_labels, n_rows, seed) for seed in range(n_draws)]
-        errors = np.median([errors_of_grid(*draw, grid) for draw in draws], axis=0)
+        errors = np.median([errors_of_grid(*draw, GRID) for draw in draws], axis=0)
         table[name, n_labels] = errors - np.median([reference(*draw) for draw in draws], axis=0).min()
         print(name, n_labels, f"{table[name, n_labels].min():.2f}", flush=True)
-    return leave_sets_out(table, grid)
+    return leave_sets_out(table, GRID)
 
 
 def main() -> None:
@@ -178,7 +195,8 @@ def main() -> None:
         print(constants_table(cases, asked.data, asked.rows, asked.draws))
         return
     print(
-        "| set | labels | ours | linear SVM | logistic | excess | valleys, % |\n|---|---|---|---|---|---|---|"
+        "| set | labels | ours | linear SVM | logistic | excess | +- | valleys, % |\n"
+        "|---|---|---|---|---|---|---|---|"
     )
     for name, n_labels in cases:
         figures = excess(name, asked.data, n_labels, asked.rows, asked.draws)

@@ -12,6 +12,7 @@ from benchmarks import (
     bench,
     datasets,
     kernels,
+    never_worse,
     papers,
     published,
     record,
@@ -22,6 +23,8 @@ from benchmarks.baselines import IterSVR
 from scipy import sparse
 
 from ravine import MinimumDensity, metrics
+from ravine.split.supervised import FEW_LABELS, SPARSER, VALLEY_DEPTH
+from ravine.split.support import LABEL_PENALTY
 from tests.oracles import two_blobs
 
 RNG = np.random.default_rng(0)
@@ -345,3 +348,24 @@ def test_figures_are_not_stale(table, dataset, method, monkeypatch, tmp_path):
         allowed = 1.5 if row["metric"] == "error" else 0.01
         assert float(row["default"]) == pytest.approx(float(earlier["default"]), abs=allowed / 2)
         assert float(row["as_published"]) == pytest.approx(float(earlier["as_published"]), abs=allowed)
+
+
+def test_the_grid_of_never_worse_has_the_rule_of_the_estimator():
+    """Long groups side by side, of three classes: with these labels some boundaries are valleys, not all."""
+    rng = np.random.default_rng(1)
+    y = np.arange(300) % 3
+    X = np.column_stack([rng.normal(0, 3, 300) + 5 * (y == 2), rng.normal(0, 0.6, 300) + 3 * (y == 1)])
+    partial = np.where(np.arange(300) < 12, y, -1)
+    now = (VALLEY_DEPTH, SPARSER, FEW_LABELS, True, LABEL_PENALTY)
+    never, always = (2.0, *now[1:]), (-1.0, -np.inf, np.inf, False, LABEL_PENALTY)
+    found = never_worse.errors_of_grid(X, y, partial, [now, never, always])
+    own, valleys = never_worse.ours(X, y, partial)
+    assert 0 < valleys < 100
+    assert found[0] == own
+    assert len(set(found)) == 3
+
+
+def test_the_excess_is_that_of_the_median_over_the_better_median():
+    errors = np.array([[3.0, 4.0, 9.0], [2.0, 1.0, 8.0], [7.0, 5.0, 2.0]])
+    assert never_worse.over_better(errors) == 3.0 - 4.0
+    assert never_worse.over_better(np.stack([errors, errors + [1.0, 0.0, 0.0]])).tolist() == [-1.0, 0.0]

@@ -17,17 +17,13 @@ by_address = compiled()  # also called by its address
 inner = compiled(no_cfunc_wrapper=True, no_cpython_wrapper=True)  # called from compiled code only
 
 
-class Address(types.WrapperAddressProtocol):
+class Address:
     """A compiled function as an argument of others, which are then compiled once for all such functions."""
 
     def __init__(self, function: Any, signature: Any) -> None:
         found = function.get_compile_result(signature)
-        self._signature = signature
-        self._address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+        self.address = int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
+        self._numba_type_ = types.FunctionType(signature)
 
     def __wrapper_address__(self) -> int:
-        return int(self._address)
-
-    def signature(self) -> Any:
-        """Return the types of the arguments and of the result."""
-        return self._signature
+        return self.address

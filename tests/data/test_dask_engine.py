@@ -17,6 +17,7 @@ from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.query import Asked, answer
 from ravine.data.standardization import Moments
 from ravine.exceptions import InvalidInputError, RavineError
+from tests.data.test_block_engine import Above
 
 RNG = np.random.default_rng(0)
 N = 40_000
@@ -203,3 +204,27 @@ def test_no_more_partitions_are_in_memory_than_workers_need(n_workers):
         two = MinimumDensity(3).fit(rows)
         two.predict(rows).sum().compute()
     assert most[0] <= 4 * n_workers
+
+
+def test_a_pass_over_some_partitions_reads_only_these():
+    ordered = X[np.argsort(X[:, 0])]
+    engine = DaskEngine(DaskSource(da.from_array(ordered, chunks=(5000, 4))))
+    ((left, right),) = engine.divide([(engine.rows(), Above(0, ordered[10_000, 0] - 1e-9))])
+    assert (left.shape[0], right.shape[0]) == (10_000, 30_000)
+    before = engine.reads.rows
+    engine.answer([Asked(left, Moments(np.zeros(4), np.ones(4)))])
+    assert engine.reads.rows - before == 10_000
+
+
+def test_a_division_that_fails_leaves_the_rows_in_their_leaves(monkeypatch):
+    """On a cluster, ids are computed in the background: a failure shows when they are counted."""
+    engine = DaskEngine(DaskSource(da.from_array(X, chunks=(5000, 4))))
+    rows = engine.rows()
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "_count", lambda sets: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            engine.divide([(rows, Above(0))])
+    (again,) = engine.answer([Asked(rows, Moments(np.zeros(4), np.ones(4)))])
+    np.testing.assert_allclose(again[0][0], X.sum(axis=0))
+    ((left, right),) = engine.divide([(rows, Above(0))])
+    assert (left.shape[0], right.shape[0]) == ((X[:, 0] <= 0).sum(), (X[:, 0] > 0).sum())

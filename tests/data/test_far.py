@@ -92,6 +92,17 @@ def test_less_than_a_tenth_of_the_rows_cannot_move_the_scales():
     assert (robust_scales(rows, np.ones(500))[1] < 2.0 * clean).all()
 
 
+def test_rounding_is_no_scale():
+    """A column of -9 for missing values, and one other: noise in the last digit made that row far."""
+    rng = np.random.default_rng(0)
+    column = np.where(np.arange(100) == 50, 3.0, -9.0)
+    noisy = column * (1 + 1e-12 * rng.standard_normal(100))
+    found = [robust_scales(some[:, None], np.ones(100)) for some in (column, noisy)]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+    constant = np.full(100, -9.0) * (1 + 1e-12 * rng.standard_normal(100))
+    assert robust_scales(constant[:, None], np.ones(100))[1] == 0.0
+
+
 def test_columns_that_are_mostly_zero_have_a_scale_and_are_not_far():
     rows = (RNG.random((400, 3)) < 0.03).astype(float)
     rows[:, 0] *= RNG.gamma(3.0, size=400)
@@ -132,6 +143,15 @@ def test_a_far_group_is_a_cluster_and_a_row_with_its_weight_too():
     assert np.abs(found.groups - 300.0).max() < 3.0
     weights = np.append(np.ones(len(BLOBS)), 6.0)
     assert found_in(np.vstack([BLOBS, group[:1]]), weights).rule is None
+
+
+def test_of_many_far_rows_a_few_stand_for_all(monkeypatch):
+    """A far group of 60 rows is a cluster of 10 000, also if only 20 far rows are compared."""
+    monkeypatch.setattr("ravine.data.far.FAR_ROWS", 20)
+    rows = np.vstack([RNG.normal(size=(10_000, 2)), RNG.normal(300.0, 0.5, (60, 2))])
+    found = found_in(rows)
+    assert found.rule is None
+    assert len(found.groups) == 1
 
 
 def test_a_group_below_the_least_weight_of_a_side_is_far():

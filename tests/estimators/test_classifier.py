@@ -117,7 +117,7 @@ def test_unlabeled_rows_help_on_real_rows():
 
     X, y = load_breast_cancer(return_X_y=True)
     density, default, machine = [], [], []
-    for seed in range(5):
+    for seed in range(20):
         known = few_labels(y, 6, seed)
         there = known >= 0
         for found, fallback in ((density, False), (default, True)):
@@ -125,9 +125,9 @@ def test_unlabeled_rows_help_on_real_rows():
             found.append((model.fit(X, known).predict(X) == y).mean())
         alone = make_pipeline(StandardScaler().fit(X), LinearSVC(dual=False))
         machine.append((alone.fit(X[there], y[there]).predict(X) == y).mean())
-    assert np.median(density) > 0.9
-    assert np.median(density) > np.median(machine)
-    assert np.median(default) > np.median(machine) - 0.01
+    for found in (density, default):
+        assert np.median(found) > 0.9
+        assert np.median(found) > np.median(machine) + 0.02
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -161,6 +161,18 @@ def test_every_action_on_the_tree(page, explorer):
     assert not page.find_element("id", "redo").is_enabled()
 
 
+def test_the_script_is_copied(page, explorer):
+    allowed = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    page.execute_cdp_cmd("Browser.grantPermissions", {"permissions": allowed})
+    choose(page, 1)
+    click(page, "prune")
+    done(page, explorer, r"tree\.prune\(1\)")
+    click(page, "copy")
+    until(page, lambda: text(page, "copy") == "Copied")
+    copied = page.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    assert copied == explorer.script
+
+
 def test_names_and_colors(page, explorer):
     name = page.find_element("css selector", '#clusters li[data-label="1"] input[type=text]')
     name.send_keys(BAD, "\n")
@@ -184,8 +196,11 @@ def test_a_threshold_is_dragged_and_moved_by_keys(page, explorer):
     before = explorer.tree.weight.copy()
     handle = page.find_element("css selector", "#handle circle")
     drag = ActionChains(page).click_and_hold(handle).move_by_offset(15, 0).move_by_offset(10, 0)
+    chromium_tools.requested(page)
     drag.perform()
     until(page, lambda: "about" in text(page, "threshold-note"))
+    asked = chromium_tools.requested(page)
+    assert asked <= {f"{explorer.address}api/version"}  # a threshold on its way asks the server nothing
     told = [int(n) for n in re.findall(r"(?:left|right) (\d+)", text(page, "threshold-note"))]
     assert sum(told) == 178
     ActionChains(page).release().perform()

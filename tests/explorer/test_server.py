@@ -100,7 +100,6 @@ def test_wrong_requests_are_sentences(explorer):
         assert status == 400, (path, body)
         assert json.loads(content)["error"]
     assert ask(explorer.address, "api/node/99")[0] == 400
-    assert ask(explorer.address, "api/threshold?node=0&at=x")[0] == 400
     assert ask(explorer.address, "export/passwords")[0] == 404
     assert ask(explorer.address, "../../etc/passwd")[0] in (403, 404)
     assert ask(explorer.address, "api/act", {"action": "x" * 5_000_000})[0] == 400
@@ -118,6 +117,7 @@ def test_exports_are_the_present_state(explorer, tmp_path):
     assert ask(explorer.address, "export/sql")[2].startswith(b"SELECT ")
     page = ask(explorer.address, "export/report")[2].decode()
     assert f"{len(np.unique(explorer.labels))} clusters in 178 rows" in page
+    assert "<b>a,b</b>: " in page
     assert ask(explorer.address, "export/script")[2].decode() == explorer.script
     assert explorer.tree.n_clusters == 4
     np.testing.assert_array_equal(explorer.model.labels_, explorer.labels)

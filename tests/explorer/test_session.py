@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_wine
 
 import ravine
@@ -12,7 +13,7 @@ from ravine import InvalidInputError, MinimumDensity, explain
 from ravine.explorer import start
 from ravine.explorer.answers import Answers
 from ravine.explorer.exports import Export
-from ravine.explorer.session import Session
+from ravine.explorer.session import Session, digest
 from ravine.explorer.state import Rows
 
 X = load_wine().data
@@ -153,6 +154,21 @@ def test_a_session_comes_back_where_it_was(session, tmp_path):
         Session.restored(Rows(X), tmp_path)
 
 
+def test_a_continued_session_keeps_the_states_before(session, tmp_path):
+    do(session, WORK[:4])
+    found = Session.restored(Rows(X), tmp_path)
+    do(found, [WORK[8], WORK[3]])
+    again = Session.restored(Rows(X), tmp_path)
+    assert [state.tree for state in again.states[:5]] == [state.tree for state in session.states]
+    assert [state.tree for state in again.states] == [state.tree for state in found.states]
+
+
+def test_rows_are_told_from_others_with_the_same_values_in_other_columns():
+    rows = sparse.random_array((30, 8), density=0.2, rng=np.random.default_rng(0), format="csr")
+    other = sparse.csr_array((rows.data, rows.indices[::-1].copy(), rows.indptr), shape=rows.shape)
+    assert digest(rows) == digest(rows.copy()) != digest(other)
+
+
 def test_an_action_that_fails_changes_nothing(session):
     wrong = [
         ("split", {"node": 99}),
@@ -206,14 +222,22 @@ def test_answers_are_those_of_the_model(session):
     assert shown["drivers"] == [
         [d.feature, d.left_mean, d.right_mean, d.contribution] for d in explained.splits[0].drivers[:8]
     ]
-    distance = tree.boundary(0).signed_distance_of(X)
-    for at in (-1.0, 0.0, 0.4, 50.0):
-        sides = answers.threshold(0, at)
-        assert (sides["left"], sides["right"]) == ((distance <= at).sum(), (distance > at).sum())
-    assert answers.threshold(0, 0.0)["quality"] == pytest.approx(shown["quality"], abs=0.03)
     leaf = int(tree.leaves[0])
     nearest = answers.node(leaf)["exemplars"]["rows"]
     assert [row[0] for row in nearest[:3]] == tree.exemplars(X)[0].tolist()
+
+
+def test_a_threshold_that_is_dragged_shows_what_a_move_gives(session):
+    tree, shown = session.state.tree, Answers(session).node(0)
+    distance, places = tree.boundary(0).signed_distance_of(X), shown["places"]
+    assert places["left"] == [int((distance <= at).sum()) for at in places["at"]]
+    assert max(np.diff(places["at"])) < (places["at"][-1] - places["at"][0]) / 590
+    nearest = int(np.argmin(np.abs(places["at"])))
+    assert places["quality"][nearest] == pytest.approx(shown["quality"], abs=0.03)
+    for i in (nearest - 60, nearest + 77):
+        session.act("move", {"node": 0, "distance": places["at"][i]})
+        assert session.state.tree.weight[1] == places["left"][i]
+        session.act("undo", {})
 
 
 def test_rows_far_from_all_others_are_named(tmp_path):
@@ -225,6 +249,24 @@ def test_rows_far_from_all_others_are_named(tmp_path):
     session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
     assert Answers(session).summary()["far"] == [3, 90]
     assert Answers(Session.restored(Rows(far), tmp_path)).summary()["far"] == [3, 90]
+
+
+def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
+    far = X.copy()
+    far[[3, 90]] = 1e7
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MinimumDensity(3).fit(far)
+    session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+    answers = Answers(session)
+    assert answers.summary()["nodes"][0]["weight"] == 176
+    assert answers.node(0)["curve"]["points"][-1] < 20
+    assert answers.places()["frame"]["half"] < 20
+    session.act("set_aside", {"numbers": [0, 1, 2, 3, 4, 5]})
+    assert answers.summary()["nodes"][0]["weight"] == 171
+    assert answers.node(0)["left"] + answers.node(0)["right"] == 171
+    session.act("set_aside", {"numbers": list(range(178))})
+    assert answers.summary()["nodes"][0]["weight"] == 178  # all are shown where none would count
 
 
 def test_names_and_marks_compute_nothing_again(session):

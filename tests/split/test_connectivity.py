@@ -14,6 +14,8 @@ from ravine import RavineError, SpectralConnectivity
 from ravine.data import node
 from ravine.index.connectivity import BETAS, BINS_PER_SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity
+from ravine.optimize.large_margin import around_threshold, minimize_at_scale
+from ravine.split import connectivity
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.projection import EXACT
 from tests.index.test_connectivity import dense
@@ -86,6 +88,26 @@ def test_the_large_margin_is_that_of_a_hard_margin_machine(n, d):
     assert model.tree_.splits[0].facts["margin"] == pytest.approx(margin, rel=0.01)
     distances = np.abs(model.decision_function(X)) / np.linalg.norm(model.tree_.splits[0].boundary.normal)
     assert distances.min() == pytest.approx(margin, rel=0.01)
+
+
+def test_chance_gaps_are_not_searched_for_a_large_margin(monkeypatch):
+    """Rows without a gap: sigma is not halved below the width of a clear one, where rounding decides."""
+    sigmas, spacings = [], []
+
+    def minimize(rows, start, index):
+        sigmas.append(index.sigma)
+        return minimize_at_scale(rows, start, index)
+
+    def around(node, direction, threshold, n):
+        found = yield from around_threshold(node, direction, threshold, n)
+        spacings.append(found.spacing)
+        return found
+
+    monkeypatch.setattr(connectivity, "minimize_at_scale", minimize)
+    monkeypatch.setattr(connectivity, "around_threshold", around)
+    SpectralConnectivity(2, large_margin=True).fit(np.random.default_rng(0).exponential(size=(900, 15)))
+    assert 1 <= len(sigmas) < connectivity.HALVINGS
+    assert all(2 * s >= connectivity.CLEAR * width for s, width in zip(sigmas, spacings, strict=False))
 
 
 def test_a_large_margin_keeps_the_balance():

@@ -100,3 +100,20 @@ def test_starts_between_principal_directions_come_in_pairs_whatever_their_signs(
     for start in found:
         assert max(abs(mirrored @ start)) == pytest.approx(1.0)
     assert between_directions(directions[:1], 8, np.random.default_rng(1)).shape == (0, 4)
+
+
+def test_the_starts_of_a_graph_that_has_come_apart_do_not_depend_on_rounding():
+    """Five groups without an edge between them: any basis of a space of four eigenvectors is valid."""
+    rng = np.random.default_rng(0)
+    centers = 40.0 * rng.standard_normal((5, 6))
+    X = np.repeat(centers, 30, axis=0) + rng.standard_normal((150, 6))
+    noisy = X * (1 + 1e-12 * rng.standard_normal(X.shape))
+    usual, other = (run(neighbor_starts(measured(rows), 3)) for rows in (X, noisy))
+    for one, two in zip(usual, other, strict=True):
+        assert abs(one @ two) / np.linalg.norm(one) / np.linalg.norm(two) > 1 - 1e-9
+    node = measured(X)
+    along = node.standardization.apply(X) @ usual.T
+    spread = [
+        score.reshape(5, 30).mean(axis=1).std() / score.reshape(5, 30).std(axis=1).max() for score in along.T
+    ]
+    assert min(spread) > 5.0  # every start tells groups apart

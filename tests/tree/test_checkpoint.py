@@ -12,7 +12,8 @@ import pytest
 
 import ravine
 from ravine import InvalidInputError, MinimumDensity, SpectralConnectivity
-from ravine.io.archive import read_archive, write_archive
+from ravine.data.memory import MemoryRows
+from ravine.io.archive import checksum, read_archive, write_archive
 from ravine.tree import checkpoint as checkpoints
 from tests.estimators.model_files import edited
 from tests.processes import CONTEXT
@@ -185,8 +186,8 @@ def test_another_version_is_refused(written, monkeypatch):
     monkeypatch.undo()
     stored = read_archive(written.read_bytes())
     other = written.with_name("other")
-    other.write_bytes(write_archive({**stored.facts, "version": 2}, stored.arrays))
-    assert "it has version 2 of the format" in refused(other, MinimumDensity(3, random_state=0), X[:2000])
+    other.write_bytes(write_archive({**stored.facts, "version": 1}, stored.arrays))
+    assert "it has version 1 of the format" in refused(other, MinimumDensity(3, random_state=0), X[:2000])
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PK\x03\x04 and nothing else"])
@@ -199,19 +200,41 @@ def test_a_file_that_is_no_checkpoint_is_refused_and_not_overwritten(content, tm
 
 
 def test_damaged_checkpoints_are_refused_with_one_sentence(written, tmp_path):
-    """Any byte changed: the file is refused, or what it holds is still a checkpoint of this fit."""
+    """Any byte changed: the file is refused, or the byte means nothing, as that of a date."""
     content, chance = written.read_bytes(), random.Random(0)
+    expected = MinimumDensity(3, random_state=0).fit(X[:2000]).labels_
     path = tmp_path / "damaged"
     for _ in range(60):
         damaged = bytearray(content)
         damaged[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
         path.write_bytes(bytes(damaged))
-        sentence = ""
+        sentence, found = "", expected
         try:
-            MinimumDensity(3, random_state=0, checkpoint=path).fit(X[:2000])
+            found = MinimumDensity(3, random_state=0, checkpoint=path).fit(X[:2000]).labels_
         except ravine.RavineError as error:
             sentence = str(error)
         assert "\n" not in sentence
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta, arrays: arrays["rank"].__setitem__(1, arrays["rank"][1] + 1.0),
+        lambda meta, arrays: arrays.update(worth=1 - arrays["worth"]),
+        lambda meta, arrays: meta.update(seconds=meta["seconds"] + 1.0),
+        lambda meta, arrays: meta.pop("checksum"),
+    ],
+    ids=["rank", "worth", "seconds", "no checksum"],
+)
+def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, change):
+    """The archive is valid, and so is every value: only the checksum of the content tells."""
+    path = tmp_path / "changed"
+    path.write_bytes(edited(written.read_bytes(), change))
+    with pytest.raises(
+        ravine.RavineError, match=r"valid ravine checkpoint.* as it was written.*; give another"
+    ):
+        MinimumDensity(3, random_state=0, checkpoint=path).fit(X[:2000])
 
 
 @pytest.mark.parametrize(
@@ -223,8 +246,13 @@ def test_damaged_checkpoints_are_refused_with_one_sentence(written, tmp_path):
     ],
 )
 def test_crafted_checkpoints_are_refused(written, tmp_path, change, reason):
+    def signed(meta, arrays):
+        change(meta, arrays)
+        meta.pop("checksum")
+        meta["checksum"] = checksum(meta, arrays)
+
     path = tmp_path / "crafted"
-    path.write_bytes(edited(written.read_bytes(), change))
+    path.write_bytes(edited(written.read_bytes(), signed))
     with pytest.raises(ravine.RavineError, match=reason):
         MinimumDensity(3, random_state=0, checkpoint=path).fit(X[:2000])
 
@@ -274,3 +302,13 @@ def test_resuming_counts_the_passes_of_both_fits(tmp_path):
         whole = MinimumDensity(K).fit(X).n_passes_
         again = ended_and_resumed(MinimumDensity(K), X, tmp_path, 4).n_passes_
     assert whole < again < whole + 12
+
+
+def test_the_time_of_all_fits_is_added(tmp_path):
+    rows = MemoryRows(X[:100])
+    for _ in range(2):
+        found = checkpoints.Checkpoint(tmp_path / "fit", {"class": "some"}, rows, None)
+        found._began -= 1000.0  # as if it had taken that long
+        found.note((0,) * (len(found.found) + 1), checkpoints.Found(None, worth=False))
+        found.write()
+    assert 2000.0 <= read_archive((tmp_path / "fit").read_bytes()).facts["seconds"] < 2100.0

@@ -14,10 +14,28 @@ from ravine.data.query import run
 from ravine.exceptions import DiscreteColumnWarning, OneClusterWarning
 from ravine.split.split import MADE_BY
 from ravine.tree.discrete import without
-from ravine.tree.margins import discrete_variables, explained, grouped, margins, normal_scores, unimodal
+from ravine.tree.margins import (
+    discrete_variables,
+    explained,
+    grouped,
+    margins,
+    normal_scores,
+    settled,
+    unimodal,
+)
 from ravine.tree.orientation import Orientation
 from ravine.tree.significance import margins_of, t_test
 from tests.nodes import measured
+
+
+def test_equal_values_stay_equal_wherever_rounding_puts_them():
+    """Rounded to ten digits, noise parts equal values at a half; then a margin has more values."""
+    rng = np.random.default_rng(0)
+    values = np.repeat(rng.integers(0, 10**10, 500) + 0.5, 4) / 1e9
+    noisy = values * (1 + 1e-14 * rng.standard_normal(2000))
+    _, place = np.unique(settled(noisy[:, None]), return_inverse=True)
+    assert (place.ravel() == np.unique(values, return_inverse=True)[1]).all()
+    np.testing.assert_allclose(settled(noisy[:, None])[:, 0], values, rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))

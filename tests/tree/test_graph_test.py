@@ -1,5 +1,7 @@
 """The test of splits of mapped rows: the depth of a boundary in the neighbor graph."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -105,3 +107,15 @@ def test_a_component_in_which_all_rows_agree_ends_no_search():
     X = np.concatenate([rng.normal(size=(20, 3)), rng.normal(size=(20, 3)) + 8.0])
     for n_clusters in (2, "auto"):
         assert SpectralConnectivity(n_clusters, kernel="diffusion").fit(X).n_clusters_ == 2
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_boundary_is_compared_with_the_thinner_side(mirrored):
+    """A thread of rows beside layers of four rows: it is as thin everywhere, so its end is no valley."""
+    layers = [[i] for i in range(11)] + [list(range(a, a + 4)) for a in range(11, 31, 4)]
+    near = np.zeros((31, 31))
+    for one, two in itertools.pairwise(layers):
+        near[np.ix_(one, two)] = near[np.ix_(two, one)] = 1.0
+    right = np.arange(31) >= 10
+    found = graph_depth(sparse.csr_array(near), np.ones(31), ~right if mirrored else right)
+    assert found == 0.0

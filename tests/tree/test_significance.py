@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import t as student
+from sklearn.metrics import adjusted_rand_score
 
 from ravine import ClusterTree, MaximinSeparation, MinimumDensity, PrincipalDirection
 from ravine.data.memory import MemoryRows
@@ -16,7 +17,15 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Verbs, search
 from ravine.tree import significance
-from ravine.tree.ellipsoid import REFERENCE_ROWS, SPECTRUM_ROWS, Columns, Ellipsoid, WideAxes, ellipsoid
+from ravine.tree.ellipsoid import (
+    REFERENCE_CELLS,
+    SPECTRUM_ROWS,
+    Columns,
+    Ellipsoid,
+    WideAxes,
+    _isotropic,
+    ellipsoid,
+)
 from ravine.tree.margins import shrink
 from ravine.tree.orientation import Orientation
 from ravine.tree.reunite import reunite
@@ -56,7 +65,7 @@ def test_the_ellipsoid_is_that_of_the_rows(d):
     node = measured(X, standardize=False)
     shape = run(ellipsoid(node))
     total = np.trace(np.cov(X.T, bias=True)) * node.standardization.inverse_scale[0] ** 2
-    assert (shape.deviations**2).sum() == pytest.approx(total, rel=0.1)
+    assert (shape.deviations**2).sum() + shape.n_others * shape.other**2 == pytest.approx(total, rel=0.1)
     assert (shape.columns is not None) == (d <= 256)
 
 
@@ -103,8 +112,9 @@ def test_the_axes_of_wide_rows_are_those_of_their_covariance(kind):
     found = shape.axes.project(kind(X), node.standardization)[:, :2]
     expected = node.standardization.apply(X) @ vectors[:, :-3:-1]
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
-    expected = np.sqrt(shrink(values[::-1][:80], weights.sum()))
+    expected = np.sqrt(shrink(values[::-1], weights.sum()))
     np.testing.assert_allclose(shape.deviations[:2], expected[:2], rtol=1e-6)
+    assert (shape.other, shape.n_others) == (pytest.approx(expected[-1]), 300 - 79)
 
 
 def test_shrinking_flattens_noise_and_leaves_structure():
@@ -267,6 +277,55 @@ def test_weights_are_copies_in_the_reference_of_wide_rows():
     assert len(found) <= 300  # no more than there are columns
 
 
+def test_references_of_wide_rows_vary_in_all_columns():
+    """60 rows in 3000 independent columns are nearly orthogonal; so are their references."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3000))
+    shape = run(ellipsoid(measured(X)))
+    drawn = shape.draw(60, None, rng)
+    assert len(shape.deviations) + shape.n_others == 3000
+    for rows in (X, drawn):
+        values = np.linalg.eigvalsh(rows @ rows.T / 3000)
+        assert 0.6 < values[0] < values[-1] < 1.4  # (1 -+ sqrt(60 / 3000))^2
+
+
+def test_many_dimensions_are_drawn_up_to_a_rotation():
+    """The inner products of the triangular factor are distributed as those of the rows."""
+    draws = [_isotropic(4, 9, np.random.default_rng(seed)) for seed in range(4000)]
+    products = np.array([rows @ rows.T for rows in draws])
+    np.testing.assert_allclose(products.mean(axis=0), 9.0 * np.eye(4), atol=0.25)
+    variance = 9.0 * (np.ones((4, 4)) + np.eye(4))
+    np.testing.assert_allclose(products.var(axis=0), variance, rtol=0.12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_the_radii_of_wide_rows_count_all_dimensions(kind):
+    """Rows of the ellipsoid's own distribution have radii of about the root of the number of columns."""
+    X = np.random.default_rng(0).standard_normal((1500, 2000)) + 3.0
+    node = measured(kind(X))
+    shape = run(ellipsoid(node))
+    radii = run(shape.radii(node))[:, 0]
+    np.testing.assert_allclose(np.sqrt((radii**2).mean()), np.sqrt(2000), rtol=0.05)
+
+
+def test_a_reference_has_a_bounded_number_of_values():
+    shape = Ellipsoid(np.ones(1000), WideAxes(None, np.ones(1), np.eye(1000), 20_000), 1.0)
+    n = shape.max_rows
+    assert n * (1000 + n) <= REFERENCE_CELLS < 2 * n * (1000 + n)
+    assert replace(shape, other=0.0).max_rows == REFERENCE_CELLS // 1024
+
+
+@pytest.mark.slow
+def test_two_groups_of_wide_sparse_rows_are_two_clusters():
+    rng = np.random.default_rng(0)
+    noise = sparse.random_array((600, 8000), density=0.005, rng=rng, format="csr")
+    group = np.arange(600) % 2
+    shifted = sparse.random_array((600, 300), density=0.3, rng=rng, format="csr").multiply(group[:, None])
+    X = (noise + sparse.hstack([shifted, sparse.csr_array((600, 7700))])).tocsr()
+    model = MinimumDensity("auto").fit(X)
+    assert adjusted_rand_score(group, model.labels_) == 1.0
+
+
 class Recording(Verbs):
     """A method that finds nothing and records the nodes that it is given."""
 
@@ -282,19 +341,22 @@ class Recording(Verbs):
 
 
 @pytest.mark.parametrize(("own_tails", "part"), [(False, 1.0), (True, 0.5)])
-@pytest.mark.parametrize("weight", [1.0, 100.0])
-def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(own_tails, part, weight):
-    """Half as large with the rows' own tails; of fewer rows, where the rows are many."""
+@pytest.mark.parametrize(("weight", "n"), [(1.0, 300), (100.0, 300), (1.0, 200)])
+def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(
+    monkeypatch, own_tails, part, weight, n
+):
+    """Half as large with the rows' own tails; as many rows, however heavy they are, up to a limit."""
+    monkeypatch.setattr(significance, "REFERENCE_ROWS", n)
     X = np.random.default_rng(0).standard_normal((300, 2))
     node, split = run(search(node_of(X, np.full(300, weight)), MinimumDensity(2)._method(2)))
     method = Recording()
     test = SignificanceTest(method, 0.01, own_tails)
     node = replace(node, min_weight=0.1 * node.total)
     run(test.run(node, replace(split, quality=0.5)))
-    n = min(node.total, REFERENCE_ROWS)
     assert len(method.nodes) >= significance.MIN_DRAWS
     np.testing.assert_allclose([node.min_weight / node.total for node in method.nodes], part * 0.1)
     assert {reference.n_rows for reference in method.nodes} == {n}
+    np.testing.assert_allclose([reference.total for reference in method.nodes], n * weight)
     draws = {reference.rows.array.tobytes() for reference in method.nodes}
     assert len(draws) == len(method.nodes)  # each is another draw
 

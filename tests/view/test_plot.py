@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 
 from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, RavineError, SpectralConnectivity
+from ravine.exceptions import OutlierWarning
 from ravine.view import plot
 from ravine.view.node import node_rows, pursuit_path
 
@@ -224,3 +225,11 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(RavineError, match=r'pip install "ravine\[plot\]"'):
         plot.tree(MODEL, WINE.data)
+
+
+def test_rows_far_from_all_others_are_not_drawn():
+    far = np.vstack([WINE.data, np.full((1, 13), 1e6)])
+    with pytest.warns(OutlierWarning):
+        model = MinimumDensity(2).fit(far)
+    for drawn in (plot.density(model, far), plot.split(model, far), plot.map(model, far)):
+        assert max(map(abs, drawn.get_xlim())) < 100

@@ -22,6 +22,7 @@ from ravine import (
     report,
 )
 from ravine.data.memory import MemoryRows
+from ravine.exceptions import OutlierWarning
 from ravine.view import plot, report_nodes
 from ravine.view.facts import agreement, gather
 from ravine.view.fitted import rows_of, tree_of
@@ -287,13 +288,43 @@ def test_what_is_handed_in_is_shown():
         shown = [page.count(f"<b>picture of {i}</b>") for i in rows]
         assert shown == [2, 1, 1]  # the most typical row is also in the table of clusters
     assert "Rows set aside" not in page
-    shown = copy.copy(MODEL)
-    shown.outliers_ = np.array([3, 90])
-    page = report(shown, WINE.data, row_ids=[f"bottle <{i}>" for i in range(178)])
-    assert "2 rows far from all others" in page
-    assert "bottle &lt;3&gt;, bottle &lt;90&gt;." in page
-    shown.outliers_ = np.zeros(0, dtype=np.int64)
-    assert "Rows set aside" not in report(shown, WINE.data)
+
+
+def test_names_and_colors_of_clusters_are_those_given():
+    page = report(MODEL, WINE.data, names={1: "a <b>"}, colors={1: "#102030"})
+    assert "<b>a &lt;b&gt;</b>: " in page
+    assert "</span></a> a &lt;b&gt;</th>" in page
+    assert "Cluster 0" in page
+    assert "Cluster 1" not in page
+    assert ".c1{--hue:#102030;--on:#ffffff}" in page
+    for wrong in ("red", "#12345", "#102030;}", "#102030\n"):
+        with pytest.raises(InvalidInputError, match="#rrggbb"):
+            report(MODEL, WINE.data, colors={0: wrong})
+
+
+@pytest.mark.parametrize("outliers", ["assign", "label"])
+def test_rows_far_from_all_others_do_not_spoil_the_page(outliers):
+    X = WINE.data.to_numpy().copy()
+    X[3], X[90, 2] = 1e6, 99999.0
+    with pytest.warns(OutlierWarning):
+        model = MinimumDensity(3, outliers=outliers).fit(X)
+    facts = gather(model, X, None, None, None, None)
+    kept = np.delete(np.arange(178), [3, 90])
+    np.testing.assert_array_equal(facts.aside, [3, 90])
+    np.testing.assert_array_equal(facts.labels, model.labels_)
+    clean = gather(model.tree_, X[kept], None, None, None, None)
+    for one, other in zip(facts.explained.splits.values(), clean.explained.splits.values(), strict=True):
+        assert one.words() == other.words()
+    for node, curve in clean.densities.items():
+        np.testing.assert_allclose(facts.densities[node].density, curve.density, atol=1e-9)
+    np.testing.assert_allclose(facts.plane.frame[1], clean.plane.frame[1])
+    assert facts.plane.lines[0].agreement == pytest.approx(clean.plane.lines[0].agreement)
+    assert [q.silhouette for q in facts.quality] == pytest.approx([q.silhouette for q in clean.quality])
+    page = report(model, X, row_ids=[f"bottle <{i}>" for i in range(178)])
+    assert "2 rows far from all others are not counted." in page
+    assert "bottle &lt;3&gt;, bottle &lt;90&gt;. " in page
+    assert ("Their label is -1." in page) == (outliers == "label")
+    assert explain(model, X).words() == explain(model.tree_, X[kept]).words()
 
 
 def test_findings_about_the_data_are_listed_as_text():

@@ -21,7 +21,7 @@ from ravine.data.blocks import Block
 from ravine.data.node import Node
 from ravine.data.query import Additive, Answer, Query, Request
 from ravine.data.sample import Sample, sampled
-from ravine.data.standardization import SMALLEST
+from ravine.data.standardization import CONSTANT, SMALLEST
 
 FEWEST_ROWS = 20  # least rows of a node in which rows are called far
 WIDEST = 0.9  # the quantile of the distances from the median that gives the scale of a column
@@ -172,6 +172,8 @@ def find_far(node: Node) -> Query[Far | None]:
 def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the median and the scale of every column; the scale of a constant column is 0.
 
+    Values that differ from the median by rounding only are equal to it.
+
     >>> rows, weights = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1e9, 1.0]]), np.array([9, 9, 9, 1.0])
     >>> [some.round(2).tolist() for some in robust_scales(rows, weights)]
     [[1.0, 0.0], [0.61, 0.61]]
@@ -180,9 +182,9 @@ def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
     center = low / 2 + high / 2  # the middle of the two medians, so that a mirror image has the mirrored one
     with np.errstate(over="ignore"):
         distance = np.abs(rows - center)
-    scale = _quantiles(distance, weights, WIDEST, distance > 0) / NORMAL_QUANTILE
-    differs = (distance > 0).any(axis=0)
-    return center, np.where(differs & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
+    differs = distance > CONSTANT * np.abs(center)
+    scale = _quantiles(distance, weights, WIDEST, differs) / NORMAL_QUANTILE
+    return center, np.where(differs.any(axis=0) & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
 
 
 def _quantiles(

@@ -31,10 +31,14 @@ class Grid:
     def around_mean(cls, reach: float, width: float, n_rows: int) -> Self:
         """Return the grid from -reach to reach with bins of at most `width`, for this many rows.
 
-        There are at most 64 bins per row (8192 for few rows), and at most 131 072.
+        There are at most 64 bins per row (8192 for few rows), and at most 131 072. A whole number of bins
+        stays that number if reach or width are rounded: another one would start another search.
+
+        >>> [Grid.around_mean(reach, 0.1, 100).n_bins for reach in (5.0, 5.0 + 1e-14, 5.0 + 1e-6)]
+        [100, 100, 101]
         """
         most = min(MAX_BINS, max(FEW_BINS, BINS_PER_ROW * n_rows))
-        n_bins = most if width * most <= 2 * reach else max(8, math.ceil(2 * reach / width))
+        n_bins = most if width * most <= 2 * reach else max(8, math.ceil(2 * reach / width * (1.0 - 1e-9)))
         return cls(-reach, 2 * reach / n_bins, n_bins)
 
 

@@ -78,10 +78,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     (SVM) on the labeled rows. First gamma is small while the interval of width alpha grows, so that the
     density decides; then gamma grows.
 
-    Unlabeled rows can mislead. So the default boundary is a supervised one, halfway between a linear SVM and
-    a logistic regression on the labeled rows. The hyperplane of lowest density replaces it only if at most 20
-    labels are known and the evidence for its valley is clear; `split.method` of `boundaries_` says which it
-    is.
+    Unlabeled rows can mislead. So the default boundary is a supervised one, a logistic regression on the
+    labeled rows. The hyperplane of lowest density replaces it only if at most 20 labels are known, the
+    density is clearly lower there, and no more labeled rows are on the wrong side; `split.method` of
+    `boundaries_` says which it is.
 
     Parameters
     ----------
@@ -452,15 +452,15 @@ class _Fitting:
 
     def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
         """Return the measured node, and the boundary of lowest density or the supervised one."""
-        method, supervised = self.model._method(right), None
+        method, supervised, labels = self.model._method(right), None, node.labels
+        assert labels is not None
         if check_bool("supervised_fallback", self.model.supervised_fallback):
             factor = self.model.bandwidth_factor
             measured, supervised = run(search(node, SupervisedMethod(factor, right)))
-            assert node.labels is not None
-            if supervised is not None and not are_few(node.labels):
+            if supervised is not None and not are_few(labels):
                 return measured, supervised
         measured, split = run(search(node, method))
-        if split is None or supervised is None or is_better(split, supervised):
+        if split is None or supervised is None or is_better(split, supervised, labels, right):
             return measured, split
         return measured, supervised
 

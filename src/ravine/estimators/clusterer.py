@@ -46,6 +46,7 @@ from ravine.tree.tree import ClusterTree
 from ravine.view.notebook import show, sketch
 
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
+HEAVY = 100.0  # mean weight of the rows above which "auto" warns that they look like copies
 BEST_LEAVES = 20  # leaves of the tree that "best" cuts
 OUTLIERS = ("assign", "label", "include")
 OUTLIER = -1  # the label of rows far from everything with outliers="label", as in HDBSCAN
@@ -221,6 +222,14 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             warnings.warn(
                 f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
                 "copies of a row; scale the weights to a mean of 1",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif auto and rows.total > HEAVY * rows.shape[0]:
+            warnings.warn(
+                f"the weights have a mean of {rows.total / rows.shape[0]:.3g}: a weight of k counts as k "
+                "copies of a row, and between many copies of few rows everything looks like a gap; if they "
+                "are not counts, scale the weights to a mean of 1",
                 UserWarning,
                 stacklevel=4,
             )

@@ -1,4 +1,4 @@
-"""What the page asks for: the tree, the map, one node, a threshold on its way, two methods side by side."""
+"""What the page asks for: the tree, the map, one node, two methods side by side."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
 from ravine.explorer.state import ACTIONS, KERNELS, State, make_estimator
 from ravine.split.boundary import Hyperplane
+from ravine.split.split import Split
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.tree.tree import ClusterTree
 from ravine.view import palette
 from ravine.view.density import NodeDensity, density_of
 from ravine.view.explain import Explanation, explain_means
 from ravine.view.fitted import column_names, columns_of, scales
-from ravine.view.plane import Plane, plane_of
+from ravine.view.plane import Plane, plane_of, spread
 
 N_DRIVERS = 8  # columns that the page shows of a split or a cluster
+TAG_WIDTH = 0.075  # of the label of a cluster on the map, over half the width of the map
+N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its picture
+N_VALUES = 4  # columns that the page shows of typical rows
 N_EXEMPLARS = 5  # rows nearest to the mean of a node
 EXEMPLAR_ROWS = 2000  # rows of a node among which they are looked for, at most
 METHODS = (
@@ -39,35 +43,43 @@ METHODS = (
 
 @dataclass(frozen=True)
 class NodeProfile:
-    """The rows of one split along its normal, sorted, so that a threshold on its way is answered at once."""
+    """The rows of one split along its normal: their density, and what a threshold at each place would divide.
 
-    distance: FloatArray
-    left_weight: FloatArray
+    `left` is the weight on the left of each place of `at`, and `quality` how far the curve falls there.
+    """
+
     curve: NodeDensity
+    at: FloatArray
+    left: FloatArray
+    quality: FloatArray
 
-    def at(self, distance: float) -> dict[str, float]:
-        """Return the weight on both sides of a threshold and the depth of the curve there."""
-        points, density = self.curve.points, self.curve.density
-        left = float(self.left_weight[np.searchsorted(self.distance, distance, side="right")])
-        here = float(np.interp(distance, points, density))
-        beside = min(
-            density[points <= distance].max(initial=here), density[points > distance].max(initial=here)
-        )
-        quality = 1.0 - here / beside if beside > 0 else 0.0
-        return {"left": left, "right": float(self.left_weight[-1]) - left, "quality": quality}
+
+def profile_along(split: Split, distance: FloatArray, weight: FloatArray) -> NodeProfile:
+    """Return the profile of rows at signed distances from a split; places have the digits of a move."""
+    curve, order = density_of(split, distance, weight), np.argsort(distance, kind="stable")
+    at = np.array([float(f"{x:.6g}") for x in np.linspace(curve.points[0], curve.points[-1], N_PLACES)])
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    here = np.interp(at, curve.points, curve.density)
+    beside = np.minimum(np.maximum.accumulate(here), np.maximum.accumulate(here[::-1])[::-1])
+    quality = 1.0 - here / np.maximum(beside, np.finfo(float).tiny)
+    return NodeProfile(curve, at, below[np.searchsorted(distance[order], at, side="right")], quality)
 
 
 class Shown:
-    """One state with everything that is computed of it, each at its first use."""
+    """One state with everything that is computed of it, each at its first use.
+
+    Rows that are far from all others or set aside weigh nothing in it: they would hide the others.
+    """
 
     def __init__(self, session: Session, state: State, plane: Plane) -> None:
         self.session, self.state, self.tree = session, state, state.tree
-        self.rows: MemoryRows = session.rows.of(state.model)
+        self.weight = session.rows.counted(state)
+        self.rows: MemoryRows = session.rows.weighted(state.model, self.weight)
         self.plane = plane.of(state.tree)
         self._profiles: dict[int, NodeProfile] = {}
 
     def with_state(self, state: State) -> Shown:
-        """Return the same for a state with the same tree; what was computed stays."""
+        """Return the same for a state with the same tree and weights; what was computed stays."""
         other = copy(self)
         other.state = state
         return other
@@ -80,7 +92,7 @@ class Shown:
     @cached_property
     def columns(self) -> MemoryRows:
         """The rows in the user's columns."""
-        return columns_of(self.state.model, self.session.rows.X, self.rows)
+        return columns_of(self.state.model, self.session.rows.X, self.rows, self.weight)
 
     @cached_property
     def names(self) -> list[str]:
@@ -112,9 +124,10 @@ class Shown:
         if node not in self._profiles:
             part = self.rows.select(self.members(node))
             distance, weight = split.boundary.signed_distance(part), part.map(lambda block: block.weights)
-            order = np.argsort(distance, kind="stable")
-            left = np.concatenate([[0.0], np.cumsum(weight[order])])
-            self._profiles[node] = NodeProfile(distance[order], left, density_of(split, distance, weight))
+            weight = (
+                weight if weight.any() else np.ones_like(weight)
+            )  # of a node whose rows are all set aside
+            self._profiles[node] = profile_along(split, distance, weight)
         return self._profiles[node]
 
 
@@ -131,7 +144,6 @@ class Answers:
         self.session, self.row_ids, self.title, self.row_html = session, row_ids, title, row_html
         self._shown: dict[int, Shown] = {}
         self._planes: dict[int, Plane] = {}
-        self._far: tuple[Any, list[int]] = (None, [])
 
     def shown(self) -> Shown:
         """Return the present state with what is known of it."""
@@ -140,7 +152,11 @@ class Answers:
             if id(state) not in self._shown:
                 recent = [id(one) for one in self.session.states[-8:]]
                 self._shown = {key: value for key, value in self._shown.items() if key in recent}
-                known = (one for one in self._shown.values() if one.tree is state.tree)
+                known = (
+                    one
+                    for one in self._shown.values()
+                    if one.tree is state.tree and one.state.aside == state.aside
+                )
                 same = next(known, None)  # names, colors and marks change nothing that is computed
                 self._shown[id(state)] = (
                     Shown(self.session, state, self._plane(state)) if same is None else same.with_state(state)
@@ -151,9 +167,10 @@ class Answers:
         """Return the map of a model's rows, which stays the same while its tree is edited."""
         key = id(self.session.rows.of(state.model))
         if key not in self._planes:
-            rows = self.session.rows.of(state.model)
+            weight = self.session.rows.counted(state)
+            rows = self.session.rows.weighted(state.model, weight)
             first = self.session.states[0].tree.route(self.session.rows.of(self.session.states[0].model))
-            columns = columns_of(state.model, self.session.rows.X, rows)
+            columns = columns_of(state.model, self.session.rows.X, rows, weight)
             self._planes[key] = plane_of(
                 state.tree,
                 rows,
@@ -177,36 +194,34 @@ class Answers:
                 "undo": session.position > 0,
                 "redo": session.position < len(session.states) - 1,
                 "code": session.code(),
+                "script": session.script(),
                 "nodes": [_node(tree, shown.means.weight, node) for node in range(tree.n_nodes)],
                 "leaves": tree.leaves.tolist(),
                 "most_leaves": session.most_leaves,
-                "clusters": [_cluster(shown, state, k) for k in np.unique(tree.label[tree.leaves]).tolist()],
+                "clusters": _clusters(shown),
                 "leaf": shown.plane.leaf.tolist(),
+                "tags": _tags(shown.plane, tree.label),
                 "marks": [[int(i), k] for i, k in state.marks.items()],
                 "aside": list(state.aside),
-                "far": self._far_rows(shown),
+                "far": session.rows.far(state.model).tolist(),
                 "mapped": tree.mapped,
                 "methods": METHODS,
                 "kernels": KERNELS,
             }
 
-    def _far_rows(self, shown: Shown) -> list[int]:
-        """Return the rows far from all others, by the rule of the model; computed once per model."""
-        model = shown.state.model
-        rule = getattr(model, "outlier_rule_", None)
-        if rule is None:
-            return []
-        if self._far[0] is not model:
-            far = shown.columns.map(lambda block: rule.distances(block) > 0)
-            self._far = model, np.flatnonzero(far).tolist()
-        return self._far[1]
-
     def places(self) -> dict[str, Any]:
         """Return the rows of the map."""
         plane = self.shown().plane
         numbers = plane.numbers.tolist()
-        ids = [str(i if self.row_ids is None else self.row_ids[i]) for i in numbers]
-        return {"points": plane.points.tolist(), "numbers": numbers, "ids": ids, "axes": plane.axes}
+        (x, y), half = plane.frame
+        frame = {"x": float(x), "y": float(y), "half": half}
+        return {
+            "points": plane.points.tolist(),
+            "numbers": numbers,
+            "ids": [self._id(number) for number in numbers],
+            "axes": plane.axes,
+            "frame": frame,
+        }
 
     # --- one node ---
 
@@ -215,34 +230,23 @@ class Answers:
         shown = self.shown()
         if not 0 <= node < shown.tree.n_nodes:
             raise InvalidInputError(f"there is no node {node}")
-        answer: dict[str, Any] = {"node": node, "exemplars": self._exemplars(shown, node)}
         split = shown.tree.splits[node]
         if split is None:
             traits = shown.explained.clusters[shown.tree.label[node]].traits[:N_DRIVERS]
-            answer["traits"] = [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
-            refused = shown.tree.refused[node]
-            return {**answer, "refused": None if refused is None else refused.quality}
-        words, curve, line = (
-            shown.explained.splits[node],
-            shown.profile(node).curve,
-            shown.plane.lines.get(node),
-        )
-        return {
-            **answer,
-            "quality": split.quality,
-            "p": None if split.evidence is None else split.evidence.p_value,
-            "method": split.method,
-            "left": words.left_weight,
-            "right": words.right_weight,
-            "curve": _curve(curve),
-            "movable": isinstance(split.boundary, Hyperplane),
-            "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
-            "drivers": [
-                [d.feature, d.left_mean, d.right_mean, d.contribution] for d in words.drivers[:N_DRIVERS]
-            ],
-        }
+            columns = [t.feature for t in traits]
+            found: dict[str, Any] = {
+                "traits": [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
+            }
+        else:
+            drivers = shown.explained.splits[node].drivers[:N_DRIVERS]
+            columns = [d.feature for d in drivers]
+            found = {
+                "drivers": [[d.feature, d.left_mean, d.right_mean, d.contribution] for d in drivers],
+                **_split(shown, node, split),
+            }
+        return {"node": node, **found, "exemplars": self._exemplars(shown, node, columns[:N_VALUES])}
 
-    def _exemplars(self, shown: Shown, node: int) -> dict[str, Any]:
+    def _exemplars(self, shown: Shown, node: int, top: list[str]) -> dict[str, Any]:
         """Return the rows of a node that are nearest to its mean, with the columns that matter there."""
         members = shown.members(node)
         if len(members) > EXEMPLAR_ROWS:
@@ -251,13 +255,6 @@ class Answers:
         own = shown.means.standardization
         distance = (((values - shown.means.mean[node]) * own.inverse_scale) ** 2).sum(axis=1)
         nearest = np.argsort(distance, kind="stable")[:N_EXEMPLARS]
-        split = shown.tree.splits[node]
-        listed = (
-            shown.explained.clusters[shown.tree.label[node]].traits
-            if split is None
-            else shown.explained.splits[node].drivers
-        )
-        top = [one.feature for one in listed[:4]]
         places = [shown.names.index(name) for name in top]
         numbers = members[nearest].tolist()
         return {
@@ -271,10 +268,6 @@ class Answers:
 
     def _id(self, number: int) -> str:
         return str(number if self.row_ids is None else self.row_ids[number])
-
-    def threshold(self, node: int, distance: float) -> dict[str, float]:
-        """Return the sides of a threshold on its way."""
-        return self.shown().profile(node).at(distance)
 
     # --- two methods ---
 
@@ -296,6 +289,25 @@ class Answers:
         return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
 
 
+def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:
+    """Return the sides of a split, its density and its line on the map."""
+    sides, profile, line = shown.explained.splits[node], shown.profile(node), shown.plane.lines.get(node)
+    return {
+        "quality": split.quality,
+        "p": None if split.evidence is None else split.evidence.p_value,
+        "left": sides.left_weight,
+        "right": sides.right_weight,
+        "curve": _curve(profile.curve),
+        "places": {
+            "at": profile.at.tolist(),
+            "left": profile.left.tolist(),
+            "quality": profile.quality.round(3).tolist(),
+        },
+        "movable": isinstance(split.boundary, Hyperplane),
+        "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
+    }
+
+
 def _node_at(tree: ClusterTree, other: ClusterTree, node: int) -> int:
     """Return the node at the same place of another tree."""
     at = 0
@@ -310,12 +322,11 @@ def _candidate(other: Shown, node: int, labels: IntArray) -> dict[str, Any]:
     tree, split = other.tree, other.tree.splits[node]
     leaves = [leaf for leaf in tree.leaves.tolist() if node in tree.path(leaf)]
     return {
-        "code": other.state.code[0],
         "sizes": [float(other.means.weight[leaf]) for leaf in leaves],
         "quality": None if split is None else split.quality,
         "curve": None if split is None else _curve(other.profile(node).curve),
         "labels": labels.tolist(),
-        "clusters": [_cluster(other, other.state, k) for k in np.unique(tree.label[tree.leaves]).tolist()],
+        "clusters": _clusters(other),
     }
 
 
@@ -331,7 +342,12 @@ def _node(tree: ClusterTree, weight: FloatArray, node: int) -> dict[str, Any]:
     }
 
 
-def _cluster(shown: Shown, state: State, label: int) -> dict[str, Any]:
+def _clusters(shown: Shown) -> list[dict[str, Any]]:
+    return [_cluster(shown, label) for label in np.unique(shown.tree.label[shown.tree.leaves]).tolist()]
+
+
+def _cluster(shown: Shown, label: int) -> dict[str, Any]:
+    state = shown.state
     traits = shown.explained.clusters[label].traits[:2]
     words = [f"{'high' if t.difference > 0 else 'low'} {t.feature}" for t in traits if t.difference]
     own = state.colors.get(label, palette.cluster(label))
@@ -343,6 +359,15 @@ def _cluster(shown: Shown, state: State, label: int) -> dict[str, Any]:
         "weight": float(shown.means.cluster_weight[label]),
         "words": ", ".join(words),
     }
+
+
+def _tags(plane: Plane, label_of: IntArray) -> list[list[float]]:
+    """Return the label of each cluster on the map with its place: the middle of its rows, or beside it."""
+    label = label_of[plane.leaf]
+    present = np.unique(label)
+    middles = np.array([np.median(plane.points[label == k], axis=0) for k in present])
+    at = spread(middles, TAG_WIDTH * plane.frame[1])
+    return [[int(k), float(x), float(y)] for k, (x, y) in zip(present, at, strict=True)]
 
 
 def _curve(curve: NodeDensity) -> dict[str, Any]:

@@ -64,11 +64,13 @@ class Export:
         return f"{text};\n"
 
     def _report(self) -> str:
-        X, names = self.answers.session.rows.X, self.answers.shown().names
+        shown, X = self.answers.shown(), self.answers.session.rows.X
         return report(
             self.model(),
             X,
-            feature_names=names,
+            feature_names=shown.names,
+            names=shown.state.names,
+            colors=shown.state.colors,
             row_ids=self.answers.row_ids,
             row_html=self.answers.row_html,
             source=self.source,

@@ -5,7 +5,7 @@ const by = (id) => document.getElementById(id);
 const SVG = "http:" + "//www.w3.org/2000/svg";
 const count = (n) => Number(n.toPrecision(12)).toLocaleString("en-US");
 const few = (x) => (x === null ? "" : Math.abs(x) >= 1000 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
-const clusters = (n) => `${n} cluster${n === 1 ? "" : "s"}`;
+const many = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 const percent = (x) => Math.round(100 * x || 0) + " %";
 
 let state = null;       // what the server says about the tree
@@ -14,6 +14,7 @@ let node = 0;           // the node that is shown
 let shown = null;       // what the server says about it
 let chosen = new Set(); // row numbers
 let ticked = [];        // clusters to merge
+let moved = null;       // the place to which the threshold is being moved, among those of the node
 
 // --- asking the server ---
 
@@ -31,8 +32,10 @@ async function ask(path, body) {
   return answer;
 }
 
-function say(text) {
+// an error, or a note about something that was done
+function say(text, isNote = false) {
   by("message").textContent = text;
+  by("message").classList.toggle("note", isNote);
   by("message").hidden = !text;
 }
 
@@ -49,7 +52,7 @@ async function guarded(work, words = "Working …") {
 function act(action, args = {}) {
   return guarded(async () => {
     const answer = await ask("api/act", { action, arguments: args });
-    say(answer.notes.join(" "));
+    say(answer.notes.join(" "), true);
     await show(answer);
   });
 }
@@ -66,11 +69,12 @@ async function show(answer) {
 
 async function choose(number) {
   node = number;
+  moved = null;
   by("comparison").hidden = true;
   shown = await ask("api/node/" + node);
   drawTree();
   drawNode();
-  drawMap(by("map"), leafColors());
+  drawMap();
 }
 
 // --- making elements ---
@@ -116,20 +120,22 @@ function drawState() {
   by("title").textContent = state.title || "ravine explorer";
   document.title = (state.title ? state.title + " – " : "") + "ravine explorer";
   const n = state.clusters.length;
-  by("lead").textContent = `${count(state.n_rows)} rows in ${clusters(n)}`;
+  const uncounted = new Set([...state.far, ...state.aside]).size;
+  by("lead").textContent = `${count(state.n_rows)} rows in ${many(n, "cluster")}` + (uncounted ? `; ${count(uncounted)} far away or set aside, not counted` : "");
   by("undo").disabled = !state.undo;
   by("redo").disabled = !state.redo;
   by("cut").max = state.most_leaves;
   by("cut").disabled = state.most_leaves < 2;
   by("cut").value = state.leaves.length;
-  by("cut-value").textContent = clusters(state.leaves.length);
+  by("cut-value").textContent = many(state.leaves.length, "cluster");
   by("sql").hidden = state.mapped;
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;
-  by("marks").textContent = state.marks.length ? `${count(state.marks.length)} row${state.marks.length === 1 ? " is" : "s are"} marked.` : "";
-  by("unmark").hidden = !state.marks.length;
-  by("asides").textContent = state.aside.length ? `${count(state.aside.length)} row${state.aside.length === 1 ? " is" : "s are"} set aside.` : "";
-  by("back").hidden = !state.aside.length;
+  by("copy").textContent = "Copy the script";
+  for (const [rows, note, button, what] of [[state.marks, "marks", "unmark", "marked"], [state.aside, "asides", "back", "set aside"]]) {
+    by(note).textContent = rows.length ? `${many(rows.length, "row")} ${rows.length === 1 ? "is" : "are"} ${what}.` : "";
+    by(button).hidden = !rows.length;
+  }
   by("far").hidden = !state.far.length;
   by("far").textContent = state.far.length === 1 ? "Choose the row far from all others" :
     `Choose the ${count(state.far.length)} rows far from all others`;
@@ -176,8 +182,8 @@ function drawTree() {
     const h = cluster ? leaf : Math.max(one.quality, 0.05) * high;
     const w = Math.max(one.weight * wide, 2);
     const text = cluster ? String(one.label) : one.quality.toFixed(2);
-    const name = cluster ? `${nameOf(one.label)}: ${count(one.weight)} rows` :
-      `Split of ${count(one.weight)} rows, quality ${one.quality.toFixed(2)}`;
+    const name = cluster ? `${nameOf(one.label)}: ${many(one.weight, "row")}` :
+      `Split of ${many(one.weight, "row")}, quality ${one.quality.toFixed(2)}`;
     const [x, y] = [left[i] * wide, top[i] * high];
     const group = make("g", { class: (cluster ? "leaf" : "inner") + (i === node ? " on" : ""), tabindex: 0, role: "button",
       "data-node": i, "aria-label": name, "aria-pressed": i === node,
@@ -203,20 +209,33 @@ function drawTree() {
 function drawNode() {
   const here = state.nodes[node];
   const isLeaf = here.left < 0;
-  by("node-title").textContent = isLeaf ? `${nameOf(here.label)}: ${count(here.weight)} rows` :
-    `Split of ${count(here.weight)} rows (node ${node})`;
+  const name = isLeaf ? nameOf(here.label) : "";
+  by("node-title").textContent = isLeaf ? `${name[0].toUpperCase()}${name.slice(1)}: ${many(here.weight, "row")}` :
+    `Split of ${many(here.weight, "row")} (node ${node})`;
   by("density-box").hidden = isLeaf;
   by("prune").hidden = isLeaf;
   by("split").textContent = isLeaf ? "Split" : "Split again";
   by("kernel").disabled = node !== 0;
   if (node !== 0) by("kernel").value = "";
-  const bar = (title) => [[title, false], ...(isLeaf ? [["here", true], ["elsewhere", true], ["difference", true]] :
-    [["left", true], ["right", true], ["share", true]])];
-  const rows = isLeaf ? shown.traits.map(([name, a, b, d]) => [name, few(a), few(b), (d > 0 ? "+" : "") + few(Number(d.toFixed(1))) + " sd"]) :
-    shown.drivers.map(([name, a, b, s]) => [name, few(a), few(b), percent(s)]);
-  fillTable(by("columns"), isLeaf ? "What sets it apart from all other rows" : "What drives the split", bar("column"), rows);
+  if (isLeaf) drawTraits(); else drawDrivers();
   drawExemplars();
-  if (!isLeaf) drawDensity(0);
+  if (!isLeaf) drawDensity();
+}
+
+function drawTraits() {
+  if (state.clusters.length === 1) { // there is nothing to compare it with
+    fillTable(by("columns"), "All rows", [["column", false], ["mean", true]], shown.traits.map(([name, a]) => [name, few(a)]));
+    return;
+  }
+  const rows = shown.traits.map(([name, a, b, d]) => [name, few(a), few(b), (d > 0 ? "+" : "") + few(Number(d.toFixed(1))) + " sd"]);
+  fillTable(by("columns"), "What sets it apart from all other rows",
+    [["column", false], ["here", true], ["elsewhere", true], ["difference", true]], rows);
+}
+
+function drawDrivers() {
+  const rows = shown.drivers.map(([name, a, b, s]) => [name, few(a), few(b), percent(s)]);
+  const caption = state.mapped ? "Where the two sides differ: the boundary is curved (a kernel), so this describes the sides" : "What drives the split";
+  fillTable(by("columns"), caption, [["column", false], ["left", true], ["right", true], ["share", true]], rows);
 }
 
 function drawExemplars() {
@@ -236,96 +255,130 @@ function drawExemplars() {
 
 const plot = { width: 430, base: 160, top: 12 };
 
-function curvePaths(curve, at, size) {
+// the scales of a curve in a picture, and the paths of its two sides around a threshold
+function scaled(curve, size) {
   const [low, high] = [curve.points[0], curve.points[curve.points.length - 1]];
   const most = Math.max(...curve.density);
   const x = (p) => (p - low) / (high - low) * size.width;
   const y = (d) => size.base - d / most * (size.base - size.top);
-  const pairs = curve.points.map((p, i) => [p, x(p), y(curve.density[i])]);
-  const area = (side) => side.length ? `M${side[0][1]} ${size.base}` + side.map(([, a, b]) => `L${a.toFixed(1)} ${b.toFixed(1)}`).join("") +
-    `V${size.base}Z` : "";
-  const paths = [["l", pairs.filter(([p]) => p <= at)], ["r", pairs.filter(([p]) => p > at)]]
-    .map(([kind, side]) => make("path", { class: kind, d: area(side) }));
-  paths.push(make("path", { class: "curve", d: "M" + pairs.map(([, a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L") }));
-  return { paths, x, low, high };
+  const pairs = curve.points.map((p, i) => [x(p), y(curve.density[i])]);
+  const path = (some) => some.map(([a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L");
+  const area = (some) => `M${some[0][0].toFixed(1)} ${size.base}L${path(some)}V${size.base}Z`;
+  const sides = (at) => {
+    const above = curve.points.findIndex((p) => p > at);
+    const after = above < 0 ? pairs.length - 1 : Math.max(above, 1);
+    const [[a, b], [c, d]] = [pairs[after - 1], pairs[after]];
+    const middle = [x(at), b + (d - b) * (x(at) - a) / (c - a)];
+    return [area([...pairs.slice(0, after), middle]), area([middle, ...pairs.slice(after)])];
+  };
+  return { x, low, high, sides, outline: "M" + path(pairs) };
 }
 
-function drawDensity(at) {
-  const { paths, x, low, high } = curvePaths(shown.curve, at, plot);
-  const parts = [...paths, make("path", { class: "axis", d: `M0 ${plot.base}H${plot.width}` })];
+function curvePaths(scale) {
+  const [left, right] = scale.sides(0);
+  return [make("path", { class: "l", d: left }), make("path", { class: "r", d: right }), make("path", { class: "curve", d: scale.outline })];
+}
+
+let scale = null; // of the density that is shown
+
+function drawDensity() {
+  scale = scaled(shown.curve, plot);
+  moved = null;
+  const { x, low, high } = scale;
+  const parts = [...curvePaths(scale), make("path", { class: "axis", d: `M0 ${plot.base}H${plot.width}` })];
   for (const tick of [low, 0, high]) {
     const anchor = tick === low ? "start" : tick === high ? "end" : "middle";
     parts.push(make("text", { x: x(tick), y: plot.base + 16, "text-anchor": anchor }, few(tick)));
   }
   parts.push(make("text", { x: plot.width / 2, y: plot.base + 34, "text-anchor": "middle" }, "signed distance from the split"));
-  if (at !== 0) parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
+  parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
   if (shown.movable) {
-    const handle = make("g", { class: "handle", id: "handle", tabindex: 0, role: "slider", "aria-label": "Threshold", "aria-valuemin": low,
-      "aria-valuemax": high, "aria-valuenow": at, "aria-valuetext": `moved by ${few(at)}`, onpointerdown: drag, onkeydown: nudge },
-      make("rect", { x: x(at) - 14, y: 0, width: 28, height: plot.base }),
-      make("path", { d: `M${x(at)} ${plot.top}V${plot.base}` }), make("circle", { cx: x(at), cy: plot.top, r: 7 }));
-    parts.push(handle);
-  } else {
-    parts.push(make("path", { class: "old", d: `M${x(0)} ${plot.top}V${plot.base}` }));
+    parts.push(make("g", { class: "handle", id: "handle", tabindex: 0, role: "slider", "aria-label": "Threshold", "aria-valuemin": low,
+      "aria-valuemax": high, onpointerdown: drag, onkeydown: nudge },
+      make("rect", { x: -14, y: 0, width: 28, height: plot.base }),
+      make("path", { d: `M0 ${plot.top}V${plot.base}` }), make("circle", { cx: 0, cy: plot.top, r: 7 })));
   }
   by("drag-note").hidden = !shown.movable;
   const hadFocus = document.activeElement && document.activeElement.id === "handle";
   by("density").replaceChildren(...parts);
-  if (hadFocus) by("handle").focus();
-  if (at === 0) {
-    const p = shown.p === null ? "" : `, p = ${Number(shown.p.toPrecision(2))}`;
-    by("threshold-note").textContent = `left ${count(shown.left)} | right ${count(shown.right)} rows, quality ${shown.quality.toFixed(2)}${p}`;
-  }
+  drawThreshold();
+  if (hadFocus && shown.movable) by("handle").focus();
 }
 
-let moving = { at: 0, asked: false, again: false };
+// the threshold at the place that it was moved to, or at rest; nothing is asked of the server meanwhile
+function drawThreshold() {
+  const { at, left, quality } = shown.places;
+  const here = moved === null ? 0 : at[moved];
+  scale.sides(here).forEach((d, i) => by("density").children[i].setAttribute("d", d));
+  const sides = moved === null ? [shown.left, shown.right] : [left[moved], shown.left + shown.right - left[moved]];
+  const rows = `left ${count(sides[0])} | right ${count(sides[1])} rows`;
+  const p = shown.p === null ? "" : `, p = ${Number(shown.p.toPrecision(2))}`;
+  by("threshold-note").textContent = rows +
+    (moved === null ? `, quality ${shown.quality.toFixed(2)}${p}` : `, quality about ${quality[moved].toFixed(2)}`);
+  if (!shown.movable) return;
+  by("handle").setAttribute("transform", `translate(${scale.x(here)})`);
+  by("handle").setAttribute("aria-valuenow", here);
+  by("handle").setAttribute("aria-valuetext", `${moved === null ? "not moved" : "moved by " + few(here)}: ${rows}`);
+}
 
-async function follow(at) {
-  moving.at = at;
-  drawDensity(at);
-  if (moving.asked) { moving.again = true; return; }
-  moving.asked = true;
-  do {
-    moving.again = false;
-    const wanted = moving.at;
-    const sides = await ask(`api/threshold?node=${node}&at=${wanted}`);
-    by("threshold-note").textContent = `left ${count(sides.left)} | right ${count(sides.right)} rows, quality about ${sides.quality.toFixed(2)}`;
-  } while (moving.again);
-  moving.asked = false;
+let drawing = false; // whether the next frame draws the threshold
+
+function moveTo(place) {
+  moved = Math.min(shown.places.at.length - 1, Math.max(0, place));
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    if (moved === null) return;
+    drawThreshold();
+    if (shown.line) drawOver();
+  });
+}
+
+function restThreshold() {
+  moved = null;
+  drawThreshold();
+  drawOver();
+}
+
+function moveSplit() {
+  const distance = moved === null ? 0 : shown.places.at[moved];
+  if (distance !== 0) act("move", { node, distance }); else restThreshold();
+}
+
+// calls `move` while the pointer is down, and at its end `done`, which is told whether it was not canceled
+function whileDown(move, done) {
+  const end = (event) => {
+    window.removeEventListener("pointermove", move);
+    window.removeEventListener("pointerup", end);
+    window.removeEventListener("pointercancel", end);
+    done(event, event.type === "pointerup");
+  };
+  window.addEventListener("pointermove", move);
+  window.addEventListener("pointerup", end);
+  window.addEventListener("pointercancel", end);
 }
 
 function drag(event) {
   event.preventDefault();
+  by("handle").focus();
   const box = by("density").getBoundingClientRect();
-  const [low, high] = [shown.curve.points[0], shown.curve.points[shown.curve.points.length - 1]];
-  const place = (e) => Math.min(high, Math.max(low, low + (e.clientX - box.left) / box.width * (high - low)));
-  const onMove = (e) => guarded(() => follow(place(e)), "");
-  const onUp = (e) => {
-    window.removeEventListener("pointermove", onMove);
-    window.removeEventListener("pointerup", onUp);
-    window.removeEventListener("pointercancel", onUp);
-    const at = Number(place(e).toPrecision(6));
-    if (e.type === "pointerup" && at !== 0 && moving.at !== 0) act("move", { node, distance: at }); else drawDensity(0);
-    moving.at = 0;
-  };
-  window.addEventListener("pointermove", onMove);
-  window.addEventListener("pointerup", onUp);
-  window.addEventListener("pointercancel", onUp);
+  const last = shown.places.at.length - 1;
+  whileDown((e) => moveTo(Math.round((e.clientX - box.left) / box.width * last)), (e, isDone) => { if (isDone) moveSplit(); else restThreshold(); });
 }
 
 function nudge(event) {
-  const [low, high] = [shown.curve.points[0], shown.curve.points[shown.curve.points.length - 1]];
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const { at } = shown.places;
+  const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
+  const step = steps[event.key];
   if (step) {
     event.preventDefault();
-    guarded(() => follow(Math.min(high, Math.max(low, moving.at + step * (high - low) / 100))), "");
-  } else if (event.key === "Enter" && moving.at !== 0) {
-    const at = Number(moving.at.toPrecision(6));
-    moving.at = 0;
-    act("move", { node, distance: at });
+    const from = moved === null ? Math.round(-scale.low / (scale.high - scale.low) * (at.length - 1)) : moved;
+    moveTo(from + step * (event.shiftKey ? 1 : 6));
+  } else if (event.key === "Enter" && moved !== null) {
+    moveSplit();
   } else if (event.key === "Escape") {
-    moving.at = 0;
-    drawDensity(0);
+    restThreshold();
   }
 }
 
@@ -338,94 +391,107 @@ function leafColors() {
   return state.leaf.map((leaf) => [colorOf.get(state.nodes[leaf].label), inside.has(leaf)]);
 }
 
-// the middle of the rows and their half width, so that one far row does not shrink the others; once per map
-function frame() {
-  if (places.frame) return places.frame;
-  const axis = (j) => {
-    const sorted = places.points.map((p) => p[j]).sort((a, b) => a - b);
-    return [sorted[Math.floor(0.002 * (sorted.length - 1))], sorted[Math.ceil(0.998 * (sorted.length - 1))]];
-  };
-  const [[a, b], [c, d]] = [axis(0), axis(1)];
-  return places.frame = { x: (a + b) / 2, y: (c + d) / 2, half: Math.max((b - a) / 2, (d - c) / 2 * 1120 / 900, 1e-12) * 1.06 };
-}
-
 function toCanvas(canvas) {
-  const view = frame();
+  const view = places.frame;
   const scale = canvas.width / 2 / view.half;
   return { scale, view, place: ([x, y]) => [
     Math.min(canvas.width - 6, Math.max(6, (x - view.x) * scale + canvas.width / 2)),
     Math.min(canvas.height - 6, Math.max(6, canvas.height / 2 - (y - view.y) * scale))] };
 }
 
-function drawMap(canvas, colors) {
+const still = document.createElement("canvas"); // the rows of the map, drawn once
+const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name);
+
+// the rows as points; `colors` has the color of each, and whether it stands out
+function drawRows(canvas, colors) {
   const context = canvas.getContext("2d");
-  const style = getComputedStyle(document.documentElement);
-  const { place, scale, view } = toCanvas(canvas);
+  const { place } = toCanvas(canvas);
   const r = canvas.width / 1120 * (places.points.length > 1500 ? 4 : 6);
   context.clearRect(0, 0, canvas.width, canvas.height);
   places.points.forEach((point, i) => {
-    const [x, y] = place(point);
-    context.globalAlpha = colors[i][1] ? 0.85 : 0.12;
+    context.globalAlpha = colors[i][1] ? 0.92 : 0.12;
     context.fillStyle = colors[i][0];
     context.beginPath();
-    context.arc(x, y, r, 0, 2 * Math.PI);
+    context.arc(...place(point), r, 0, 2 * Math.PI);
     context.fill();
   });
   context.globalAlpha = 1;
-  if (canvas.id !== "map") return;
+}
+
+// squares around rows that are chosen or marked, crosses over those set aside
+function drawMarks(context, place) {
   const marked = new Map(state.marks);
   const aside = new Set(state.aside);
-  context.strokeStyle = context.fillStyle = style.getPropertyValue("--ink");
+  context.strokeStyle = context.fillStyle = ink("ink");
   context.font = "600 22px system-ui, sans-serif";
-  places.points.forEach((point, i) => {
-    const number = places.numbers[i];
+  places.numbers.forEach((number, i) => {
+    const [x, y] = place(places.points[i]);
+    context.lineWidth = chosen.has(number) ? 4 : 2;
     if (aside.has(number)) {
-      const [x, y] = place(point);
-      context.lineWidth = 2;
       context.beginPath();
-      for (const [a, b] of [[-8, -8], [-8, 8]]) { context.moveTo(x + a, y + b); context.lineTo(x - a, y - b); }
+      for (const a of [-8, 8]) { context.moveTo(x + a, y - 8); context.lineTo(x - a, y + 8); }
       context.stroke();
     }
-    if (!marked.has(number) && !chosen.has(number)) return;
-    const [x, y] = place(point);
-    context.lineWidth = chosen.has(number) ? 4 : 2;
-    context.strokeRect(x - 9, y - 9, 18, 18);
+    if (marked.has(number) || chosen.has(number)) context.strokeRect(x - 9, y - 9, 18, 18);
     if (marked.has(number)) context.fillText(marked.get(number), x + 11, y + 7);
   });
-  if (shown && shown.line) drawLine(context, canvas, scale, view);
+}
+
+function drawMap() {
+  const canvas = by("map");
+  drawRows(canvas, leafColors());
+  drawMarks(canvas.getContext("2d"), toCanvas(canvas).place);
+  still.width = canvas.width; // which also clears it
+  still.height = canvas.height;
+  still.getContext("2d").drawImage(canvas, 0, 0);
+  drawOver();
+  by("map-note").textContent = mapNote();
+}
+
+function mapNote() {
+  const n = places.points.length;
+  const which = n === state.n_rows ? "All rows" : `${count(n)} of ${many(state.n_rows, "row")}, each cluster by its share`;
+  const why = state.mapped ? "with a kernel its boundary is curved." : "it divides the rows in directions that the map does not show.";
+  const line = !shown.curve ? "" : shown.line ? " The dashed line is the chosen split." : " The chosen split has no line: " + why;
+  return `${which}; across: ${places.axes[0]}, up: ${places.axes[1]}.${line}`;
+}
+
+// what lies over the rows of the map and may move while they stay: the line of the split, the labels, a box
+function drawOver(box) {
+  const canvas = by("map");
+  const context = canvas.getContext("2d");
+  const { place, scale, view } = toCanvas(canvas);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(still, 0, 0);
+  context.strokeStyle = ink("ink");
+  if (shown.line) drawLine(context, canvas, scale, view);
+  if (box) context.strokeRect(...box);
   drawTags(context, place);
-  const all = places.points.length === state.n_rows;
-  const where = shown && shown.curve ? (shown.line ? " The dashed line is the chosen split." :
-    " The chosen split has no line: it divides the rows in directions that the map does not show.") : "";
-  by("map-note").textContent = `${all ? "All rows" : count(places.points.length) + " of " + count(state.n_rows) + " rows, each cluster by its share"
-  }; across: ${places.axes[0]}, up: ${places.axes[1]}.${where}`;
 }
 
 // the number of each cluster, in the middle of its rows
 function drawTags(context, place) {
-  const style = getComputedStyle(document.documentElement);
   context.font = "600 22px system-ui, sans-serif";
   context.textAlign = "center";
-  for (const cluster of state.clusters) {
-    const rows = places.points.filter((_, i) => state.nodes[state.leaf[i]].label === cluster.label).map(place);
-    if (!rows.length) continue;
-    const [x, y] = [0, 1].map((j) => rows.map((at) => at[j]).sort((a, b) => a - b)[Math.floor(rows.length / 2)]);
+  context.lineWidth = 3;
+  context.strokeStyle = ink("paper");
+  for (const [label, ...middle] of state.tags) {
+    const cluster = state.clusters.find((one) => one.label === label);
+    const [x, y] = place(middle);
     context.beginPath();
     context.arc(x, y, 19, 0, 2 * Math.PI);
     context.fillStyle = cluster.color;
     context.fill();
-    context.lineWidth = 3;
-    context.strokeStyle = style.getPropertyValue("--paper");
     context.stroke();
     context.fillStyle = cluster.text;
-    context.fillText(cluster.label, x, y + 8);
+    context.fillText(label, x, y + 8);
   }
   context.textAlign = "start";
-  context.strokeStyle = context.fillStyle = style.getPropertyValue("--ink");
 }
 
 function drawLine(context, canvas, scale, view) {
-  const [a, b, c] = shown.line; // a x + b y + c = 0
+  const [a, b, rest] = shown.line;
+  const c = rest - (moved === null ? 0 : shown.places.at[moved]); // a x + b y + c = 0, which moves with the threshold
   const long = 3 * view.half;
   const length = Math.hypot(a, b);
   const foot = [view.x - a * (a * view.x + b * view.y + c) / length ** 2, view.y - b * (a * view.x + b * view.y + c) / length ** 2];
@@ -446,9 +512,9 @@ function pointOf(event, canvas) {
 }
 
 function drawChosen() {
-  by("chosen").textContent = chosen.size ? `${count(chosen.size)} row${chosen.size === 1 ? "" : "s"} chosen.` : "No rows chosen.";
+  by("chosen").textContent = chosen.size ? `${many(chosen.size, "row")} chosen.` : "No rows chosen.";
   by("mark").disabled = by("aside").disabled = !chosen.size;
-  drawMap(by("map"), leafColors());
+  drawMap();
 }
 
 function choosing(event) {
@@ -456,24 +522,17 @@ function choosing(event) {
   const from = pointOf(event, canvas);
   const onMove = (e) => {
     const to = pointOf(e, canvas);
-    drawMap(canvas, leafColors());
-    const context = canvas.getContext("2d");
-    context.strokeRect(from[0], from[1], to[0] - from[0], to[1] - from[1]);
+    drawOver([from[0], from[1], to[0] - from[0], to[1] - from[1]]);
   };
-  const onUp = (e) => {
-    window.removeEventListener("pointermove", onMove);
-    window.removeEventListener("pointerup", onUp);
-    window.removeEventListener("pointercancel", onUp);
-    if (e.type !== "pointerup") { drawChosen(); return; }
-    const to = pointOf(e, canvas);
-    const box = [0, 1].map((j) => [Math.min(from[j], to[j]) - 5, Math.max(from[j], to[j]) + 5]);
-    const { place } = toCanvas(canvas);
-    chosen = new Set(places.numbers.filter((_, i) => place(places.points[i]).every((v, j) => box[j][0] <= v && v <= box[j][1])));
+  whileDown(onMove, (e, isDone) => {
+    if (isDone) {
+      const to = pointOf(e, canvas);
+      const box = [0, 1].map((j) => [Math.min(from[j], to[j]) - 5, Math.max(from[j], to[j]) + 5]);
+      const { place } = toCanvas(canvas);
+      chosen = new Set(places.numbers.filter((_, i) => place(places.points[i]).every((v, j) => box[j][0] <= v && v <= box[j][1])));
+    }
     drawChosen();
-  };
-  window.addEventListener("pointermove", onMove);
-  window.addEventListener("pointerup", onUp);
-  window.addEventListener("pointercancel", onUp);
+  });
 }
 
 function hover(event) {
@@ -499,26 +558,27 @@ function wanted(method = by("method").value) {
 
 function compare() {
   return guarded(async () => {
-    const [first, second] = [wanted(), wanted(by("other").value)];
-    const answer = await ask("api/compare", { node, first, second });
+    const wishes = [wanted(), wanted(by("other").value)];
+    const answer = await ask("api/compare", { node, first: wishes[0], second: wishes[1] });
     say("");
-    const cards = answer.candidates.map((one, i) => {
-      const canvas = make("canvas", { width: 560, height: 450, role: "img", "aria-label": "Map with these clusters" });
-      const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
-      const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true", class: "small" });
-      if (one.curve) picture.append(...curvePaths(one.curve, 0, { width: 200, base: 68, top: 4 }).paths);
-      picture.id = "";
-      const use = [first, second][i];
-      const card = make("article", {}, make("b", {}, use.method), make("p", {}, one.quality === null ? "no split" :
-        `${one.sizes.map(count).join(" | ")} rows, quality ${one.quality.toFixed(2)}`), picture, canvas,
-        make("p", {}, make("button", { type: "button", onclick: () => act("split", { node, ...use }) }, "Use this one")));
-      drawMap(canvas, one.labels.map((label) => [colorOf.get(label), true]));
-      return card;
-    });
-    by("comparison").replaceChildren(...cards, make("p", { class: "whole" },
+    by("comparison").replaceChildren(...answer.candidates.map((one, i) => candidate(one, wishes[i])), make("p", { class: "whole" },
       `Agreement of the two (adjusted Rand index, 1 where they are equal): ${answer.agreement.toFixed(2)}`));
     by("comparison").hidden = false;
   });
+}
+
+// what one method would make of the node: its first split, and the map
+function candidate(one, wish) {
+  const words = one.curve ? `${one.sizes.map(count).join(" | ")} rows, quality ${one.quality.toFixed(2)}` : "no split";
+  const card = make("article", {}, make("b", {}, wish.method), make("p", {}, words));
+  if (!one.curve) return card;
+  const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true" });
+  picture.append(...curvePaths(scaled(one.curve, { width: 200, base: 68, top: 4 })));
+  const canvas = make("canvas", { width: 560, height: 420, role: "img", "aria-label": "Map with these clusters" });
+  const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
+  drawRows(canvas, one.labels.map((label) => [colorOf.get(label), true]));
+  card.append(picture, canvas, make("p", {}, make("button", { type: "button", onclick: () => act("split", { node, ...wish }) }, "Use this one")));
+  return card;
 }
 
 // --- beginning ---
@@ -526,7 +586,7 @@ function compare() {
 function listen() {
   by("undo").addEventListener("click", () => act("undo"));
   by("redo").addEventListener("click", () => act("redo"));
-  by("cut").addEventListener("input", () => { by("cut-value").textContent = clusters(Number(by("cut").value)); });
+  by("cut").addEventListener("input", () => { by("cut-value").textContent = many(Number(by("cut").value), "cluster"); });
   by("cut").addEventListener("change", () => act("cut", { n_leaves: Number(by("cut").value) }));
   by("merge").addEventListener("click", () => act("merge", { a: ticked[0], b: ticked[1] }));
   by("prune").addEventListener("click", () => act("prune", { node }));
@@ -539,6 +599,7 @@ function listen() {
   by("far").addEventListener("click", () => { chosen = new Set(state.far); drawChosen(); });
   by("back").addEventListener("click", () => act("set_aside", { numbers: [] }));
   by("unmark").addEventListener("click", () => act("mark", { numbers: state.marks.map(([row]) => row), label: -1 }));
+  by("copy").addEventListener("click", () => guarded(() => navigator.clipboard.writeText(state.script).then(() => { by("copy").textContent = "Copied"; })));
   by("map").addEventListener("pointerdown", choosing);
   by("map").addEventListener("pointermove", hover);
   document.addEventListener("keydown", (event) => {
@@ -546,7 +607,7 @@ function listen() {
     const action = event.key.toLowerCase() === "z" ? (event.shiftKey ? "redo" : "undo") : event.key.toLowerCase() === "y" ? "redo" : "";
     if (action) { event.preventDefault(); act(action); }
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawMap(by("map"), leafColors()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawMap());
 }
 
 // another tab may have changed the session

@@ -42,6 +42,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
+Make = Callable[["Request", Any], Any]  # an answer, from a request and its body
+
 
 class Server:
     """A server in a thread of its own; `address` has the token, without which nothing is answered."""
@@ -119,47 +121,46 @@ class Guard:
 def _application(answers: Answers, export: Export) -> Starlette:
     """Return the routes; each runs in a worker thread, because a search takes time."""
 
-    def answer(make: Callable[[Request, Any], Any], methods: list[str]) -> Callable[[Request], Any]:
-        async def handle(request: Request) -> Response:
-            body: Any = None
-            if methods == ["POST"]:
-                raw = await _body(request)
-                if raw is None or not request.headers.get("content-type", "").startswith("application/json"):
-                    return _json({"error": "a small request in JSON is needed"}, 400)
-                try:
-                    body = json.loads(raw)
-                except ValueError:
-                    return _json({"error": "the request is not JSON"}, 400)
-            try:
-                return _json(await run_in_threadpool(make, request, body))
-            except (RavineError, ValueError, TypeError, KeyError, IndexError) as error:
-                return _json({"error": str(error)}, 400)
-
-        return handle
-
-    def act(request: Request, body: Any) -> Any:
+    def act(_: Request, body: Any) -> Any:
         notes = answers.session.act(str(body["action"]), dict(body.get("arguments", {})))
         return {"notes": notes, **answers.summary()}
 
-    def threshold(request: Request, _: Any) -> Any:
-        return answers.threshold(int(request.query_params["node"]), float(request.query_params["at"]))
-
-    def compare(request: Request, body: Any) -> Any:
+    def compare(_: Request, body: Any) -> Any:
         return answers.compare(int(body["node"]), body["first"], body["second"])
 
-    gets: dict[str, Callable[[Request, Any], Any]] = {
+    gets: dict[str, Make] = {
         "/api/version": lambda request, _: {"version": answers.session.version},
         "/api/state": lambda request, _: answers.summary(),
         "/api/map": lambda request, _: answers.places(),
         "/api/node/{node:int}": lambda request, _: answers.node(request.path_params["node"]),
-        "/api/threshold": threshold,
     }
-    posts = {"/api/act": act, "/api/compare": compare}
-    routes = [Route(path, answer(make, ["GET"]), methods=["GET"]) for path, make in gets.items()]
-    routes += [Route(path, answer(make, ["POST"]), methods=["POST"]) for path, make in posts.items()]
+    posts: dict[str, Make] = {"/api/act": act, "/api/compare": compare}
+    routes = [Route(path, _answer(make), methods=["GET"]) for path, make in gets.items()]
+    routes += [Route(path, _answer(make, has_body=True), methods=["POST"]) for path, make in posts.items()]
     routes += [Route(f"/{name}", _file(*where), methods=["GET"]) for name, where in PAGE_FILES.items()]
     routes.append(Route("/export/{what}", _export(export), methods=["GET"]))
     return Starlette(routes=routes)
+
+
+def _answer(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
+    """Return a handler that answers with what `make` returns of a request and its body, as JSON."""
+
+    async def handle(request: Request) -> Response:
+        body: Any = None
+        if has_body:
+            raw = await _body(request)
+            if raw is None or not request.headers.get("content-type", "").startswith("application/json"):
+                return _json({"error": "a small request in JSON is needed"}, 400)
+            try:
+                body = json.loads(raw)
+            except ValueError:
+                return _json({"error": "the request is not JSON"}, 400)
+        try:
+            return _json(await run_in_threadpool(make, request, body))
+        except (RavineError, ValueError, TypeError, KeyError, IndexError) as error:
+            return _json({"error": str(error)}, 400)
+
+    return handle
 
 
 async def _body(request: Request) -> bytes | None:

@@ -174,7 +174,8 @@ def _state_from(one: dict[str, Any], models: dict[str, Any], folder: Path) -> St
 def digest(X: Any) -> str:
     """Return a number of the content of the rows, so that a session is not continued with others."""
     found = hashlib.sha256(str(X.shape).encode())
-    data = getattr(X, "data", X) if hasattr(X, "indptr") else X
-    for start in range(0, data.shape[0], 1 << 16):
-        found.update(np.ascontiguousarray(data[start : start + (1 << 16)]).data)
+    parts = [getattr(X, name) for name in ("indptr", "indices", "data")] if hasattr(X, "indptr") else [X]
+    for part in parts:
+        for start in range(0, part.shape[0], 1 << 16):
+            found.update(np.ascontiguousarray(part[start : start + (1 << 16)]).data)
     return found.hexdigest()

@@ -13,7 +13,8 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.catalog import ESTIMATORS
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
-from ravine.view.fitted import rows_of
+from ravine.view.fitted import columns_of, far_rows, rows_of
+from ravine.view.palette import check_colors
 
 KERNELS = ("rbf", "diffusion", "polynomial", "cosine", "laplacian")
 MAX_NAME = 80  # characters of a cluster's name
@@ -60,6 +61,7 @@ class Rows:
     def __init__(self, X: Any, n_jobs: int = 1) -> None:
         self.X, self.n_jobs = X, n_jobs
         self._of_map: dict[int, tuple[Any, MemoryRows]] = {}
+        self._far: tuple[Any, IntArray] = (None, np.zeros(0, dtype=np.int64))
 
     @property
     def n_rows(self) -> int:
@@ -77,6 +79,20 @@ class Rows:
                 found,
             )  # the map is kept, so that its id stays its own
         return self._of_map[id(feature_map)][1]
+
+    def far(self, model: Any) -> IntArray:
+        """Return the rows far from all others, by the rule of a model; kept for the last model."""
+        if self._far[0] is not model:
+            self._far = model, np.flatnonzero(far_rows(model, columns_of(model, self.X, self.of(model))))
+        return self._far[1]
+
+    def counted(self, state: State) -> FloatArray | None:
+        """Return 0 for the rows that are far from all others or set aside, and 1 for the rest.
+
+        None where all rows count, or where none would.
+        """
+        aside = {*self.far(state.model).tolist(), *state.aside}
+        return replace(state, aside=tuple(aside)).weights(self.n_rows) if len(aside) < self.n_rows else None
 
     def weighted(self, model: Any, weights: FloatArray | None) -> MemoryRows:
         """Return the rows in the space of a model with weights of their own."""
@@ -196,8 +212,7 @@ def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
 
 def color(state: State, rows: Rows, *, label: int, color: str) -> State:
     """Give a cluster a color."""
-    if not (isinstance(color, str) and len(color) == 7 and set(color[1:].lower()) <= set("0123456789abcdef")):
-        raise InvalidInputError(f"a color is written as #rrggbb, got {color!r}")
+    check_colors([color])
     colors = {**state.colors, _known(state, label): color}
     return replace(state, colors=colors, code=(f"colors = {colors!r}",), imports=())
 

@@ -30,6 +30,8 @@ CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lo
 PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
 MAX_PER_POINT = 64  # thresholds per point, the same: points are then 16 bandwidths apart in the mean
+FREE_STEPS = 10  # Newton's steps before halving: in a gap many bandwidths wide they are all short
+EDGE_STEP = 32.0  # first step out of the interval: this part of eta; the minimum is at most eta / 2 outside
 SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
 FOOT_STEPS = 8  # steps per overshoot, and at most one more of them, on the way to the foot of a valley
 REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
@@ -267,14 +269,13 @@ def settle(line, labels, left, b, right):
 
     Where P begins at b the second derivative jumps, and Newton's steps may end higher than they began.
     """
-    start, first, last = b, objective(line, labels, b), np.inf
+    start, first = b, objective(line, labels, b)
     here = first
-    for _ in range(MAX_NEWTON_STEPS):
+    for k in range(MAX_NEWTON_STEPS):
         before = b
         left, b, right = newton_step(left, b, right, here[1], here[2])
-        if abs(b - before) > last / 2.0:  # in a wide gap the steps are all alike, and short
+        if k >= FREE_STEPS:
             b = left / 2.0 + right / 2.0
-        last = abs(b - before)
         here = objective(line, labels, b)
         if abs(b - before) <= SETTLED * line.h:
             break
@@ -313,7 +314,11 @@ def lowest(line, labels):
             continue
         left = grid[k] - (step if k > 0 else line.eta)
         right = grid[k] + (step if k < last else line.eta)
-        b = vertex(grid, values, k) if 0 < k < last else grid[k]
+        b = grid[k]
+        if 0 < k < last:
+            b = vertex(grid, values, k)
+        elif labels is None and last > 0:  # F falls outwards: begin where Q bends it upwards
+            b += line.eta / EDGE_STEP if k == last else -line.eta / EDGE_STEP
         found = settle(line, labels, left, b if left < b < right else grid[k], right)
         if found[1][0] < best[1][0]:
             best = found

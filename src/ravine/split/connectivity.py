@@ -61,8 +61,9 @@ class LargeMarginMethod(ProjectionMethod):
     the normal; each step costs two passes. The steps of a large node are those of its largest sample, and
     only the last threshold is placed among all rows. A step that leaves less than `least_share` of the weight
     on one side is not taken, and the search ends: rows without clusters have their largest gaps at the edges.
-    If the gap at the end is not clearly wider than the spacing of the rows, the split at the fixed scale is
-    returned: between gaps that exist by chance, rounding would decide.
+    If the gap is not clearly wider than the spacing of the rows when sigma has come down to that width, or at
+    the end, the split at the fixed scale is returned: between gaps that exist by chance, rounding would
+    decide.
     """
 
     least_share: float = 0.25
@@ -80,8 +81,9 @@ class LargeMarginMethod(ProjectionMethod):
         near = yield from around_threshold(few, direction, threshold, self.n_rows)
         balance = min(near.smaller, self.least_share * own.total)
         for _ in range(HALVINGS):
-            if near.gap > UNDERFLOW * sigma / 2.0:
-                break
+            is_clear = near.gap > CLEAR * near.spacing
+            if near.gap > UNDERFLOW * sigma / 2.0 or (sigma < CLEAR * near.spacing and not is_clear):
+                break  # the gap is exact; or only gaps that exist by chance are left to be found
             end = minimize_at_scale(
                 near.rows, direction, ConnectivityIndex(sigma / 2.0, beta, normalized=False)
             )

@@ -15,6 +15,7 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.neighbors import TIE, distinct, nth_nearest, weighted_median
 from ravine.data.node import Node, sample, sample_rows
+from ravine.data.principal import EQUAL
 from ravine.data.query import Query
 
 START_ROWS = 1000  # most rows of the neighbor graph
@@ -74,8 +75,6 @@ def neighbor_starts(node: Node, n: int) -> Query[FloatArray]:
     (Cai, He, Han: Spectral Regression for Efficient Regularized Subspace Learning. ICCV, 2007.) Costs an
     eigendecomposition of a matrix of at most 1000 x 1000.
     """
-    from scipy.linalg import eigh
-
     rows, row_weights = yield from sample_rows(node, START_ROWS, "neighbor starts")
     points, weights, _ = distinct(node.standardization.apply(rows), row_weights)
     similar = similarities(points, weights)
@@ -83,13 +82,35 @@ def neighbor_starts(node: Node, n: int) -> Query[FloatArray]:
     root = np.sqrt(np.maximum(degree, np.finfo(float).tiny))
     constant = root / np.linalg.norm(root)
     walk = similar / root[:, None] / root - np.outer(constant, constant)
-    m = len(points)
-    _, slow = eigh(walk, subset_by_index=(max(0, m - n), m - 1))
     centered = points - degree @ points / degree.sum()
     weighted = root[:, None] * centered
+    slow = _leading(walk, weighted, n)
     matrix = weighted.T @ weighted
     matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix)
-    return np.asarray(np.linalg.solve(matrix, weighted.T @ slow[:, ::-1]).T)
+    return np.asarray(np.linalg.solve(matrix, weighted.T @ slow).T)
+
+
+def _leading(walk: FloatArray, weighted: FloatArray, n: int) -> FloatArray:
+    """Return n leading eigenvectors, in columns.
+
+    A graph that has come apart, or nearly, has as many eigenvalues near 1 as it has parts, and rounding would
+    choose the basis of their space: it is the one in which the weighted rows vary most, then next most.
+    """
+    from scipy.linalg import eigh
+
+    m, asked = len(walk), n + 1
+    while True:
+        asked = min(2 * asked, m)
+        values, vectors = eigh(walk, subset_by_index=(m - asked, m - 1))
+        apart = np.flatnonzero(values[:-1][::-1] < values[1:][::-1] - EQUAL) + 1
+        if asked == m or (apart >= n).any():
+            break
+    vectors = vectors[:, ::-1]
+    spaces = np.split(np.arange(asked), apart)
+    turned = [
+        vectors[:, some] @ np.linalg.svd(weighted.T @ vectors[:, some])[2].T for some in spaces if some[0] < n
+    ]
+    return np.hstack(turned)[:, :n]
 
 
 def similarities(points: FloatArray, weights: FloatArray) -> FloatArray:

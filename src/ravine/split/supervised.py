@@ -14,21 +14,22 @@ from ravine.data.principal import principal
 from ravine.data.query import Query
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
+from ravine.split.boundary import Hyperplane
 from ravine.split.labeled import sides_of
 from ravine.split.search import Outcome, Verbs
 from ravine.split.split import Split
 from ravine.split.support import supervised_plane
 
 FEW_LABELS = 20.0  # most weight of the labeled rows of a boundary with which a valley may be better
-VALLEY_DEPTH = 0.4  # least depth of a valley that is better than the supervised boundary
-DEEPER = 0.2  # by how much its depth has to exceed that of the supervised boundary
-SPARSER = 0.5  # by how much the logarithm of its density has to be lower
+VALLEY_DEPTH = 0.2  # least depth of a valley that is better than the supervised boundary
+SPARSER = 0.5  # by how much the logarithm of its density has to be lower than on the supervised boundary
+ROUNDING = 1e-9  # share of the weight of the labels: a difference below is rounding
 FITTED = "fitted to the labels"
 
 
 @dataclass(frozen=True)
 class SupervisedMethod(Verbs):
-    """Halfway between a linear support vector machine and a logistic regression on the labeled rows."""
+    """The plane of a logistic regression on the labeled rows."""
 
     bandwidth_factor: float
     right: tuple[int, ...]
@@ -40,8 +41,9 @@ class SupervisedMethod(Verbs):
         """Return the plane of the labels, if there is one."""
         found = yield from principal(node, 1)
         assert node.labels is not None
-        right = sides_of(node.labels, self.right) > 0
-        plane = supervised_plane(node.standardized_labels, right, node.labels.weights)
+        own, right = node.standardization, sides_of(node.labels, self.right) > 0
+        mean_square = own.mean_variance * float(own.varies.sum())
+        plane = supervised_plane(node.standardized_labels, right, node.labels.weights, mean_square)
         return replace(node, deviation=float(found.deviations[0])), [] if plane is None else [plane]
 
     def solve(self, node: Node, start: tuple[FloatArray, float]) -> Query[tuple[FloatArray, float]]:
@@ -72,16 +74,26 @@ def are_few(labels: Labels) -> bool:
     return float(labels.weights.sum()) <= FEW_LABELS
 
 
-def is_better(valley: Split, supervised: Split) -> bool:
+def is_better(valley: Split, supervised: Split, labels: Labels, right: tuple[int, ...]) -> bool:
     r"""Return whether there is enough evidence for a valley to prefer it to the supervised boundary.
 
-    With D the depth (`quality`) and I the density (`value`) of either boundary: the valley v is preferred to
-    the supervised boundary s if
+    With D the depth (`quality`), I the density (`value`) and m the weight of the labeled rows on the wrong
+    side: the valley v is preferred to the supervised boundary s if
 
-    .. math:: D_v \ge 0.4, \quad D_v - D_s \ge 0.2, \quad \log I_s - \log I_v \ge 0.5.
+    .. math:: D_v \ge 0.2, \quad \log I_s - \log I_v \ge 0.5, \quad m_v \le m_s.
 
-    A supervised boundary that already runs through a valley as deep has nothing to gain.
+    A supervised boundary in a region nearly as sparse has nothing to gain, and a valley that does not
+    separate the labels separates something else.
     """
-    if valley.quality < max(VALLEY_DEPTH, supervised.quality + DEEPER):
+    if valley.quality < VALLEY_DEPTH or valley.value > supervised.value * math.exp(-SPARSER):
         return False
-    return valley.value <= supervised.value * math.exp(-SPARSER)
+    mistakes = [_mistakes(labels, right, split) for split in (valley, supervised)]
+    return mistakes[0] <= mistakes[1] + ROUNDING * float(labels.weights.sum())
+
+
+def _mistakes(labels: Labels, right: tuple[int, ...], split: Split) -> float:
+    """Return the weight of the labeled rows on the wrong side."""
+    plane = split.boundary
+    assert isinstance(plane, Hyperplane)
+    found = (labels.rows - plane.pivot) @ plane.normal > plane.threshold
+    return float(labels.weights @ (found != (sides_of(labels, right) > 0)))

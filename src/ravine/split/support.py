@@ -8,9 +8,7 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Node
 
-HINGE_LABELS = (
-    2000  # most labeled rows of an SVM with the hinge loss; of more, with the squared hinge, in linear time
-)
+LABEL_PENALTY = 20.0  # C of the logistic regression, times the mean squared length of the rows
 
 
 def support_planes(node: Node) -> list[tuple[FloatArray, float]]:
@@ -35,27 +33,18 @@ def support_machine(
 
 
 def supervised_plane(
-    standardized: FloatArray, right: npt.NDArray[np.bool_], weights: FloatArray
+    standardized: FloatArray, right: npt.NDArray[np.bool_], weights: FloatArray, mean_square: float
 ) -> tuple[FloatArray, float] | None:
     """Return the unit normal v and the threshold b of the plane v . z = b of labeled rows alone.
 
-    It lies halfway between a linear support vector machine and a logistic regression, both with C = 1: the
-    sum of their planes w . z + c = 0 with unit normals. None if the two sides have the same rows.
+    A logistic regression with C = 20 / `mean_square`, the mean squared length of all rows: the penalty of the
+    normal then depends neither on the unit nor on the number of columns. None if the two sides have the same
+    rows.
     """
     from sklearn.linear_model import LogisticRegression
-    from sklearn.svm import SVC
 
-    if len(right) <= HINGE_LABELS:
-        machine = SVC(kernel="linear", C=1.0, tol=1e-8).fit(standardized, right, sample_weight=weights)
-        planes = [(machine.coef_[0], machine.intercept_[0])]
-    else:
-        normals, offsets = support_machine(standardized, right.astype(np.int64), weights)
-        planes = [(normals[0], offsets[0])]
-    logistic = LogisticRegression(C=1.0, tol=1e-8, max_iter=1000)
+    logistic = LogisticRegression(C=LABEL_PENALTY / mean_square, tol=1e-8, max_iter=1000)
     logistic.fit(standardized, right, sample_weight=weights)
-    planes.append((logistic.coef_[0], logistic.intercept_[0]))
-    lengths = [float(np.linalg.norm(w)) for w, _ in planes]
-    joint = [(w / length, c / length) for (w, c), length in zip(planes, lengths, strict=True) if length > 0]
-    normal = np.asarray(sum(w for w, _ in joint), dtype=np.float64)
+    normal = np.asarray(logistic.coef_[0], dtype=np.float64)
     length = float(np.linalg.norm(normal))
-    return (normal / length, -float(sum(c for _, c in joint)) / length) if length > 0 else None
+    return (normal / length, -float(logistic.intercept_[0]) / length) if length > 0 else None

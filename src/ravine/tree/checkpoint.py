@@ -21,13 +21,13 @@ import numpy as np
 from ravine.data.block_engine import fingerprint
 from ravine.data.node import Labels
 from ravine.exceptions import InvalidInputError
-from ravine.io.archive import Stored, read_archive, require, write_archive
+from ravine.io.archive import Stored, checksum, read_archive, require, write_archive
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split
 from ravine.tree.json_text import refusing
 from ravine.tree.parts import MAX_COUNT, splits_from, splits_to_parts
 
-FORMAT, VERSION = "ravine checkpoint", 1
+FORMAT, VERSION = "ravine checkpoint", 2
 BEGINNING = b"PK\x03\x04"  # the first bytes of a zip archive
 WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
 MAX_SHOWN = 60  # characters of a value in a message
@@ -129,7 +129,7 @@ class Checkpoint:
         arrays["split_of"] = np.array([i for i, _ in made], dtype=np.int64)
         arrays["worth"] = np.array([one.worth for one in self.found.values()], dtype=np.int64)
         arrays["rank"] = np.array([one.rank for one in self.found.values()], dtype=np.float64).ravel()
-        return write_archive(meta, arrays)
+        return write_archive({**meta, "checksum": checksum(meta, arrays)}, arrays)
 
     def _read(self) -> None:
         what = f"{self.path} is not a valid ravine checkpoint"
@@ -140,8 +140,7 @@ class Checkpoint:
             content = first + file.read()
         with refusing(what, ADVICE):
             stored = read_archive(content, len(content))
-            stored.text("format", [FORMAT])
-            version = stored.integer("version", low=1)
+            version = _version_of(stored)
         if version != VERSION:
             raise self._of_another_fit(f"it has version {version} of the format, and this is {VERSION}")
         with refusing(what, ADVICE):
@@ -176,6 +175,18 @@ def check_path(path: Any) -> Path:
             f"checkpoint: there is no folder {target.parent}; create it, or give another path"
         )
     return target
+
+
+def _version_of(stored: Stored) -> int:
+    """Return the version of the format of a file whose content is as it was written."""
+    told = stored.facts.pop("checksum", None)
+    content = Stored(dict(stored.facts), stored.arrays)
+    stored.text("format", [FORMAT])
+    version = stored.integer("version", low=1)
+    if version == VERSION:
+        is_whole = told == checksum(content.facts, content.arrays)
+        require(is_whole, "the content", "as it was written", "other values (its checksum differs)")
+    return version
 
 
 def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:

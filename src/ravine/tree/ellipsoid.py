@@ -20,6 +20,7 @@ from ravine.tree.margins import shrink
 from ravine.tree.orientation import Orientation, orientation
 
 REFERENCE_ROWS = 8192  # most rows of a reference; conservative, as fewer rows have deeper valleys by chance
+REFERENCE_CELLS = 1 << 23  # most values of one: 64 MiB
 SPECTRUM_ROWS = 1024  # rows from which the covariance is estimated above 256 columns
 SMALLEST = 1e-10  # share of the largest variance of the reference: smaller ones are rounding
 
@@ -53,12 +54,14 @@ class Columns:
 class WideAxes:
     """The axes of an ellipsoid in many columns, as combinations of sampled rows: they are never written out.
 
-    `rows` (m, d), dense or CSR, are scaled, `weights` sum to 1, and `coefficients` are (m, r).
+    `rows` (m, d), dense or CSR, are scaled, `weights` sum to 1, and `coefficients` are (m, r). The columns
+    have `n_others` further dimensions, in which m rows do not vary but others do.
     """
 
     rows: Any
     weights: FloatArray
     coefficients: FloatArray
+    n_others: int = 0
 
     def project(self, rows: Any, own: Standardization) -> FloatArray:
         """Return the coordinates of raw rows along the axes, from inner products with the sampled rows."""
@@ -83,34 +86,70 @@ class Ellipsoid:
 
     Up to 256 columns references have the columns of the rows, because a method may scale columns or have
     given starts. Otherwise they are coordinates along the axes: very wide references need too much memory.
+    `other` is the standard deviation in all dimensions that have no axis.
     """
 
     deviations: FloatArray
     axes: Columns | WideAxes
+    other: float = 0.0
 
     @property
     def columns(self) -> Orientation | None:
         """The orientation of the columns, of references that have columns."""
         return self.axes.oriented if isinstance(self.axes, Columns) else None
 
+    @property
+    def n_others(self) -> int:
+        """The number of dimensions without an axis."""
+        return self.axes.n_others if isinstance(self.axes, WideAxes) and self.other > 0.0 else 0
+
+    @property
+    def max_rows(self) -> int:
+        """The number of rows that a reference may have."""
+        n, r = REFERENCE_ROWS, len(self.deviations)
+        while n * (r + min(n, self.n_others)) > REFERENCE_CELLS:
+            n = n * 7 // 8
+        return n
+
     def radii(self, node: Node) -> Query[FloatArray]:
         """Return the Mahalanobis distances of a sample of rows from the mean, and their weights."""
         answer = yield from draw_sample(node, node.sample_request(REFERENCE_ROWS, "radii"))
         values, weights, _ = sampled(answer)
-        coordinates = self.axes.project(values, node.standardization) / self.deviations
-        return np.column_stack([np.linalg.norm(coordinates, axis=1), weights])
+        along = self.axes.project(values, node.standardization)
+        squares = ((along / self.deviations) ** 2).sum(axis=1)
+        if self.n_others:
+            rest = squared_lengths(values, node.standardization) - (along**2).sum(axis=1)
+            squares += np.maximum(rest, 0.0) / self.other**2
+        return np.column_stack([np.sqrt(squares), weights])
 
     def draw(self, n: int, radii: FloatArray | None, rng: np.random.Generator) -> FloatArray:
         """Draw n rows: uniform directions, with these radii, or uniform in the ellipsoid."""
-        r = len(self.deviations)
+        r = len(self.deviations) + self.n_others
         points = self.axes.normal(n, rng)
-        points /= np.linalg.norm(points, axis=1, keepdims=True)
+        others = _isotropic(n, self.n_others, rng)
+        lengths = np.sqrt((points**2).sum(axis=1) + (others**2).sum(axis=1))
         if radii is None:
-            points *= math.sqrt(r + 2) * rng.random((n, 1)) ** (1 / r)
+            radius = math.sqrt(r + 2) * rng.random(n) ** (1 / r)
         else:
-            points *= rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())[:, None]
+            radius = rng.choice(radii[:, 0], n, p=radii[:, 1] / radii[:, 1].sum())
+        points *= (radius / lengths)[:, None]
         points *= self.deviations
-        return self.axes.place(points)
+        found = self.axes.place(points)
+        return (
+            np.hstack([found, others * (self.other * radius / lengths)[:, None]]) if self.n_others else found
+        )
+
+
+def _isotropic(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Draw n standard normal rows in d dimensions, up to a rotation: n coordinates are enough for n rows.
+
+    If d > n, these are the rows of the triangular factor of such rows (Bartlett 1933).
+    """
+    if d <= n:
+        return rng.standard_normal((n, d))
+    found = np.tril(rng.standard_normal((n, n)), -1)
+    np.fill_diagonal(found, np.sqrt(rng.chisquare(d - np.arange(n))))
+    return found
 
 
 def ellipsoid_sample(node: Node) -> Sample:
@@ -118,49 +157,51 @@ def ellipsoid_sample(node: Node) -> Sample:
     return node.sample_request(SPECTRUM_ROWS, "ellipsoid")
 
 
-def ellipsoid(node: Node) -> Query[Ellipsoid]:
+def ellipsoid(node: Node, n: float | None = None) -> Query[Ellipsoid]:
     """Return the ellipsoid of the shrunk covariance of the standardized rows; one pass.
 
     The eigenvalues of the covariance of few rows in many dimensions are too far apart. Without shrinkage
     (oracle approximating shrinkage; Chen, Wiesel, Eldar, Hero 2010) the reference would be narrower than the
-    distribution of the rows in most directions, and its valleys less deep.
+    distribution of the rows in most directions, and its valleys less deep. `n` is how many different rows
+    there are; by default their weight.
     """
     if node.n_features > FULL_COVARIANCE:
-        return (yield from _wide_ellipsoid(node))
+        return (yield from _wide_ellipsoid(node, n))
     own = node.standardization
     ((matrix,),) = yield node.ask(Covariance(own))
     answer = yield from draw_sample(node, ellipsoid_sample(node))
     varies = own.varies
     values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] / own.total)
-    deviations, kept = _deviations(values, own.total)
-    axes = np.zeros((len(deviations), len(varies)))
+    shrunk = shrink(values, n or own.total)
+    kept = shrunk > SMALLEST * shrunk.max()
+    axes = np.zeros((int(kept.sum()), len(varies)))
     axes[:, varies] = vectors.T[kept]
     rows = MemoryRows(sampled(answer)[0]).map(lambda block: own.apply(block.dense()))
-    return Ellipsoid(deviations, Columns(axes, orientation(rows, np.flatnonzero(varies))))
+    return Ellipsoid(np.sqrt(shrunk[kept]), Columns(axes, orientation(rows, np.flatnonzero(varies))))
 
 
-def _wide_ellipsoid(node: Node) -> Query[Ellipsoid]:
-    """Return the ellipsoid of rows with many columns, from the inner products of a sample."""
+def _wide_ellipsoid(node: Node, n: float | None) -> Query[Ellipsoid]:
+    """Return the ellipsoid of rows with many columns, from the inner products of a sample.
+
+    m rows vary in m - 1 dimensions, and others of the same distribution in all columns. So shrinkage takes
+    variance from the axes to all other dimensions. Without these, rows in more columns than rows would be
+    compared with references of less freedom, in which a search finds less deep valleys.
+    """
     own = node.standardization
     answer = yield from draw_sample(node, ellipsoid_sample(node))
     values, weights, _ = sampled(answer)
-    rows, n = scaled(values, own), float(weights.sum())
-    center = np.eye(len(weights)) - weights / n
-    root = np.sqrt(weights)
+    rows, total = scaled(values, own), float(weights.sum())
+    center = np.eye(len(weights)) - weights / total
+    root = np.sqrt(weights / total)
     products = center @ inner_products(rows, rows) @ center.T
-    squares, vectors = np.linalg.eigh(root[:, None] * products * root)
-    rank = min(len(weights), int(own.varies.sum()))  # further eigenvalues are 0 and belong to no column
-    squares, vectors = np.maximum(squares[::-1][:rank], 0.0), vectors[:, ::-1][:, :rank]
-    deviations, kept = _deviations(squares / n, n)
-    lengths = np.sqrt(np.maximum(squares[kept], np.finfo(float).tiny))
-    return Ellipsoid(deviations, WideAxes(rows, weights / n, vectors[:, kept] * root[:, None] / lengths))
-
-
-def _deviations(variances: FloatArray, n: float) -> tuple[FloatArray, Any]:
-    """Return the standard deviations of shrunk variances, and which of them are not rounding."""
-    shrunk = shrink(variances, n)
-    kept = shrunk > SMALLEST * shrunk.max()
-    return np.sqrt(shrunk[kept]), kept
+    variances, vectors = np.linalg.eigh(root[:, None] * products * root)
+    kept = variances > SMALLEST * variances[-1]
+    variances, vectors = variances[kept][::-1], vectors[:, kept][:, ::-1]
+    p = max(int(own.varies.sum()), len(variances))
+    *shrunk, other = shrink(np.append(variances, 0.0), min(n or total, total), p)
+    others = p - len(variances) if other > SMALLEST * shrunk[0] else 0
+    axes = WideAxes(rows, weights / total, vectors * root[:, None] / np.sqrt(variances), others)
+    return Ellipsoid(np.sqrt(shrunk), axes, math.sqrt(other))
 
 
 def scaled(rows: Any, own: Standardization) -> Any:
@@ -172,3 +213,12 @@ def inner_products(rows: Any, others: Any) -> FloatArray:
     """Return the inner products of rows, dense or CSR."""
     products = rows @ others.T
     return np.asarray(products.toarray() if sparse.issparse(products) else products)
+
+
+def squared_lengths(rows: Any, own: Standardization) -> FloatArray:
+    """Return the squared lengths of raw rows, standardized; dense or CSR."""
+    if not sparse.issparse(rows):
+        return np.asarray((own.apply(rows) ** 2).sum(axis=1))
+    found, mean = scaled(rows, own), own.mean * own.inverse_scale
+    squares = np.asarray(found.power(2).sum(axis=1)).ravel()
+    return np.asarray(squares - 2.0 * (found @ mean) + float(mean @ mean))

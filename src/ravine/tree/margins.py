@@ -108,13 +108,25 @@ def explained(values: IntArray, weights: FloatArray, right: BoolArray) -> float:
 def settled(rows: FloatArray) -> FloatArray:
     """Return rows without the digits that rounding decides: equal values stay equal after a perturbation.
 
+    Values of a column that follow each other within the tenth digit of the largest become the least of them.
+    (Rounding to that digit would part equal values that rounding puts on both sides of a half.)
+
     >>> settled(np.array([[5.0], [5.000000000001], [0.0]])).ravel().tolist()
     [5.0, 5.0, 0.0]
     """
-    largest = np.abs(rows).max(axis=0, initial=0.0)
+    if not len(rows):
+        return rows
+    largest = np.abs(rows).max(axis=0)
     digits = np.floor(np.log10(np.where(largest > TINIEST, largest, 1.0)))
-    unit = 10.0 ** (digits - SETTLED_DIGITS)
-    return np.asarray(np.round(rows / unit) * unit)
+    order = np.argsort(rows, axis=0, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=0)
+    place = np.zeros(rows.shape, dtype=np.int64)
+    differs = np.diff(ordered, axis=0) > 10.0 ** (digits - SETTLED_DIGITS)
+    place[1:] = np.where(differs, np.arange(1, len(rows))[:, None], 0)
+    least = np.take_along_axis(ordered, np.maximum.accumulate(place, axis=0), axis=0)
+    found = np.empty(rows.shape)
+    np.put_along_axis(found, order, least, axis=0)
+    return found
 
 
 def discrete_variables(rows: FloatArray, weights: FloatArray, varies: IntArray) -> list[Variable]:
@@ -141,13 +153,17 @@ def may_be_discrete(rows: FloatArray, largest: FloatArray) -> bool:
     return bool((different <= FEW_VALUES).any())
 
 
-def margins(rows: FloatArray, weights: FloatArray) -> Margins:
-    """Return the margins of weighted rows, and the correlation of their scores; no column is constant."""
+def margins(rows: FloatArray, weights: FloatArray, n: float | None = None) -> Margins:
+    """Return the margins of weighted rows, and the correlation of their scores; no column is constant.
+
+    `n` is how many different rows there are; by default their weight.
+    """
     rows = settled(rows)
     total = float(weights.sum())
+    n = n or total
     found, scores, spread = [], [], []
     for columns in grouped(rows, weights, np.arange(rows.shape[1])):
-        one, score = _variable(rows, weights / total, total, columns)
+        one, score = _variable(rows, weights / total, n, columns)
         found.append(one)
         scores.append(score)
         spread.append(float(weights @ score**2) / total)
@@ -158,7 +174,7 @@ def margins(rows: FloatArray, weights: FloatArray) -> Margins:
     # The scores of few values vary less than the latent normal numbers: to first order in the correlation,
     # the covariance of two scores is the correlation times both their variances.
     deviations = np.sqrt(weights @ (rows - weights @ rows / total) ** 2 / total)
-    return Margins(found, _root(covariance / np.outer(spread, spread), total), deviations)
+    return Margins(found, _root(covariance / np.outer(spread, spread), n), deviations)
 
 
 def _root(correlation: FloatArray, total: float) -> FloatArray:
@@ -170,14 +186,18 @@ def _root(correlation: FloatArray, total: float) -> FloatArray:
     return np.asarray(root / np.linalg.norm(root, axis=0))
 
 
-def shrink(values: FloatArray, n: float) -> FloatArray:
-    """Shrink the eigenvalues of the covariance of n rows toward their mean."""
-    p = len(values)
+def shrink(values: FloatArray, n: float, p: int | None = None) -> FloatArray:
+    """Shrink the eigenvalues of the covariance of n rows toward their mean; of p, those not given are 0.
+
+    >>> shrink(np.array([3.0, 1.0]), 2.0, 4).tolist()
+    [1.0, 1.0]
+    """
+    p = p or len(values)
     values = np.maximum(values, 0.0)
     squares, square = float((values**2).sum()), float(values.sum() ** 2)
     spread = (n + 1 - 2 / p) * (squares - square / p)
     share = 1.0 if spread <= 0 else min(1.0, ((1 - 2 / p) * squares + square) / spread)
-    return np.asarray((1 - share) * values + share * values.mean())
+    return np.asarray((1 - share) * values + share * values.sum() / p)
 
 
 def grouped(rows: FloatArray, weights: FloatArray, varies: IntArray) -> list[IntArray]:

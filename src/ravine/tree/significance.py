@@ -5,7 +5,8 @@ distribution on an ellipsoid with the covariance of the rows: among unimodal ell
 which a search finds the deepest valleys by chance (a Gaussian and heavier tails show less). The other has the
 margins of the columns, made unimodal or discrete as they are (`tree/margins.py`): a table without clusters.
 Depths are compared as L = log(mode / valley), which is close to normal over draws; connectivity compares
--log(lambda_2), the same with 1 - lambda_2 instead of the depth.
+-log(lambda_2), the same with 1 - lambda_2 instead of the depth. References have as many rows as there are
+different ones, with the same weights (`tree/copies.py`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, sample_rows
+from ravine.data.node import Node, draw_sample, sample_rows
 from ravine.data.principal import FULL_COVARIANCE
 from ravine.data.query import Query
-from ravine.data.sample import Sample
+from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
 from ravine.split.search import Method, search
 from ravine.split.split import Evidence, Split
+from ravine.tree.copies import Copies, copies_of, effective_number
 from ravine.tree.ellipsoid import REFERENCE_ROWS, ellipsoid, ellipsoid_sample
 from ravine.tree.margins import Margins, margins
 from ravine.tree.orientation import Orientation
@@ -70,7 +72,7 @@ class SignificanceTest:
         """
         observed = log_depth(self.method.test_quality(split, node.total))
         kinds = yield from self.references(node)
-        if observed == DEEPEST and not any(kind.has_gaps for kind in kinds):
+        if observed == DEEPEST and not any(kind.may_have_gaps for kind in kinds):
             return replace(split, evidence=Evidence(0.0, observed, 0.0, 0.0, 0))
         depths: list[list[float]] = [[] for _ in kinds]
         for draw in range(MAX_DRAWS):
@@ -80,25 +82,26 @@ class SignificanceTest:
             depths[kind].append(self._of_reference(found[1], reference.total))
             if draw + 1 < max(MIN_DRAWS, 2 * len(kinds)):
                 continue
-            evidence = t_test(observed, depths, kinds[kind].n)
+            evidence = t_test(observed, depths, kinds[kind].effective)
             if evidence.p_value > STOP_ABOVE or evidence.p_value < STOP_BELOW * self.level:
                 break
         return replace(split, evidence=evidence)
 
     def references(self, node: Node) -> Query[list[Reference]]:
         """Return the kinds of reference rows: an ellipsoid, and for few columns their own margins."""
-        n = int(min(max(round(node.total), 2), REFERENCE_ROWS))
-        shape = yield from ellipsoid(node)
+        copies = yield from _copies(node)
+        shape = yield from ellipsoid(node, copies.n_effective(node.n_rows))
+        n = int(min(max(round(copies.n_different(node)), 2), REFERENCE_ROWS, shape.max_rows))
         radii = (yield from shape.radii(node)) if self.own_tails else None
         method = self.method if shape.columns is not None else _without_given_starts(self.method)
-        kinds = [Reference(lambda n, rng: shape.draw(n, radii, rng), n, method)]
+        weights = copies.of_rows(n)
+        kinds = [Reference(lambda n, rng: shape.draw(n, radii, rng), n, method, weights)]
         columns = shape.columns
         if columns is not None:
-            table = yield from margins_of(node, columns)
+            table = yield from margins_of(node, columns, copies.n_effective())
+            draw = lambda n, rng: columns.undo(table.draw(n, rng))  # noqa: E731
             widest = float(shape.deviations.max())
-            kinds.append(
-                Reference(lambda n, rng: columns.undo(table.draw(n, rng)), n, method, widest, table.has_gaps)
-            )
+            kinds.append(Reference(draw, n, method, weights, widest, table.has_gaps))
         return kinds
 
     def _of_reference(self, split: Split | None, total: float) -> float:
@@ -106,7 +109,7 @@ class SignificanceTest:
         return 0.0 if split is None else log_depth(self.method.test_quality(split, total))
 
 
-def t_test(observed: float, depths: Sequence[Sequence[float]], n: int) -> Evidence:
+def t_test(observed: float, depths: Sequence[Sequence[float]], n: float) -> Evidence:
     """Compare the observed L with those of the kinds of references, by a t test for one new value.
 
     It is compared with the kind of the deepest valleys, with the deviation of all kinds about their own
@@ -130,22 +133,34 @@ class Reference:
 
     With `has_gaps` they have gaps between the values of discrete columns, which have to be seen at the
     bandwidth of the rows, deviation * total^(-1/5), `deviation` along the first principal direction: the
-    weight of the reference is the one that gives it this bandwidth.
+    weight of the reference is the one that gives it this bandwidth. `weights` is None if all are 1.
     """
 
     draw: Callable[[int, np.random.Generator], FloatArray]
     n: int
     method: Method
+    weights: FloatArray | None = None
     deviation: float = np.nan
     has_gaps: bool = False
+
+    @property
+    def may_have_gaps(self) -> bool:
+        """Whether an empty gap may be found in these rows: between values, or between heavy rows."""
+        return self.has_gaps or (self.weights is not None and self.weights.mean() > 1.0)
+
+    @property
+    def effective(self) -> float:
+        """The number of rows of equal weight that say as much."""
+        return self.n if self.weights is None else effective_number(self.weights)
 
     def node(self, node: Node, number: int, share: float) -> Node:
         """Return a draw as a node, whose sides need this share of the minimum weight of those of the rows."""
         drawn = self.draw(self.n, node.rng(f"reference {number}"))
-        weights = None
+        weights = self.weights
         if self.has_gaps:
-            ratio = math.sqrt(np.linalg.eigvalsh(drawn.T @ drawn / self.n)[-1]) / self.deviation
-            weights = np.full(self.n, node.total / self.n * ratio**5)
+            relative = np.ones(self.n) if weights is None else weights / weights.mean()
+            ratio = math.sqrt(np.linalg.eigvalsh((drawn.T * relative) @ drawn / self.n)[-1]) / self.deviation
+            weights = relative * (node.total / self.n * ratio**5)
         rows = MemoryRows(drawn, weights)
         return Node(
             rows,
@@ -163,10 +178,22 @@ def reference_samples(node: Node) -> list[Sample]:
     )
 
 
-def margins_of(node: Node, columns: Orientation) -> Query[Margins]:
-    """Return the margins of the standardized columns in their orientation, from a sample; one pass."""
+def margins_of(node: Node, columns: Orientation, n: float | None = None) -> Query[Margins]:
+    """Return the margins of the standardized columns in their orientation, from a sample; one pass.
+
+    `n` is how many different rows the sample has; by default their weight.
+    """
     values, weights = yield from sample_rows(node, REFERENCE_ROWS, MARGINS)
-    return margins(columns.apply(node.standardization.apply(values)), weights)
+    return margins(columns.apply(node.standardization.apply(values)), weights, n)
+
+
+def _copies(node: Node) -> Query[Copies]:
+    """Return the rows that count several times; from a sample that references need anyway."""
+    if node.n_features > FULL_COVARIANCE:
+        values, weights, _ = sampled((yield from draw_sample(node, ellipsoid_sample(node))))
+    else:
+        values, weights = yield from sample_rows(node, REFERENCE_ROWS, MARGINS)
+    return copies_of(values, weights, node.standardization)
 
 
 def _without_given_starts(method: Any) -> Method:

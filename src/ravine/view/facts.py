@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ravine.tree.arrays import TreeArrays
 from ravine.tree.summary import means_by_leaf, means_of, nearest_to_means
 from ravine.view.density import NodeDensity, densities
 from ravine.view.explain import Explanation, explain_means
-from ravine.view.fitted import column_names, columns_of, rows_of, scales, tree_of
+from ravine.view.fitted import column_names, counted_rows, scales, tree_of
 from ravine.view.pairs import ClassPairs
 from ravine.view.plane import ClusterQuality, Plane, cluster_quality, plane_of
 
@@ -33,7 +33,8 @@ class Facts:
     that of all, `profile` the mean of each cluster (down) in each column (across), in standard deviations
     from all rows. `exemplars` are the most typical rows of each cluster, `table` has the number of rows of
     each class (down) in each cluster (across). `groups` are the names of a classifier's classes, which are
-    its clusters. `curved` is set where a kernel has bent the boundaries.
+    its clusters, and `given_names` those that the user gave to clusters. `aside` are the rows far from all
+    others, which weigh nothing. `curved` is set where a kernel has bent the boundaries.
     """
 
     tree: TreeArrays
@@ -49,15 +50,31 @@ class Facts:
     plane: Plane
     quality: list[ClusterQuality]
     cluster_of: IntArray
+    aside: IntArray
     exemplars: list[list[Exemplar]]
     groups: list[str]
     classes: list[str]
     table: IntArray | None
     scores: dict[str, float]
+    given_names: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> IntArray:
+        """The label of every row: its cluster, or -1 for rows set aside where the fit was told so."""
+        labels = self.cluster_of.copy()
+        if getattr(self.model, "outliers", "") == "label":
+            labels[self.aside] = -1
+        return labels
 
     def name(self, label: int) -> str:
         """Return what a cluster is called."""
-        return f"Class {self.groups[label]}" if self.groups else f"Cluster {label}"
+        if self.groups:
+            return f"Class {self.groups[label]}"
+        return self.given_names.get(label, f"Cluster {label}")
+
+    def beside_number(self, label: int) -> str:
+        """Return the name that stands beside the number of a cluster, if it has one."""
+        return self.groups[label] if self.groups else self.given_names.get(label, "")
 
     @property
     def word(self) -> str:
@@ -87,12 +104,11 @@ def gather(
     """Take six passes over the rows: two for means, one each for exemplars and clusters, two for densities.
 
     The map and the figures of clusters are taken from a sample. A kernel costs two more, for the means in the
-    user's columns. The blocks of a file that hold exemplars, or rows of the map, are read once more. The
-    cluster of every row is held, 8 bytes each.
+    user's columns, and a fit that has set rows aside one more, to find them. The blocks of a file that hold
+    exemplars, or rows of the map, are read once more. The cluster of every row is held, 8 bytes each.
     """
     tree = tree_of(model)
-    rows = rows_of(model, X, sample_weight)
-    columns = columns_of(model, X, rows, sample_weight)
+    rows, columns, far = counted_rows(model, X, sample_weight)
     names, curved = column_names(model, feature_names, columns, rows), columns is not rows
     means = means_of(tree, rows)
     nearest = nearest_to_means(tree, rows, means, N_EXEMPLARS)
@@ -116,6 +132,7 @@ def gather(
         plane=plane,
         quality=cluster_quality(tree, plane, standardize=scales(model)),
         cluster_of=cluster_of,
+        aside=np.flatnonzero(far),
         groups=[str(name) for name in getattr(model, "classes_", ())],
         exemplars=_exemplars(columns, nearest, row_ids),
         **_compare(cluster_of, int(tree.label.max()) + 1, labels),

@@ -6,6 +6,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ravine.data.memory import MemoryRows
 from ravine.tree.arrays import TreeArrays, as_rows
 from ravine.tree.features import names_of
@@ -42,6 +45,35 @@ def columns_of(model: Any, X: Any, rows: MemoryRows, sample_weight: Any = None) 
     if not tree_of(model).mapped or callable(model.kernel) or model.kernel == "precomputed":
         return rows
     return X if isinstance(X, MemoryRows) else as_rows(X, sample_weight)
+
+
+def far_rows(model: Any, columns: MemoryRows) -> npt.NDArray[np.bool_]:
+    """Return which rows are far from all others by the rule of a fit; one pass, if there is one.
+
+    `columns` are the rows in the user's columns.
+    """
+    rule = getattr(getattr(model, "best_estimator_", model), "outlier_rule_", None)
+    if rule is None:
+        return np.zeros(columns.shape[0], dtype=bool)
+    return np.asarray(columns.map(lambda block: rule.distances(block) > 0))
+
+
+def counted_rows(
+    model: Any, X: Any, sample_weight: Any = None
+) -> tuple[MemoryRows, MemoryRows, npt.NDArray[np.bool_]]:
+    """Return the rows in the space of the tree, the same in the user's columns, and which are set aside.
+
+    Rows that are far from all others weigh nothing: they had no influence on the fit, and would hide all
+    others in means and pictures.
+    """
+    rows = rows_of(model, X, sample_weight)
+    columns = columns_of(model, X, rows, sample_weight)
+    far = far_rows(model, columns)
+    if far.any():
+        weight = np.where(far, 0.0, columns.map(lambda block: block.weights))
+        rows = rows_of(model, X, weight)
+        columns = columns_of(model, X, rows, weight)
+    return rows, columns, far
 
 
 def column_names(model: Any, given: Sequence[str] | None, columns: MemoryRows, rows: MemoryRows) -> list[str]:

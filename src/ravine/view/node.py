@@ -25,7 +25,7 @@ from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
 from ravine.tree.score import profile_of
 from ravine.view.density import bandwidth_of
-from ravine.view.fitted import is_standardized, rows_of, scales, tree_of
+from ravine.view.fitted import counted_rows, is_standardized, scales, tree_of
 
 N_POINTS = 400  # points at which a curve is drawn
 
@@ -90,10 +90,11 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
     if split is None:
         inner = ", ".join(map(str, sorted(tree.inner))) or "none"
         raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
-    all_rows = rows_of(model, X, sample_weight)
+    all_rows, _, far = counted_rows(model, X, sample_weight)
     root = run(measure(Node(all_rows, standardize=scales(model)))).standardization
     reached = ((members, distance) for at, members, distance in tree.visit(all_rows) if at == node)
     members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
+    members, distance = members[~far[members]], distance[~far[members]]
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = all_rows.select(members)

@@ -7,6 +7,12 @@ Sides of a split are gray, so that they never look like a cluster.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ravine.exceptions import InvalidInputError
+
 CLUSTERS = (
     *("#137cc7", "#f5c83e", "#a23206", "#f5b2fe", "#38ac5c", "#8b3586", "#66eca5", "#fe809c", "#987009"),
     *("#126e50", "#a6a2fa", "#18c6c6", "#4c4fb2", "#b0b728", "#b94980", "#00a1cb", "#6e8af0", "#cc7e02"),
@@ -56,6 +62,22 @@ def heat(deviations: float, reach: float = HEAT_REACH) -> str:
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
-def style() -> str:
-    """Return the rules of CSS that give every class .c0, .c1, ... its color and that of text on it."""
-    return " ".join(f".c{i}{{--hue:{c};--on:{text_on(c)}}}" for i, c in enumerate(CLUSTERS))
+def check_colors(colors: Iterable[Any]) -> None:
+    """Refuse colors that are not written as #rrggbb."""
+    for color in colors:
+        if not re.fullmatch("#[0-9a-fA-F]{6}", str(color)):
+            raise InvalidInputError(f"a color is written as #rrggbb, got {color!r}")
+
+
+def style(given: Mapping[int, str] | None = None) -> str:
+    """Return the rules of CSS that give every class .c0, .c1, ... its color and that of text on it.
+
+    `given` are colors that the user chose for some clusters.
+
+    >>> style({0: "#ffff00"})[:31]
+    '.c0{--hue:#ffff00;--on:#000000}'
+    """
+    given = given or {}
+    check_colors(given.values())
+    colors = (given.get(i, color) for i, color in enumerate(CLUSTERS))
+    return " ".join(f".c{i}{{--hue:{color};--on:{text_on(color)}}}" for i, color in enumerate(colors))

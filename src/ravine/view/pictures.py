@@ -11,31 +11,35 @@ from ravine._validate import FloatArray, IntArray
 from ravine.tree.arrays import TreeArrays
 from ravine.view import palette
 from ravine.view.html import color, count, deviations, many
-from ravine.view.plane import Line, Plane
+from ravine.view.plane import Line, Plane, spread
 
 # Sizes in units of the view box: pixels, where a page is wide enough.
-MAP_WIDTH, MAP_HEIGHT = 560, 420
+MAP_WIDTH, MAP_HEIGHT, TAG = 560, 420, 21
 TREE_WIDTH, TREE_HEIGHT, LEAF_HEIGHT = 560, 330, 34
 CELL, WIDE_CELL, NAME_WIDTH = 22, 40, 190
 N_WIDE = 12  # clusters up to which the cells of a heat map are wide enough for their numbers
 STEP_WIDTH, WIDE_STEP, STEPS_WIDTH = 54, 110, 560
 
 
-def svg(width: float, height: float, title: str, content: str, kind: str = "") -> str:
-    """Return a drawing of a size; its title, which has to be escaped, is what screen readers read."""
+def svg(
+    width: float, height: float, title: str, content: str, kind: str = "", *, has_links: bool = False
+) -> str:
+    """Return a drawing of a size; its title, which has to be escaped, is what screen readers read.
+
+    They read what is inside a drawing only if it `has_links`.
+    """
     return (
-        f'<svg class="{kind}" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
-        f'role="img" aria-label="{title}">{content}</svg>'
+        f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" role="{"group" if has_links else "img"}" aria-label="{title}">{content}</svg>'
     )
 
 
-def frame(points: FloatArray) -> tuple[FloatArray, float]:
-    """Return the middle of the rows and their half width, so that one far row does not shrink the others."""
-    low, high = np.quantile(points, [0.002, 0.998], axis=0)
-    middle = (low + high) / 2
-    aspect = np.array([1.0, MAP_WIDTH / MAP_HEIGHT])
-    half = float(((high - low) / 2 * aspect).max()) * 1.06
-    return middle, half or 1.0
+def tag(label: int, x: float, y: float, attributes: str = "") -> str:
+    """Return the number of a cluster on its color, at a place of a drawing."""
+    return (
+        f'<g class="tag {color(label)}"{attributes}><circle cx="{x:.0f}" cy="{y:.0f}" r="10"/>'
+        f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{label}</text></g>'
+    )
 
 
 def plane_map(plane: Plane, label_of: IntArray) -> str:
@@ -43,7 +47,7 @@ def plane_map(plane: Plane, label_of: IntArray) -> str:
 
     Rows of one leaf are one path, so that the page can dim the rows of other nodes.
     """
-    middle, half = frame(plane.points)
+    middle, half = plane.frame
     scale = MAP_WIDTH / 2 / half
 
     def place(points: FloatArray) -> FloatArray:
@@ -51,16 +55,13 @@ def plane_map(plane: Plane, label_of: IntArray) -> str:
         return np.asarray(np.clip(at, 3, [MAP_WIDTH - 3, MAP_HEIGHT - 3]))
 
     at, pieces, names = place(plane.points), [], []
-    for leaf in np.unique(plane.leaf).tolist():
+    leaves = np.unique(plane.leaf)
+    middles = spread(np.array([np.median(at[plane.leaf == leaf], axis=0) for leaf in leaves]), TAG)
+    for leaf, (x, y) in zip(leaves.tolist(), middles, strict=True):
         here = at[plane.leaf == leaf]
         dots = "".join(f"M{x:.0f} {y:.0f}h0" if len(at) > 800 else f"M{x:.1f} {y:.1f}h0" for x, y in here)
         pieces.append(f'<path class="dots {color(label_of[leaf])}" data-leaf="{leaf}" d="{dots}"/>')
-        x, y = np.median(here, axis=0)
-        names.append(
-            f'<g class="tag {color(label_of[leaf])}" data-leaf="{leaf}">'
-            f'<circle cx="{x:.0f}" cy="{y:.0f}" r="10"/>'
-            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{label_of[leaf]}</text></g>'
-        )
+        names.append(tag(int(label_of[leaf]), x, y, f' data-leaf="{leaf}"'))
     lines = "".join(
         _segment(node, line, middle, scale) for node, line in plane.lines.items() if line.is_shown
     )
@@ -96,12 +97,8 @@ def depth_tree(tree: TreeArrays, weight: FloatArray, labels: Sequence[str]) -> s
 
     `labels` are the names of the nodes for screen readers and tool tips, escaped.
     """
-    left, top = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
     quality = np.array([split.quality if split is not None else 0.0 for split in tree.splits])
-    for node in np.flatnonzero(tree.left >= 0).tolist():
-        a, b = tree.left[node], tree.right[node]
-        left[a], left[b] = left[node], left[node] + weight[a]
-        top[[a, b]] = top[node] + max(quality[node], 0.03)
+    left, top = _corners(tree, weight, quality)
     wide = TREE_WIDTH / (weight[0] or 1.0)
     high = (TREE_HEIGHT - LEAF_HEIGHT) / (float(top.max()) or 1.0)
     pieces = []
@@ -122,11 +119,18 @@ def depth_tree(tree: TreeArrays, weight: FloatArray, labels: Sequence[str]) -> s
             f'<rect class="{"leaf" if is_leaf else "inner"}" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" '
             f'height="{h:.1f}" rx="2"/>{words}</a>'
         )
-    return (
-        f'<svg class="depths" viewBox="0 0 {TREE_WIDTH} {TREE_HEIGHT}" width="{TREE_WIDTH}" '
-        f'height="{TREE_HEIGHT}" role="group" aria-label="The tree: wider nodes have more rows, taller ones '
-        f'a deeper valley">{"".join(pieces)}</svg>'
-    )
+    title = "The tree: wider nodes have more rows, taller ones a deeper valley"
+    return svg(TREE_WIDTH, TREE_HEIGHT, title, "".join(pieces), "depths", has_links=True)
+
+
+def _corners(tree: TreeArrays, weight: FloatArray, quality: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how much weight lies left of each node, and how much depth above it."""
+    left, top = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    for node in np.flatnonzero(tree.left >= 0).tolist():
+        a, b = tree.left[node], tree.right[node]
+        left[a], left[b] = left[node], left[node] + weight[a]
+        top[[a, b]] = top[node] + max(quality[node], 0.03)
+    return left, top
 
 
 def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str], listed: Sequence[int]) -> str:
@@ -140,9 +144,7 @@ def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str], l
     pieces = []
     for k, leaf in enumerate(tree.leaves.tolist()):
         x, y = NAME_WIDTH + step * k + step / 2, 30 + step * k + step / 2
-        tag = f'<text y="4" text-anchor="middle">{k}</text>'
-        for at in (f"{x:.1f} 14", f"{NAME_WIDTH - 16} {y:.1f}"):
-            pieces.append(f'<g class="tag {color(k)}" transform="translate({at})"><circle r="10"/>{tag}</g>')
+        pieces += [tag(k, x, 14), tag(k, NAME_WIDTH - 16, y)]
         pieces.append(
             f'<a href="#node-{leaf}"><text x="{NAME_WIDTH - 32}" y="{y + 4:.1f}" text-anchor="end">'
             f"{names[k]}</text></a>"
@@ -162,10 +164,11 @@ def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str], l
         )
         link = f'<a href="#node-{node}" aria-label="{labels[node]}">{cell}</a>'
         pieces.append(link if node in described else f"<g>{cell}</g>")
-    width, height = max(MAP_WIDTH, NAME_WIDTH + step * n), 34 + step * n
-    size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
-    title = "Pairs of classes with the quality of their boundaries"
-    return f'<svg class="depths" {size} role="group" aria-label="{title}">{"".join(pieces)}</svg>'
+    title, width = (
+        "Pairs of classes with the quality of their boundaries",
+        max(MAP_WIDTH, NAME_WIDTH + step * n),
+    )
+    return svg(width, 34 + step * n, title, "".join(pieces), "depths", has_links=True)
 
 
 def heat_reach(values: FloatArray) -> float:
@@ -186,11 +189,7 @@ def heat_map(
     width, top, reach = NAME_WIDTH + cell * len(labels), 26, heat_reach(values)
     cells = []
     for i, label in enumerate(labels):
-        x = NAME_WIDTH + cell * i + (cell - 2) // 2
-        cells.append(
-            f'<g class="tag {color(label)}"><circle cx="{x}" cy="12" r="10"/>'
-            f'<text x="{x}" y="16" text-anchor="middle">{label}</text></g>'
-        )
+        cells.append(tag(label, NAME_WIDTH + cell * i + (cell - 2) // 2, 12))
     for j, name in enumerate(names):
         y, shown = top + CELL * j, name if len(name) <= 26 else name[:25] + "\u2026"
         cells.append(f'<text x="{NAME_WIDTH - 8}" y="{y + 15}" text-anchor="end">{escape(shown)}</text>')
@@ -229,15 +228,10 @@ def fewer(tree: TreeArrays, weight: FloatArray, n: int) -> str:
     step = min(WIDE_STEP, max(STEP_WIDTH, STEPS_WIDTH // len(numbers)))
     wide, pieces = step * 3 // 5, []
     for i, k in enumerate(numbers):
-        made, x = set(tree.inner[: k - 1].tolist()), 8 + step * i
-        last = int(tree.inner[k - 2]) if k > 1 else -1
+        x, last = 8 + step * i, int(tree.inner[k - 2]) if k > 1 else -1
         newest = {int(tree.left[last]), int(tree.right[last])} if last >= 0 else set()
-        y, stack = float(base), [0]
-        while stack:
-            node = stack.pop()
-            if node in made:
-                stack += [int(tree.right[node]), int(tree.left[node])]
-                continue
+        y = float(base)
+        for node in _leaves_after(tree, k - 1):
             h = weight[node] * scale
             kind = "new" if node in newest else ""
             fill = color(tree.label[_first_leaf(tree, node)])
@@ -256,6 +250,18 @@ def fewer(tree: TreeArrays, weight: FloatArray, n: int) -> str:
         pieces.append(f'<text class="soft" {at} y="{base + height + 16}">{words}</text>')
     title = f"The clusters for {numbers[0]} to {numbers[-1]} leaves of the tree"
     return svg(16 + step * len(numbers), base + height + 24, title, "".join(pieces), "fewer")
+
+
+def _leaves_after(tree: TreeArrays, n_splits: int) -> list[int]:
+    """Return the leaves of the tree of the first splits, from left to right."""
+    made, stack, found = set(tree.inner[:n_splits].tolist()), [0], []
+    while stack:
+        node = stack.pop()
+        if node in made:
+            stack += [int(tree.right[node]), int(tree.left[node])]
+        else:
+            found.append(node)
+    return found
 
 
 def _first_leaf(tree: TreeArrays, node: int) -> int:

@@ -6,9 +6,11 @@ Everything here is taken from one sample of at most `MAP_ROWS` rows, in which ev
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
@@ -21,6 +23,8 @@ from ravine.tree.arrays import TreeArrays
 
 MAP_CELLS = 1 << 24  # values (rows x columns) of these rows, at most: 128 MiB
 MAP_ROWS = 3000  # rows drawn on a map, at most: more hide each other, and a page stays small
+SPREAD_STEPS = 60  # in which labels on a map are pushed apart, at most
+MAP_ASPECT = 4 / 3  # width over height of a picture of the map
 AGREEMENT = 0.9  # least share of a node's rows on their own side of a line, for the line to be drawn
 BORDERLINE = 0.2  # a row is on the border where its two largest memberships differ by less
 SILHOUETTE_ROWS = 2000  # rows of a silhouette, at most: it compares all pairs
@@ -61,10 +65,44 @@ class Plane:
     scale: FloatArray
     lines: dict[int, Line]
 
+    @cached_property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """Which of the rows have a weight; those set aside have none."""
+        return np.asarray(self.rows.map(lambda block: block.weights) > 0)
+
+    @cached_property
+    def frame(self) -> tuple[FloatArray, float]:
+        """The middle of a picture of the rows and its half width; few far rows do not shrink the others."""
+        shown = self.points[self.counted] if self.counted.any() else self.points
+        low, high = np.quantile(shown, [0.002, 0.998], axis=0)
+        half = float(((high - low) / 2 * [1.0, MAP_ASPECT]).max()) * 1.06
+        return (low + high) / 2, half or 1.0
+
     def of(self, tree: TreeArrays) -> Plane:
         """Return the same rows at the same places, with the leaves and lines of another tree."""
         found = replace(self, leaf=tree.leaf_of(self.rows), lines={})
         return replace(found, lines=_lines(tree, found)) if len(self.directions) else found
+
+
+def spread(places: FloatArray, least: float) -> FloatArray:
+    """Return places pushed apart where they are nearer than `least`, so that labels there can be read.
+
+    >>> spread(np.array([[0.0, 0.0], [0.0, 0.0], [5.0, 0.0]]), 1.0).round(2).tolist()
+    [[0.0, -0.5], [0.0, 0.5], [5.0, 0.0]]
+    """
+    at, order = places.copy(), np.arange(len(places))
+    for _ in range(SPREAD_STEPS):
+        apart = at[:, None] - at[None, :]
+        distance = np.hypot(apart[..., 0], apart[..., 1])
+        near = (distance < least - 1e-9) & (order[:, None] != order)
+        if not near.any():
+            break
+        same = near & (distance == 0.0)  # pushed along the second axis, in their order
+        apart[same, 1] = (order[:, None] - order)[same]
+        distance[same] = np.abs(apart[same, 1])
+        push = np.where(near, np.maximum(least - np.where(same, 0.0, distance), 0.0) / 2, 0.0)
+        at += (apart / np.where(near, distance, 1.0)[..., None] * push[..., None]).sum(axis=1)
+    return at
 
 
 def fair_sample(cluster_of: IntArray, n: int) -> IntArray:
@@ -151,7 +189,10 @@ def _lines(tree: TreeArrays, plane: Plane) -> dict[int, Line]:
         if not isinstance(boundary, Hyperplane):
             continue
         slope = plane.directions @ (boundary.normal * plane.scale)
-        here = plane.points[members]
+        counted = plane.counted[members]
+        here, distance = plane.points[members][counted], distance[counted]
+        if not len(here):
+            continue
         offset = float(distance.mean() - slope @ here.mean(axis=0))
         same = ((here @ slope + offset) > 0) == (distance > 0)
         lines[node] = Line(slope, offset, float(same.mean()))
@@ -181,10 +222,13 @@ def cluster_quality(tree: TreeArrays, plane: Plane, *, standardize: bool) -> lis
     shares, label = tree.memberships(plane.rows), tree.label[plane.leaf]
     top = np.sort(shares, axis=1)
     own, close = shares[np.arange(len(label)), label], top[:, -1] - top[:, -2] < BORDERLINE
-    silhouette = _silhouettes(plane.rows, label, standardize)
+    silhouette = np.full(len(label), np.nan)
+    silhouette[plane.counted] = _silhouettes(
+        plane.rows.select(np.flatnonzero(plane.counted)), label[plane.counted], standardize
+    )
     found = []
     for k in np.unique(tree.label[tree.leaves]).tolist():
-        here = label == k
+        here = plane.counted & (label == k)
         if not here.any():
             continue
         found.append(

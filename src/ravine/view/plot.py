@@ -20,7 +20,7 @@ from ravine.tree.features import names_of, strongest
 from ravine.view import palette
 from ravine.view.density import NodeDensity, densities
 from ravine.view.draw import DISTANCE
-from ravine.view.fitted import rows_of, scales, tree_of
+from ravine.view.fitted import counted_rows, scales, tree_of
 from ravine.view.html import many
 from ravine.view.node import NodeRows, Step, node_rows, pursuit_path
 from ravine.view.node import landscape as landscape_values
@@ -168,7 +168,8 @@ def map(
 ) -> Any:
     """Draw the rows by their first two principal components, or by given coordinates, colored by cluster.
 
-    `labels` are other groups to color by. The line is the first split, where the plane shows it.
+    `labels` are other groups to color by. The line is the first split, where the plane shows it. Rows
+    far from all others are not drawn.
 
     Examples
     --------
@@ -180,10 +181,11 @@ def map(
     'principal component 1 (73 % of the variance)'
     """
     ax = _axes(ax)
-    grown, rows = tree_of(model), rows_of(model, X, sample_weight)
+    grown, rows = tree_of(model), counted_rows(model, X, sample_weight)[0]
     plane = plane_of(grown, rows, grown.route(rows), coordinates, standardize=scales(model))
     groups = grown.label[plane.leaf] if labels is None else np.asarray(labels)[plane.numbers]
-    _scatter(ax, plane.points[:, 0], plane.points[:, 1], groups, "cluster" if labels is None else "class")
+    x, y = plane.points[plane.counted].T
+    _scatter(ax, x, y, groups[plane.counted], "cluster" if labels is None else "class")
     limits = ax.get_xlim(), ax.get_ylim()
     if 0 in plane.lines and plane.lines[0].is_shown:
         first = plane.lines[0]
@@ -239,7 +241,7 @@ def tree(
             'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
         )
     ax = _axes(ax)
-    grown, rows = tree_of(model), rows_of(model, X, sample_weight)
+    grown, rows = tree_of(model), counted_rows(model, X, sample_weight)[0]
     curves, names = densities(grown, rows), names_of(grown, feature_names, rows.shape[1])
     x, y = _places(grown), -grown.depth.astype(float)
     style = {"fontsize": 9 if grown.n_leaves <= 12 else 6, "va": "center", "zorder": 3}

@@ -41,7 +41,8 @@ function showOnMap(node) {
   const isSplit = node && node.dataset.leaves.includes(" ");
   const isShown = note.dataset.shown.split(" ").includes(number);
   note.textContent = !isSplit ? "" : isShown ? `The dashed line is the ${node === all ? "first split" : "split that is open"}.` :
-    "The split that is open has no line: it divides the rows in directions that the map does not show.";
+    "The split that is open has no line: " + (note.dataset.curved === "1" ? "with a kernel its boundary is curved." :
+    "it divides the rows in directions that the map does not show.");
 }
 for (const node of nodes) {
   node.querySelector("summary").addEventListener("click", () => showOnMap(node.open ? null : node));

@@ -11,7 +11,8 @@ import base64
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib import resources
 from importlib.metadata import version
@@ -38,13 +39,21 @@ N_RANKED = 200  # columns of the ranking
 MAX_LABELS = 200_000  # rows whose clusters the page carries, for the button that saves them
 MAX_IDS = 300_000  # characters of ids that it carries with them
 HOW = {
-    "tree": "Every split divides some of the rows in two where they are sparse: at a valley of their "
-    "density. The splits form a tree, and its leaves are the clusters.",
+    "tree": "Every split divides some of the rows in two$where. The splits form a tree, and its leaves are "
+    "the clusters.",
     "classes": "Every split divides some of the rows in two where they are sparse and the labels agree. The "
     "splits form a tree, and its leaves are the classes.",
     "pairs": "Between every two classes a boundary runs where the rows are sparse and the labels agree; a "
     "row belongs to the class that wins most of its pairs.",
     "one": "No split was made: all rows are one cluster.",
+}
+
+WHERE = {
+    "MinimumDensity": " where they are sparse: at a valley of their density",
+    "SpectralConnectivity": " where the rows of the two sides are least similar",
+    "MaximumMargin": " with the widest margin between the sides",
+    "MaximinSeparation": " so that the sides can be told apart with the highest guaranteed probability",
+    "PrincipalDirection": " along the direction of their greatest variance",
 }
 
 
@@ -58,6 +67,8 @@ def report(
     labels: Any = None,
     coordinates: Any = None,
     row_html: RowHtml | None = None,
+    names: Mapping[int, str] | None = None,
+    colors: Mapping[int, str] | None = None,
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
@@ -85,6 +96,7 @@ def report(
         which the lines of splits can be drawn.
     row_html : function from a row number to HTML, optional
         Shows typical rows, for example as pictures. What it returns is trusted: it is not escaped.
+    names, colors : mappings from the label of a cluster to its name or its color (#rrggbb), optional
     title, source, command : str, optional
         The heading, where the rows come from, and the command that made the model.
 
@@ -98,13 +110,14 @@ def report(
     (True, False)
     """
     facts = gather(model, X, feature_names, sample_weight, row_ids, labels, coordinates)
+    facts = replace(facts, given_names=names or {})
     files = resources.files("ravine.view")
     page, style, script = (
         files.joinpath(f"report.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
     )
     heading = title or f"{_leaves(facts)} in {html.many(facts.n_rows, 'row')}"
     return Template(page).substitute(
-        style=f"{style}{palette.style()}\n",
+        style=f"{style}{palette.style(colors or {})}\n",
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         heading=escape(heading),
@@ -117,7 +130,7 @@ def report(
         splits="boundaries" if facts.in_pairs else "tree",
         tree=nodes(facts, row_html),
         fewer=_fewer(facts),
-        found=_set_aside(facts.model, row_ids) + _findings(facts, X),
+        found=_set_aside(facts, row_ids) + _findings(facts, X),
         agreement=_agreement(facts),
         method=_method(facts),
         again=_again(facts.model, command),
@@ -134,13 +147,21 @@ def _lead(facts: Facts, source: str | None) -> str:
     words += f", by <b>{escape(type(facts.model).__name__)}</b>" if facts.model is not None else ""
     n, made = len(facts.tree.inner), "boundary" if facts.in_pairs else "split"
     splits = f"{html.count(n)} boundaries" if facts.in_pairs else html.many(n, made)
-    return f"{words}: {_leaves(facts)}, found with {splits}."
+    words += f": {_leaves(facts)}" + (f", found with {splits}." if n else ".")
+    n_aside = len(facts.aside)
+    if n_aside:
+        words += (
+            f" {html.many(n_aside, 'row')} far from all others {'is' if n_aside == 1 else 'are'} not counted."
+        )
+    return words
 
 
 def _how(facts: Facts) -> str:
     if facts.tree.n_leaves == 1:
         return HOW["one"]
-    return HOW["pairs" if facts.in_pairs else "classes" if facts.groups else "tree"]
+    model = getattr(facts.model, "best_estimator_", facts.model)
+    words = HOW["pairs" if facts.in_pairs else "classes" if facts.groups else "tree"]
+    return words.replace("$where", WHERE.get(type(model).__name__, ""))
 
 
 def _leaves(facts: Facts) -> str:
@@ -160,29 +181,43 @@ def _glance(facts: Facts) -> str:
         )
     shown = [number for number, line in plane.lines.items() if line.is_shown]
     lines = (
-        f' <span id="map-note" data-shown="{" ".join(map(str, shown))}" aria-live="polite"></span>'
+        f' <span id="map-note" data-shown="{" ".join(map(str, shown))}" data-curved="{int(tree.mapped)}" '
+        'aria-live="polite"></span>'
         if tree.n_leaves > 1
         else ""
     )
     figures = html.figure(pictures.plane_map(plane, tree.label), f"{words}{lines}", "map")
-    names = [_node_name(facts, number) for number in range(tree.n_nodes)]
-    if facts.in_pairs:
-        classes = [escape(html.shortened(name, 20)) for name in facts.groups]
-        caption = (
-            "The boundary between every two classes: its quality, from 0 (no valley of the density) to 1 (an "
-            "empty gap). Dark: a weak boundary. A click opens it below."
-        )
-        listed = listed_pairs(facts)
-        if len(listed) < len(tree.inner):
-            caption += f" The {len(listed)} boundaries of the lowest quality are described."
-        figures += html.figure(pictures.pair_matrix(tree, classes, names, listed), caption, "pairs")
-    elif tree.n_leaves > 1:
-        caption = (
-            f"The tree, from all rows at the top to the {facts.words}. Wide: many rows. Tall: a deep valley "
-            "of the density at the split; the number is its quality, from 0 to 1. A click opens a node below."
-        )
-        figures += html.figure(pictures.depth_tree(tree, facts.weight, names), caption, "tree")
+    figures += _pairs(facts) if facts.in_pairs else _depths(facts)
     return f'<div class="glance">{figures}</div>'
+
+
+def _depths(facts: Facts) -> str:
+    """Return the tree with its depths, if there is a split."""
+    if facts.tree.n_leaves == 1:
+        return ""
+    caption = (
+        f"The tree, from all rows at the top to the {facts.words}. Wide: many rows. Tall: a deep valley "
+        "of the density at the split; the number is its quality, from 0 to 1. A click opens a node below."
+    )
+    return html.figure(pictures.depth_tree(facts.tree, facts.weight, _node_names(facts)), caption, "tree")
+
+
+def _pairs(facts: Facts) -> str:
+    """Return the boundaries of all pairs of classes."""
+    classes = [escape(html.shortened(name, 20)) for name in facts.groups]
+    caption = (
+        "The boundary between every two classes: its quality, from 0 (no valley of the density) to 1 (an "
+        "empty gap). The grayer a cell, the weaker the boundary. A click opens it below."
+    )
+    listed = listed_pairs(facts)
+    if len(listed) < len(facts.tree.inner):
+        caption += f" The {len(listed)} boundaries of the lowest quality are described."
+    drawing = pictures.pair_matrix(facts.tree, classes, _node_names(facts), listed)
+    return html.figure(drawing, caption, "pairs")
+
+
+def _node_names(facts: Facts) -> list[str]:
+    return [_node_name(facts, number) for number in range(facts.tree.n_nodes)]
 
 
 def _node_name(facts: Facts, number: int) -> str:
@@ -200,14 +235,15 @@ def _clusters(facts: Facts, row_html: RowHtml | None) -> str:
     columns: dict[str, Callable[[ClusterExplanation], str]] = {
         facts.word: lambda c: (
             f'<a href="#node-{first[c.label]}" aria-label="{escape(facts.name(c.label))}">'
-            f"{html.chip(c.label)}</a>{escape(' ' + facts.groups[c.label]) if facts.groups else ''}"
+            f"{html.chip(c.label)}</a>{escape(' ' + facts.beside_number(c.label)).rstrip()}"
         ),
         "#rows": lambda c: html.count(c.weight),
         "#share": lambda c: html.share(c.weight, facts.total),
-        "set apart from the rest by": lambda c: (
-            ", ".join(filter(None, map(_trait, c.traits[:3]))) or "nothing"
-        ),
     }
+    if len(first) > 1:
+        columns["set apart from the rest by"] = lambda c: (
+            ", ".join(filter(None, map(_trait, c.traits[:3]))) or "no column"
+        )
     if row_html is not None:
         columns["typical"] = lambda c: "".join(row_html(row[0]) for row in facts.exemplars[c.label][:1])
     if facts.table is not None:
@@ -240,7 +276,7 @@ def _labels(facts: Facts, row_ids: RowIds | None) -> str:
         id_of = row_ids(numbers) if callable(row_ids) else row_ids
         ids = [str(id_of[i]) for i in numbers]
         ids = ids if sum(map(len, ids)) <= MAX_IDS else []
-    data = json.dumps({"labels": _packed(facts.cluster_of), "ids": ids}, ensure_ascii=False)
+    data = json.dumps({"labels": _packed(facts.labels), "ids": ids}, ensure_ascii=False)
     return (
         f'<p><button type="button" id="save-labels" data-labels="{escape(data)}">Save the {facts.word} of '
         "every row as CSV</button></p>"
@@ -270,6 +306,15 @@ def _columns(facts: Facts) -> str:
         f"{which} in each {facts.word}: the mean, in standard deviations from the mean of all rows "
         f'(<span class="key low"></span> {reach:g} below, <span class="key high"></span> {reach:g} above).'
     )
+    return (
+        "<section><h2>The columns</h2>"
+        f'<div class="pair">{html.figure(drawing, caption, "columns")}'
+        f'<div class="scroll">{_ranking(facts)}</div></div></section>'
+    )
+
+
+def _ranking(facts: Facts) -> str:
+    """Return the table of the columns by their share in all splits."""
     ranking = facts.explained.ranking()
     widest = max([value for _, value in ranking] + [1e-9])
     columns: dict[str, Callable[[tuple[str, float]], str]] = {
@@ -277,18 +322,8 @@ def _columns(facts: Facts) -> str:
         "#share": lambda item: html.share(item[1], 1.0),
         "": lambda item: f'<span class="bar" style="width:{5 * item[1] / widest:.2f}rem"></span>',
     }
-    table = html.table(
-        "ranking",
-        f"The columns by their share in all {'boundaries' if facts.in_pairs else 'splits'}",
-        ranking[:N_RANKED],
-        columns,
-        tools=True,
-    )
-    return (
-        "<section><h2>The columns</h2>"
-        f'<div class="pair">{html.figure(drawing, caption, "columns")}<div class="scroll">{table}</div></div>'
-        "</section>"
-    )
+    caption = f"The columns by their share in all {'boundaries' if facts.in_pairs else 'splits'}"
+    return html.table("ranking", caption, ranking[:N_RANKED], columns, tools=True)
 
 
 # --- below the tree ---
@@ -299,49 +334,63 @@ def _fewer(facts: Facts) -> str:
     tree = facts.tree
     if tree.n_leaves < 2 or facts.groups:
         return ""
-    last = int(tree.inner[-1])
-    split = tree.splits[last]
-    assert split is not None
-    below = [int(tree.label[leaf]) for leaf in tree.leaves if last in tree.path(int(leaf))]
-    words = [
-        f"With one cluster fewer, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the "
-        f"last split has a quality of {split.quality:.2f}."
-    ]
-    held = [
-        (facts.weight[leaf] * found.quality, int(leaf), found)
-        for leaf in tree.leaves
-        if (found := tree.refused[leaf]) is not None
-    ]
-    if held:
-        _, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
-        chance = "" if found.evidence is None else f", not significant (p = {found.evidence.p_value:.2g})"
-        words.append(
-            f"With one more, {html.chip(int(tree.label[leaf]))} would be divided: its best split has a "
-            f"quality of {found.quality:.2f}{chance}."
-        )
     caption = (
         "From left to right, one split after the other: the number of clusters, their shares of the rows, "
         "and the quality of the split that made the two in full color."
     )
     drawing = pictures.fewer(tree, facts.weight, N_FEWER)
     return (
-        f"<section><h2>One cluster fewer, one more</h2><p>{' '.join(words)}</p>"
+        f"<section><h2>One cluster fewer, one more</h2><p>{_one_fewer(facts)} {_one_more(facts)}</p>"
         f"{html.figure(drawing, caption, 'fewer')}</section>"
     )
 
 
-def _set_aside(model: Any, row_ids: RowIds | None) -> str:
-    """Return which rows the fit left out as outliers, where the model says so."""
-    numbers = np.asarray(getattr(model, "outliers_", ()), dtype=np.int64).tolist()
+def _one_fewer(facts: Facts) -> str:
+    tree = facts.tree
+    last = int(tree.inner[-1])
+    split = tree.splits[last]
+    assert split is not None
+    below = [int(tree.label[leaf]) for leaf in tree.leaves if last in tree.path(int(leaf))]
+    return (
+        f"With one cluster fewer, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the "
+        f"last split has a quality of {split.quality:.2f}."
+    )
+
+
+def _one_more(facts: Facts) -> str:
+    """Return which cluster would be divided next: the one whose refused split is best, by its rows."""
+    tree = facts.tree
+    held = [
+        (facts.weight[leaf] * found.quality, int(leaf), found)
+        for leaf in tree.leaves
+        if (found := tree.refused[leaf]) is not None
+    ]
+    if not held:
+        return ""
+    _, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
+    chance = "" if found.evidence is None else f", not significant (p = {found.evidence.p_value:.2g})"
+    return (
+        f"With one more, {html.chip(int(tree.label[leaf]))} would be divided: its best split has a "
+        f"quality of {found.quality:.2f}{chance}."
+    )
+
+
+def _set_aside(facts: Facts, row_ids: RowIds | None) -> str:
+    """Return which rows are left out as far from all others."""
+    numbers = facts.aside.tolist()
     if not numbers:
         return ""
     shown = numbers[:N_OUTLIERS]
     id_of = row_ids(shown) if callable(row_ids) else row_ids
     names = ", ".join(escape(str(i if id_of is None else id_of[i])) for i in shown)
     more = ", ..." if len(numbers) > N_OUTLIERS else ""
+    label = f"Each has the label of the {facts.word} on whose side it lies."
+    if facts.labels[numbers[0]] < 0:
+        label = "Their label is -1."
     return (
         f"<section><h2>Rows set aside</h2><p>{html.many(len(numbers), 'row')} far from all others had no "
-        f"influence on the splits: {names}{more}.</p></section>"
+        f"influence on the splits, and no part in the numbers and pictures of this page: {names}{more}. "
+        f"{label}</p></section>"
     )
 
 

@@ -185,7 +185,13 @@ def _profile(facts: Facts, row_html: RowHtml | None, cluster: ClusterExplanation
     widest = max([abs(t.difference) for t in traits] + [1e-9])
     columns: dict[str, Callable[[Trait], str]] = {
         "column": lambda t: html.name(t.feature),
-        "#here": lambda t: html.number(t.mean),
+        "#mean": lambda t: html.number(t.mean),
+    }
+    if facts.tree.n_clusters == 1:
+        return html.table("profile", "", traits, columns) + _typical(facts, row_html, cluster)
+    columns = {
+        "column": columns["column"],
+        "#here": columns["#mean"],
         "#elsewhere": lambda t: html.number(t.rest_mean),
         "": lambda t: (
             f'<span class="side"><i class="{"plus" if t.difference > 0 else "minus"}" '
