@@ -17,11 +17,11 @@ from ravine.data.block_engine import rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.query import run
-from ravine.data.row_graph import NEIGHBORS, row_graph
+from ravine.data.row_graph import JUDGE_NEIGHBORS, row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
-from ravine.index.density import relative_depth as bounded_depth
+from ravine.index.density import bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax
 from ravine.optimize.sides import Side, SideSums, varying
 
@@ -279,7 +279,7 @@ def modularity(
     X: Any,
     labels: Any,
     *,
-    n_neighbors: int = NEIGHBORS,
+    n_neighbors: int = JUDGE_NEIGHBORS,
     max_rows: int | None = None,
     standardize: bool = True,
     sample_weight: Any = None,
@@ -312,7 +312,7 @@ def normalized_cut(
     X: Any,
     labels: Any,
     *,
-    n_neighbors: int = NEIGHBORS,
+    n_neighbors: int = JUDGE_NEIGHBORS,
     max_rows: int | None = None,
     standardize: bool = True,
     sample_weight: Any = None,

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ravine.index import density_kernels as kernels
 from ravine.index.base import PlacedLabels
-from ravine.index.density import MinimumDensityIndex, relative_depth
+from ravine.index.density import MinimumDensityIndex, bounded_depth
 from tests import oracles
 from tests.compiled import from_python
 from tests.index.test_every_index import make_profile, seen
@@ -58,7 +58,7 @@ def test_a_gap_of_a_thousand_bandwidths_has_its_threshold_in_the_middle():
     result = index.evaluate(profile)
     assert result.valid
     assert result.threshold == pytest.approx(middle, abs=1e-3)
-    assert relative_depth(profile, result.threshold, index.bandwidth) == 1.0
+    assert bounded_depth(profile, result.threshold, index.bandwidth) == 1.0
 
 
 def test_relative_depth_is_that_of_equation_30():
@@ -77,7 +77,7 @@ def test_relative_depth_is_that_of_equation_30():
 
     depth = min(adjacent_mode(-1), adjacent_mode(1)) / here - 1
     assert result.valid
-    bounded = relative_depth(profile, result.threshold, h)
+    bounded = bounded_depth(profile, result.threshold, h)
     assert bounded / (1 - bounded) == pytest.approx(depth, rel=1e-3)
 
 
@@ -154,8 +154,8 @@ def test_tiny_bandwidths_find_the_widest_gap(h):
     middle = (profile.points[2] + profile.points[3]) / 2
     assert result.valid
     assert result.threshold == pytest.approx(middle, abs=2e-3)
-    assert relative_depth(profile, result.threshold, h) == 1.0
-    assert relative_depth(profile, 1e9, h) == 0.0
+    assert bounded_depth(profile, result.threshold, h) == 1.0
+    assert bounded_depth(profile, 1e9, h) == 0.0
 
 
 @pytest.mark.parametrize("least", [1.0, 3.0])

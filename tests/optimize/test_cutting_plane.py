@@ -15,7 +15,8 @@ from sklearn.svm import SVC
 from ravine.data.query import run
 from ravine.data.standardization import Standardization
 from ravine.data.threads import one_blas_thread
-from ravine.optimize.cutting_plane import Planes, cutting_planes, linearize, move, solve, two_means
+from ravine.optimize.alternation import lloyd
+from ravine.optimize.cutting_plane import Planes, cutting_planes, linearize, move, solve
 from ravine.optimize.cutting_plane_kernels import best_offset
 from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
@@ -239,19 +240,23 @@ def test_weights_are_copies_in_a_run():
     assert one.objective == pytest.approx(two.objective)
 
 
-def test_two_means_is_a_fixed_point_of_lloyds_rounds():
+@pytest.mark.parametrize("held_cells", [0, 1 << 20])
+def test_two_means_is_a_fixed_point_of_lloyds_rounds(held_cells, monkeypatch):
+    """By passes, and in compiled code where few rows are held in memory."""
+    monkeypatch.setattr("ravine.optimize.pursuit.HELD_CELLS", held_cells)
     X = load_wine().data[:, :5] / load_wine().data[:, :5].std(axis=0)
     node = centered(X)
     first = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
-    plane = run(two_means(node, first))
+    normal, threshold, _ = run(lloyd(node, first, 20, 0.0))
     Z = X - X.mean(axis=0)
-    right = Z @ plane.w[0] + plane.b[0] > 0
+    right = Z @ normal > threshold
     start = np.array([X[Z @ first <= 0].mean(axis=0), X[Z @ first > 0].mean(axis=0)])
-    lloyd = KMeans(2, init=start, n_init=1, max_iter=100, tol=0).fit(X)
-    np.testing.assert_array_equal(right, lloyd.labels_ == 1)
+    expected = KMeans(2, init=start, n_init=1, max_iter=100, tol=0).fit(X)
+    np.testing.assert_array_equal(right, expected.labels_ == 1)
 
 
 def test_two_means_of_equal_rows_ends():
     X = np.ones((5, 2))
-    plane = run(two_means(centered(X), np.array([1.0, 0.0])))
-    np.testing.assert_array_equal(plane.w[0], [1.0, 0.0])
+    normal, threshold, _ = run(lloyd(centered(X), np.array([1.0, 0.0]), 20, 0.0))
+    np.testing.assert_array_equal(normal, [1.0, 0.0])
+    assert threshold == 0.0

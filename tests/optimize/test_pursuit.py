@@ -9,7 +9,7 @@ from scipy import sparse
 from ravine.data.query import run
 from ravine.index.base import IndexValue
 from ravine.index.connectivity import ConnectivityIndex
-from ravine.index.density import MinimumDensityIndex, relative_depth
+from ravine.index.density import MinimumDensityIndex, bounded_depth
 from ravine.optimize import pursuit
 from ravine.optimize.pursuit import evaluate, pursue
 from ravine.optimize.sphere import Curvature
@@ -134,7 +134,7 @@ def test_continuation_from_a_random_start_ends_in_the_valley():
     assert end.point.index_value.valid
     side = Z @ end.point.direction > end.point.index_value.threshold
     assert max((side == labels).mean(), (side != labels).mean()) > 0.99
-    assert relative_depth(end.point.profile, end.point.index_value.threshold, H) > 0.8
+    assert bounded_depth(end.point.profile, end.point.index_value.threshold, H) > 0.8
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])

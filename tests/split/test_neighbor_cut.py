@@ -256,9 +256,9 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
         here = np.flatnonzero(right)[:size]
         leaf = replace(root, rows=root.rows.select(here), root=root.standardization, memo={})
         graph = run(neighbor_graph(leaf))
-        assert sorted(graph.rows.names.tolist()) == here.tolist()
-        edges = {tuple(sorted(pair)) for pair in graph.rows.names[graph.ends].T.tolist()}
-        of_root = {tuple(sorted(pair)) for pair in whole.rows.names[whole.ends].T.tolist()}
+        assert sorted(graph.rows.numbers_in_data.tolist()) == here.tolist()
+        edges = {tuple(sorted(pair)) for pair in graph.rows.numbers_in_data[graph.ends].T.tolist()}
+        of_root = {tuple(sorted(pair)) for pair in whole.rows.numbers_in_data[whole.ends].T.tolist()}
         inside = {pair for pair in of_root if set(pair) <= set(here.tolist())}
         assert (edges == inside) is shared
         assert edges >= inside or shared

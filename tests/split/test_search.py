@@ -18,7 +18,7 @@ from ravine.data.node import FIRST_SAMPLE, LARGE_SAMPLE, sample_sizes
 from ravine.data.node import measure as measure_node
 from ravine.data.query import run
 from ravine.split.boundary import Hyperplane, NearestCenter
-from ravine.split.search import Outcome, Verbs, measure, search
+from ravine.split.search import Outcome, Verbs, measure_boundary, search
 from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
 
@@ -303,7 +303,7 @@ def outcome_of(direction, threshold, **options):
 def test_the_sign_of_a_split_is_fixed_and_its_sides_are_those_of_the_outcome():
     node = measured(bimodal(), standardize=False)
     for sign in (1.0, -1.0):
-        split = run(measure(node, Recording(), outcome_of([sign, 0.0, 0.0], sign * valley(node))))
+        split = run(measure_boundary(node, Recording(), outcome_of([sign, 0.0, 0.0], sign * valley(node))))
         np.testing.assert_array_equal(split.direction, [1.0, 0.0, 0.0])
         np.testing.assert_array_equal(
             split.boundary.signed_distance(node.rows) > 0, node.rows.array[:, 0] > 3.0
@@ -314,10 +314,11 @@ def test_the_sign_of_a_split_is_fixed_and_its_sides_are_those_of_the_outcome():
 
 def test_named_sides_keep_the_sign_and_may_be_empty():
     node = measured(bimodal(), standardize=False)
-    split = run(measure(node, Recording(), outcome_of([-1.0, 0.0, 0.0], -0.5, named_sides=True)))
+    split = run(measure_boundary(node, Recording(), outcome_of([-1.0, 0.0, 0.0], -0.5, named_sides=True)))
     np.testing.assert_array_equal(split.direction, [-1.0, 0.0, 0.0])
-    assert run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 100.0, named_sides=True))) is not None
-    assert run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 100.0))) is None
+    beyond = outcome_of([1.0, 0.0, 0.0], 100.0)
+    assert run(measure_boundary(node, Recording(), replace(beyond, named_sides=True))) is not None
+    assert run(measure_boundary(node, Recording(), beyond)) is None
 
 
 def test_the_threshold_is_about_the_mean_of_all_rows_in_the_users_units():
@@ -326,7 +327,7 @@ def test_the_threshold_is_about_the_mean_of_all_rows_in_the_users_units():
         root = measured(X, standardize=standardize)
         part = X[X[:, 1] > X[:, 1].mean()]
         node = measured(part, standardize=standardize, root=root.standardization)
-        split = run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.25)))
+        split = run(measure_boundary(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.25)))
         np.testing.assert_array_equal(split.boundary.pivot, root.standardization.mean)
         unit = X[:, 0].std() if standardize else 1.0
         own = node.standardization
@@ -343,7 +344,7 @@ def test_a_side_needs_the_minimum_weight_by_weight_and_not_by_rows():
     right = None
     for min_weight, there in ((1.0, True), (49.0, True), (52.0, False), (90.0, False)):
         node = measured(X, weights, min_weight=min_weight, standardize=False)
-        found = run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], valley(node))))
+        found = run(measure_boundary(node, Recording(), outcome_of([1.0, 0.0, 0.0], valley(node))))
         assert (found is not None) == there
         if found is not None:
             right = weights[found.boundary.signed_distance(node.rows) > 0].sum()
@@ -354,8 +355,8 @@ def test_an_empty_side_is_no_split_even_without_a_minimum_weight():
     X = bimodal()
     edge = (X[:, 0].max() - X[:, 0].mean()) / measured(X, standardize=False).standardization.unit
     node = measured(X, min_weight=0.0, standardize=False)
-    assert run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], edge + 1e-9))) is None
-    assert run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], edge - 1e-3))) is not None
+    assert run(measure_boundary(node, Recording(), outcome_of([1.0, 0.0, 0.0], edge + 1e-9))) is None
+    assert run(measure_boundary(node, Recording(), outcome_of([1.0, 0.0, 0.0], edge - 1e-3))) is not None
 
 
 @pytest.mark.parametrize("narrow", [1e-3, 1e-6])
@@ -363,7 +364,7 @@ def test_the_weights_of_the_sides_are_exact_where_rows_hardly_vary_along_the_dir
     X = np.random.default_rng(0).standard_normal((300, 2)) * [1.0, narrow]
     node = measured(X, min_weight=140.0, standardize=False)
     t = node.standardization.apply(X)[:, 1]
-    split = run(measure(node, Recording(), outcome_of([0.0, 1.0], float(np.median(t)))))
+    split = run(measure_boundary(node, Recording(), outcome_of([0.0, 1.0], float(np.median(t)))))
     assert split is not None
     assert (split.boundary.signed_distance(node.rows) > 0).sum() == 150
 
@@ -372,11 +373,10 @@ def test_the_bandwidth_is_that_of_the_first_principal_direction_or_the_methods_o
     X = bimodal()
     node = measured(X, standardize=False)
     widest = np.sqrt(np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1])
-    usual = run(measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.5)))
+    usual = run(measure_boundary(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.5)))
     assert usual.facts["bandwidth"] == pytest.approx(0.9 * widest * 400**-0.2)
-    own = run(
-        measure(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.5, bandwidth=0.01, facts={"alpha": 2.0}))
-    )
+    outcome = outcome_of([1.0, 0.0, 0.0], 0.5, bandwidth=0.01, facts={"alpha": 2.0})
+    own = run(measure_boundary(node, Recording(), outcome))
     assert own.facts == {"alpha": 2.0, "bandwidth": pytest.approx(0.01 * node.standardization.unit)}
 
 
@@ -387,7 +387,7 @@ def test_centers_are_mirrored_together_with_their_direction():
     places = np.array([[0.0, 0.0], [6.0, 0.0]]) - own.mean[:2]
     centers = NearestCenter(own.unit * own.normals(np.eye(3)[:2]), own.mean, places, right)
     splits = [
-        run(measure(node, Recording(), outcome_of([sign, 0, 0], 0.0, centers=boundary)))
+        run(measure_boundary(node, Recording(), outcome_of([sign, 0, 0], 0.0, centers=boundary)))
         for sign, boundary in ((1.0, centers), (-1.0, replace(centers, right=~right)))
     ]
     for split in splits:

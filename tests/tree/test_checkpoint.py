@@ -309,6 +309,6 @@ def test_the_time_of_all_fits_is_added(tmp_path):
     for _ in range(2):
         found = checkpoints.Checkpoint(tmp_path / "fit", {"class": "some"}, rows, None)
         found._began -= 1000.0  # as if it had taken that long
-        found.note((0,) * (len(found.found) + 1), checkpoints.Found(None, worth=False))
+        found.note((0,) * (len(found.found) + 1), checkpoints.SearchResult(None, worth=False))
         found.write()
     assert 2000.0 <= read_archive((tmp_path / "fit").read_bytes()).facts["seconds"] < 2100.0

@@ -19,7 +19,7 @@ from ravine.data.standardization import LARGEST
 from ravine.exceptions import InvalidInputError
 
 MAP_ROWS = 1024  # rows that are mapped at a time, which bounds the memory of the kernel matrix
-NEIGHBORS = 10  # the width of the RBF kernel comes from the distance to this neighbor
+WIDTH_NEIGHBORS = 10  # the width of the RBF kernel comes from the distance to this neighbor
 KernelFunction = Callable[..., Any]
 MAP_PARAMETERS = ("n_components", "landmarks")  # parameters of the map, which every kernel takes
 TAKE_SPARSE = ("rbf", "polynomial", "poly", "linear", "cosine", "sigmoid")  # kernels of CSR rows
@@ -222,7 +222,7 @@ def rbf_width(points: Any, weights: FloatArray) -> float:
         with np.errstate(over="ignore", invalid="ignore"):  # raises below
             distances = euclidean_distances(points[a : a + MAP_ROWS], points)
         distances[np.arange(len(distances)), np.arange(a, a + len(distances))] = 0.0
-        nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, NEIGHBORS)
+        nearest[a : a + MAP_ROWS] = nth_nearest(distances, weights, WIDTH_NEIGHBORS)
     width = 2.0 * weighted_median(nearest, weights)
     if width != 0 and not np.sqrt(1.0 / LARGEST) < width < np.sqrt(LARGEST):
         raise InvalidInputError(

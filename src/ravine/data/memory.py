@@ -88,9 +88,7 @@ class MemoryRows:
     weights: FloatArray | None = None
     n_jobs: int = 1
     picked: IntArray | None = None
-    names: IntArray | None = (
-        None  # of rows that are copies: their numbers in the data, which samples depend on
-    )
+    numbers_in_data: IntArray | None = None  # of rows that are copies: samples depend on these numbers
     reads: ReadCount = field(default_factory=ReadCount)
 
     def __post_init__(self) -> None:
@@ -149,7 +147,7 @@ class MemoryRows:
         """Return the rows of smallest hash, the same as `Sample.add` finds block by block."""
         here = np.arange(self.shape[0]) if self.counted is None else self.counted
         numbers = here if self.picked is None else self.picked[here]
-        numbers = numbers if self.names is None else self.names[numbers]
+        numbers = numbers if self.numbers_in_data is None else self.numbers_in_data[numbers]
         keys = hashes(numbers, request.seed)
         few = smallest(keys, numbers, request.n)
         chosen = self.select(here[few])
@@ -218,7 +216,7 @@ class MemoryRows:
             where = slice(a, b) if self.picked is None else self.picked[a:b]
             weights = np.ones(b - a) if self.weights is None else self.weights[where]
             numbers = np.arange(a, b) if self.picked is None else self.picked[a:b]
-            numbers = numbers if self.names is None else self.names[numbers]
+            numbers = numbers if self.numbers_in_data is None else self.numbers_in_data[numbers]
             yield make_block(rows_at(self.array, where), weights, numbers)
 
 

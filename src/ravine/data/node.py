@@ -22,7 +22,7 @@ PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every c
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
 SCALE_CELLS = 1 << 20  # most values of these rows
 LOCAL_CELLS = 1 << 22  # most values (rows x columns) of a node that is copied and searched in memory
-UNSAMPLED_FACTOR = 2  # times as many for a node of too few rows to be sampled: up to 1024 columns
+UNSAMPLED_FACTOR = 2  # factor of LOCAL_CELLS for nodes below LARGE_SAMPLE rows, which have no samples
 FIRST_SAMPLE = 4096  # least rows of the first sample, which is searched from all starts
 FIRST_ROWS_PER_COLUMN = 32  # least rows of it per column: the error of a direction falls with that number
 LARGE_SAMPLE = 8192  # rows that are enough for the first sample, however many columns there are
@@ -170,7 +170,7 @@ class Node:
         """Return sampled rows in memory, with the threads of this node."""
         values, weights, numbers = sampled(answer)
         rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.n_jobs)
-        return replace(rows, names=numbers)
+        return replace(rows, numbers_in_data=numbers)
 
     def of_sample(self, answer: Answer, purpose: str) -> Node:
         """Return the node of a sample: in memory, with the same scales, and `min_weight` in proportion."""

@@ -15,7 +15,7 @@ from ravine.data.standardization import Standardization
 
 FULL_COVARIANCE = 256  # columns up to which the covariance matrix is formed; above, power iterations
 POWER_ROUNDS = 12  # power iterations, one pass each
-FULL_ROUNDS = 2  # of these on all rows of a large node, after those on a sample
+FULL_ROUNDS = 2  # power iterations on all rows of a large node, after those on a sample
 POWER = "power iterations"  # the purpose of the random numbers of the rows from which they start
 EQUAL = 1e-6  # relative difference below which principal variances, or components of a direction, are a tie
 

@@ -21,8 +21,8 @@ from ravine.data.sample import Sample, sampled
 JUDGED_ROWS = 5000  # most rows of the graph, a random sample of more
 JUDGED_CELLS = 1 << 23  # most values (rows x columns) of dense rows of the graph: 64 MiB
 FEWEST_ROWS = 500  # least rows of the graph, however wide they are
-NEIGHBORS = 10  # neighbors per row
-SEED = 0x6A756467  # of the sample, so that all clusterings are judged on the same rows
+JUDGE_NEIGHBORS = 10  # neighbors per row
+SEED = 0x6A756467  # seed of the sample: the same rows judge all clusterings
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RowGraph:
     """Some rows, and which of them are neighbors: one is among the ten nearest of the other.
 
     Copies of a row are one group: they are neighbors of each other and have the same neighbors. A row of
-    weight k means k copies. `values` are the rows as they came, `points` as they are compared.
+    weight k means k copies. `values` are the original rows, `points` as they are compared.
     """
 
     values: Any
@@ -63,7 +63,11 @@ def judged_rows(n_features: int) -> int:
 
 
 def row_graph(
-    rows: MemoryRows, *, n_neighbors: int = NEIGHBORS, max_rows: int | None = None, standardize: bool = True
+    rows: MemoryRows,
+    *,
+    n_neighbors: int = JUDGE_NEIGHBORS,
+    max_rows: int | None = None,
+    standardize: bool = True,
 ) -> RowGraph:
     """Return the graph of a random sample of the rows that have a weight, the same one for every caller.
 

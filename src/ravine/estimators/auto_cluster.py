@@ -360,7 +360,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return self.tree_.n_leaves - 1
 
     def stored_choice(self) -> dict[str, Any]:
-        """Return what a model file holds beside the winner: the parameters, and the figures of the judges."""
+        """Return what a model file holds besides the winner: the parameters, and the judges' figures."""
         if not isinstance(self.best_estimator_, TreeClusterer):
             raise InvalidInputError(
                 f"the best clustering is that of {self.candidates_[0].name}, which a model file cannot hold; "

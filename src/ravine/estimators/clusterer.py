@@ -37,7 +37,7 @@ from ravine.split.search import Method
 from ravine.split.split import MADE_BY
 from ravine.tree.checkpoint import Checkpoint, check_path
 from ravine.tree.features import names_of
-from ravine.tree.grow import PRIORITIES, Limits, grow
+from ravine.tree.grow import PRIORITIES, Grown, Limits, grow
 from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
@@ -179,6 +179,11 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self
 
     @property
+    def _needs_valley(self) -> bool:
+        """Whether a leaf without a valley of the density has no split."""
+        return False
+
+    @property
     def _in_columns(self) -> bool:
         """Whether rows can be compared by their columns, as for all kernels except functions and matrices."""
         return not callable(self.kernel) and self.kernel != "precomputed"
@@ -238,13 +243,21 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 level=check_real("level", self.level, 0, 0.5) if auto else None,
                 watch=self._watch,
                 labels=labels,
-                table=self.feature_map_ is None,
+                in_columns=self.feature_map_ is None,
                 sets_aside=self.outliers != "include",
                 graph=graph,
                 checkpoint=self._checkpoint(root, labels),
             )
         if self.kernel is None:
             self._note_outliers(grown.rule, NO_NUMBERS if grown.far is None else grown.far.numbers)
+        self.n_passes_ = (rows.reads.rows - before) / rows.shape[0]
+        self._expose(grown, rows)
+        constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
+        self._warn(constant, grown.interrupted)
+        return self
+
+    def _expose(self, grown: Grown, rows: MemoryRows) -> None:
+        """Set the attributes that the grown tree gives."""
         names = getattr(self, "feature_names_in_", None)
         if self.feature_map_ is not None:
             names = [f"component {i + 1}" for i in range(self.feature_map_.n_components)]
@@ -256,11 +269,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         )
         self.labels_ = grown.labels
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
-        self.n_passes_ = (rows.reads.rows - before) / rows.shape[0]
         self._sketch_ = sketch(self.tree_, rows)
-        constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
-        self._warn(constant, grown.interrupted)
-        return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Find the clusters and return the cluster of every row."""
@@ -430,9 +439,12 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
         )
         if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
+            missing, other = "split", ""
+            if self._needs_valley:
+                missing, other = "valley", ", SpectralConnectivity needs none"
             warnings.warn(
-                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a split with "
-                f"enough rows on both sides; a smaller {finer} may give one",
+                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a {missing} with "
+                f"enough rows on both sides; a smaller {finer} may find one{other}",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -471,8 +483,7 @@ def warn_discrete(tree: ClusterTree, stacklevel: int) -> None:
     shown = ", ".join([*list(columns)[:5], *(["..."] if len(columns) > 5 else [])])
     warnings.warn(
         f"{len(made)} of {tree.n_leaves - 1} splits run between the values of one discrete column ({shown}): "
-        'leave such columns out, divide them by a larger number, or use n_clusters="auto", which ignores '
-        "these gaps",
+        'leave such columns out, or use n_clusters="auto", which ignores these gaps',
         DiscreteColumnWarning,
         stacklevel=stacklevel,
     )

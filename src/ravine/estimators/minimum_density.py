@@ -96,6 +96,10 @@ class MinimumDensity(TreeClusterer):
             params["kernel_params"] = {"landmarks": None, **(params.get("kernel_params") or {})}
         return cls(n_clusters, **{**settings, **params})
 
+    @property
+    def _needs_valley(self) -> bool:
+        return True
+
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         at_random = is_random(self.init)
         return ProjectionMethod(

@@ -31,6 +31,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     The file holds JSON and arrays, no code. It has no training rows, except the landmarks of a kernel map
     (all rows, if there are few). A model that `ravine.load` would refuse is not written.
+
+    Parameters
+    ----------
+    model : estimator of ravine
+        A fitted clusterer, `AutoCluster` or classifier.
+    path : str or path
+        The file; one that exists is replaced.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -83,6 +90,16 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Everything is checked: a file that is not a valid model raises an `InvalidModelError`. Reading takes about
     twice the size of the file in memory, whatever the file declares.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator, of the class that was saved.
     """
     with open_model(path) as stored:
         return _rebuild(stored)

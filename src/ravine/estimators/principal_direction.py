@@ -48,6 +48,10 @@ class PrincipalDirection(TreeClusterer):
     split_order: SplitOrder = "value"
     bandwidth_factor: float = 1.0
 
+    @property
+    def _needs_valley(self) -> bool:
+        return self.threshold == "density"
+
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),

@@ -218,10 +218,28 @@ def compare(
 ) -> Selection:
     """Run all clusterers of ravine with their defaults and rank them without labels, as `select` does.
 
-    Every clusterer finds the number of clusters by itself, or gets the given one. Two of them also run on the
-    diffusion map of the neighbor graph (kernel="diffusion"). `methods` are other estimators to run instead;
-    their `n_clusters` is set as well.
+    Two of the clusterers also run on the diffusion map of the neighbor graph (kernel="diffusion").
 
+    Parameters
+    ----------
+    X : array, memmap or CSR matrix of shape (n_rows, n_features)
+        The rows.
+    n_clusters : int or "auto", default "auto"
+        The number of clusters of all; with "auto" every clusterer finds it by itself.
+    methods : iterable of estimators, optional
+        Other estimators to run instead; their `n_clusters` is set as well.
+    sample_weight : array of shape (n_rows,), optional
+        Used by `fit` and by the judges.
+    min_share : float, default 0.05
+        Minimum share of the rows in the smaller of two clusters, see `select`.
+
+    Returns
+    -------
+    Selection
+        `best` is the best fitted estimator, `candidates` are all of them in order; it prints as a table.
+
+    Examples
+    --------
     >>> from ravine import compare
     >>> from sklearn.datasets import load_wine
     >>> 0.5 < compare(load_wine().data, 3).candidates[0].separation_probability < 1.0

@@ -1,4 +1,4 @@
-"""The contract of an index: a profile of mass on a line goes in, a value with its slope comes out."""
+"""The contract of an index: it maps a profile (points with mass on a line) to a value with derivatives."""
 
 from __future__ import annotations
 

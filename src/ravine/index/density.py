@@ -36,7 +36,7 @@ def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
     return float(max(0.9 * factor * deviation * total**-0.2, SMALLEST * deviation))
 
 
-def relative_depth(profile: Profile, threshold: float, bandwidth: float) -> float:
+def bounded_depth(profile: Profile, threshold: float, bandwidth: float) -> float:
     """Return d / (1 + d) for the relative depth d of a threshold (MDH, Equation 30): a number in [0, 1].
 
     With I the density at the threshold and M at the lower of the two adjacent modes, d is M / I - 1, and
@@ -44,7 +44,7 @@ def relative_depth(profile: Profile, threshold: float, bandwidth: float) -> floa
 
     >>> points = np.array([-2.0, -1.5, 1.5, 2.0])
     >>> profile = Profile(points, np.ones(4), total=4.0, std=points.std())
-    >>> relative_depth(profile, 0.0, bandwidth=0.4) > 0.99
+    >>> bounded_depth(profile, 0.0, bandwidth=0.4) > 0.99
     True
     """
     line = profile.points, profile.mass, profile.total, bandwidth
@@ -169,7 +169,7 @@ class MinimumDensitySchedule(Schedule):
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
         """Return the bounded relative depth."""
-        return relative_depth(profile, value.threshold, index.bandwidth)
+        return bounded_depth(profile, value.threshold, index.bandwidth)
 
     def value(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return the density on the hyperplane, without a penalty."""

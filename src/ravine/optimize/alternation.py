@@ -25,7 +25,8 @@ from ravine.optimize.sphere import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
 SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
 START_SWITCHED = 0.01  # the same for a start: 2-means, and rounds on a small sample
-STEADY = 3e-4  # relative: rounds end when kappa changes by less (on rows without two clusters it creeps)
+# Relative: rounds end when kappa changes by less. (Without two clusters it changes slowly for many rounds.)
+STEADY = 3e-4
 STEADY_WEIGHT = 1000.0  # least weight for that: with less, rounds go on until no row changes side
 THRESHOLD_BINS = 1 << 14  # bins of the projected rows; the best threshold lies between two of them
 LEAST_RIDGE = 1e-12  # least ridge, in units of the columns' variance 1, so that a covariance is invertible
@@ -35,7 +36,7 @@ FULL_PASSES = 3  # most passes over all rows after the samples, for planes and f
 
 
 @dataclass(frozen=True)
-class Found:
+class AlternationEnd:
     """A hyperplane w . z = threshold in the standardized space, the number of rounds, and why they ended.
 
     `plane` is the same in raw columns, for rows with another standardization.
@@ -53,36 +54,41 @@ def two_means(node: Node, starts: FloatArray) -> Query[Plane]:
 
     All starts share passes. The best one has the least scatter within its two sides.
     """
-    ends = yield from gather([_lloyd(node, start) for start in starts])
-    return max(ends, key=lambda end: end[1])[0]
+    ends = yield from gather([lloyd(node, start, LLOYD_ROUNDS, START_SWITCHED) for start in starts])
+    normal, threshold, _ = max(ends, key=lambda end: end[2])
+    return Plane.across(node.standardization, normal, threshold)
 
 
-def _lloyd(node: Node, direction: FloatArray) -> Query[tuple[Plane, float]]:
-    """Return the boundary at the end of Lloyd's iterations, and the scatter between its sides.
+def lloyd(
+    node: Node, normal: FloatArray, max_rounds: int, switched: float
+) -> Query[tuple[FloatArray, float, float]]:
+    """Run Lloyd's iterations of 2-means from the hyperplane through the mean across a direction.
 
-    Few rows in memory are iterated in compiled code, all others by one pass per round.
+    They end when rows of at most a share of the weight switch sides. Returns the normal and the threshold of
+    the boundary in the standardized space, and the scatter between its sides. Few rows in memory are iterated
+    in compiled code, all others by one pass per round.
     """
     own, held = node.standardization, held_rows(node)
     if held is not None:
         from ravine.optimize import lloyd_kernels
 
-        settled = START_SWITCHED * own.total
-        normal, middle, between = lloyd_kernels.lloyd(held, own.total, direction, LLOYD_ROUNDS, settled)
-        return Plane.across(own, normal, middle), between
-    plane, before, between = Plane.across(own, direction, 0.0), None, 0.0
-    right = Side(0.0, np.zeros(len(direction)), np.zeros((0, 0)))
-    for _ in range(LLOYD_ROUNDS):
+        end: tuple[FloatArray, float, float]
+        end = lloyd_kernels.lloyd(held, own.total, normal, max_rounds, switched * own.total)
+        return end
+    before, threshold, between = None, 0.0, 0.0
+    right = Side(0.0, np.zeros(len(normal)), np.zeros((0, 0)))
+    for _ in range(max_rounds):
+        plane = Plane.across(own, normal, threshold)
         (answer,) = yield node.ask(SideSums(own, plane, before, squares=False))
         right += Side.of(answer)
         left_weight = own.total - right.weight
-        if min(left_weight, right.weight) <= 0.0 or answer[0][1] <= START_SWITCHED * own.total:
+        if min(left_weight, right.weight) <= 0.0 or answer[0][1] <= switched * own.total:
             break
         centers = -right.total / left_weight, right.total / right.weight
-        apart = centers[1] - centers[0]
-        between = left_weight * right.weight / own.total * float(apart @ apart)
-        before, middle = plane, float(apart @ (centers[0] + centers[1])) / 2
-        plane = Plane.across(own, apart, middle)
-    return plane, between
+        before, normal = plane, centers[1] - centers[0]
+        between = left_weight * right.weight / own.total * float(normal @ normal)
+        threshold = float(normal @ (centers[0] + centers[1])) / 2
+    return normal, threshold, between
 
 
 class Step(Protocol):
@@ -174,7 +180,7 @@ def alternate(
     max_iter: int,
     switched: float = SWITCHED,
     budget: bool = True,
-) -> Query[Found | None]:
+) -> Query[AlternationEnd | None]:
     """Alternate between the hyperplane for two sides and the sides of the hyperplane.
 
     After the first round, a pass sums only the rows that change side, and `right` is updated by them. On all
@@ -192,14 +198,14 @@ def alternate(
         w, threshold = taken
         before, plane = plane, Plane.across(own, w, threshold)
         if not step.moves:
-            return Found(w, threshold, plane, n_iter, CONVERGED_OBJECTIVE)
+            return AlternationEnd(w, threshold, plane, n_iter, CONVERGED_OBJECTIVE)
         if n_iter == last:
-            return Found(w, threshold, plane, n_iter, PASS_LIMIT)
+            return AlternationEnd(w, threshold, plane, n_iter, PASS_LIMIT)
         (answer,) = yield node.ask(SideSums(own, plane, before, squares))
         if before is not None and answer[0][1] <= switched * own.total:
-            return Found(w, threshold, plane, n_iter, SETTLED)
+            return AlternationEnd(w, threshold, plane, n_iter, SETTLED)
         right = Side.of(answer) if before is None else right + Side.of(answer)
-    return Found(w, threshold, Plane.across(own, w, threshold), max_iter, ITERATION_LIMIT)
+    return AlternationEnd(w, threshold, Plane.across(own, w, threshold), max_iter, ITERATION_LIMIT)
 
 
 def best_threshold(

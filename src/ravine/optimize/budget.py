@@ -20,5 +20,5 @@ def steps_on(node: Node, max_iter: int, most: int = FULL_STEPS) -> int:
 
 
 def status_on(node: Node, status: str) -> str:
-    """Return the status of a solver, which says that it was the budget that ended it."""
+    """Return the status of a solver, which is "pass limit" if the budget of passes ended it."""
     return PASS_LIMIT if status == ITERATION_LIMIT and not node.is_local else status

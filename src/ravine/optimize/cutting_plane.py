@@ -25,12 +25,11 @@ from ravine.data.standardization import Standardization
 from ravine.exceptions import RavineError
 from ravine.optimize.sphere import ITERATION_LIMIT
 
-FIRST_SHARE = 0.5  # of the way from the best plane to the optimum of the QP, which the second step goes
-LEAST_SHARE = 0.1  # of that way: steps are not shorter
+FIRST_SHARE = 0.5  # share of the way from the best plane to the optimum of the QP that the second step takes
+LEAST_SHARE = 0.1  # least share of that way of any step
 # Ridges of the QP's matrix, relative to its mean diagonal; the first with which daqp solves it is used.
 RIDGES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 ACTIVE_SHARE = 1e-10  # share of C: a constraint with a larger multiplier is active
-MEANS_ROUNDS = 20  # most iterations of 2-means, which only gives a start
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ def move(node: Node, state: State, plane: Planes) -> Query[tuple[State, State]]:
 
 
 @dataclass(frozen=True)
-class Found:
+class CuttingPlaneEnd:
     """The end of one run: the state at the best plane, and the objective at each plane that was best so far.
 
     `active` are the active constraints, those with a positive multiplier. `violation` is by how much the
@@ -200,7 +199,7 @@ def cutting_planes(
     balance: float,
     epsilon: float,
     max_iter: int,
-) -> Query[Found]:
+) -> Query[CuttingPlaneEnd]:
     """Solve problem 3.16, starting with the signs of a plane; one pass per step.
 
     CCCP linearizes all constraints at the signs of the best plane so far, and the QP with the constraints at
@@ -225,7 +224,7 @@ def cutting_planes(
         done = violation <= epsilon
         if history and (done or n_steps >= max_iter):
             status = f"no constraint is violated by more than {epsilon:g}" if done else ITERATION_LIMIT
-            return Found(state, C, active, violation, history, n_steps, status)
+            return CuttingPlaneEnd(state, C, active, violation, history, n_steps, status)
         if history:
             plane = state.plane.towards(plane, share)
         there, stay = yield from move(node, state, plane)
@@ -279,23 +278,3 @@ def solve(
     b = best_offset(level, sign, balance)
     least = 0.5 * float(w @ w) + C * max(0.0, float((level - sign * b).max()))
     return Planes.one(w, b), p > ACTIVE_SHARE, least
-
-
-def two_means(node: Node, start: FloatArray) -> Query[Planes]:
-    """Return the plane between the centers of 2-means (Lloyd's iterations) from a first direction.
-
-    The constraint that contains all rows, linearized at the signs of a plane, has all that an iteration
-    needs: the weight of each side and, since the rows are centered, the sum of each.
-    """
-    plane, before = Planes.one(start, 0.0), 0.0
-    state = yield from linearize(node, Planes.zero(len(start)), plane)
-    for _ in range(MEANS_ROUNDS):
-        share = (1.0 + state.sign[0]) / 2
-        inertia = float(state.vector[0] @ state.vector[0]) / (share * (1.0 - share)) if 0 < share < 1 else 0.0
-        if inertia <= before * (1 + 1e-9):
-            break
-        right, left = state.vector[0] / (2 * share), -state.vector[0] / (2 * (1.0 - share))
-        plane = Planes.one(right - left, -float((right - left) @ (right + left)) / 2)
-        before = inertia
-        state = yield from linearize(node, Planes.zero(len(start)), plane)
-    return plane

@@ -239,7 +239,7 @@ def held_rows(node: Node) -> Rows | None:
     rows = node.rows
     if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
         return None
-    if rows.picked is not None or node.labels is not None:
+    if rows.picked is not None or node.labels is not None:  # no selections and no labels
         return None
     if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
         return None
@@ -284,6 +284,7 @@ def _pursue_held(
         pairs[0, :n_pairs], pairs[1, :n_pairs] = curvature.steps, curvature.changes
     state, found = np.empty((4, len(start))), np.empty(4)
     state[0] = start
+    # one place for every row that is held: `node.n_rows` does not count those of weight 0
     bins = pursuit_kernels.bins_for(len(held.weights), grid.n_bins)
     m, std, stage, n_iter, status, n_pairs = pursuit_kernels.pursue(
         pursuit_kernels.address_of(indices[0].line_function),

@@ -35,7 +35,7 @@ from ravine.optimize.large_margin import around_threshold, minimize_at_scale
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import USEFUL, ProjectionMethod
-from ravine.split.search import Outcome, Verbs, measure
+from ravine.split.search import Outcome, Verbs, measure_boundary
 from ravine.split.split import Split
 
 FINE_CENTERS = 600  # micro-clusters in the projection that give the reported eigenvalue
@@ -112,7 +112,7 @@ class LargeMarginMethod(ProjectionMethod):
             gradient_norm=norm,
             facts={"sigma": own.unit * sigma, "beta": beta, "margin": margin},
         )
-        return (yield from measure(node, self, outcome)) or split
+        return (yield from measure_boundary(node, self, outcome)) or split
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import numpy as np
 from ravine.data.node import Node
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
+from ravine.optimize.alternation import lloyd
 from ravine.optimize.budget import status_on, steps_on
-from ravine.optimize.cutting_plane import Found, Planes, cutting_planes, two_means
+from ravine.optimize.cutting_plane import CuttingPlaneEnd, Planes, cutting_planes
 from ravine.split.projection import USEFUL
 from ravine.split.search import Outcome, Verbs
 from ravine.split.starts import between_directions, random_directions, small_sample
@@ -19,7 +20,8 @@ from ravine.split.support import support_planes
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
 AUTO_BALANCE = 0.03  # default bound on the mean of f; rows on the margin have |f| = 1 (benchmarks/RESULTS.md)
-FINALISTS = 2  # of the starts that are compared on a small sample, so many go on
+MEANS_ROUNDS = 20  # most rounds of 2-means, which only gives a start
+FINALISTS = 2  # starts that are continued after the comparison on a small sample
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Start:
     C: float
 
     @classmethod
-    def after(cls, end: Found) -> Start:
+    def after(cls, end: CuttingPlaneEnd) -> Start:
         """Return the start with the active constraints of an end: planes, so that they apply to any rows."""
         return cls(end.state.plane, end.state.constraints[end.active], end.C)
 
@@ -72,8 +74,8 @@ class MarginMethod(Verbs):
             useful = found.directions[found.deviations > USEFUL * node.deviation]
             more = between_directions(useful, self.n_init - 1 - len(useful), node.rng("starts"))
             directions = [*useful, *more] if self.n_init > 1 else []
-            clusters = yield from two_means(few, found.directions[0])
-            planes = [clusters, *(Planes.one(v, 0.0) for v in directions)]
+            normal, threshold, _ = yield from lloyd(few, found.directions[0], MEANS_ROUNDS, 0.0)
+            planes = [Planes.one(normal, -threshold), *(Planes.one(v, 0.0) for v in directions)]
         planes += [Planes.one(w, b) for w, b in support_planes(node)]
         unit, zero = node.standardization.unit, Planes.zero(node.n_features)
         C = AUTO_C / node.deviation**2 if self.C is None else self.C * unit * unit
@@ -84,7 +86,7 @@ class MarginMethod(Verbs):
             starts = [Start.after(end) for end in (best or ends)[:FINALISTS]]
         return node, starts
 
-    def solve(self, node: Node, start: Start) -> Query[Found]:
+    def solve(self, node: Node, start: Start) -> Query[CuttingPlaneEnd]:
         """Run the cutting planes from one start."""
         found = yield from cutting_planes(
             node,
@@ -97,17 +99,17 @@ class MarginMethod(Verbs):
         )
         return replace(found, status=status_on(node, found.status)) if self.samples else found
 
-    def choose(self, node: Node, ends: Sequence[Found]) -> Query[list[Found]]:
+    def choose(self, node: Node, ends: Sequence[CuttingPlaneEnd]) -> Query[list[CuttingPlaneEnd]]:
         """Return the ends, those with the fewest labeled pairs together first, then by objective."""
         yield from ()
         allowed = [end for end in ends if self._splits(end, node)]
         return sorted(allowed, key=lambda end: self._rank(end, node))
 
-    def resume(self, node: Node, end: Found, last: bool) -> Query[Found]:
+    def resume(self, node: Node, end: CuttingPlaneEnd, last: bool) -> Query[CuttingPlaneEnd]:
         """Continue with the active constraints: they are stored as planes, so they apply to any rows."""
         return (yield from self.solve(node, Start.after(end)))
 
-    def finish(self, node: Node, end: Found) -> Query[Outcome | None]:
+    def finish(self, node: Node, end: CuttingPlaneEnd) -> Query[Outcome | None]:
         """Return the plane with its margin."""
         yield from ()
         if not self._splits(end, node):
@@ -130,7 +132,7 @@ class MarginMethod(Verbs):
             },
         )
 
-    def _rank(self, end: Found, node: Node) -> tuple[float, float]:
+    def _rank(self, end: CuttingPlaneEnd, node: Node) -> tuple[float, float]:
         plane = end.state.plane
         if node.labels is None:
             return 0.0, end.objective
@@ -143,7 +145,7 @@ class MarginMethod(Verbs):
             return AUTO_BALANCE
         return self.balance / node.total if self.balance_of_sum else self.balance
 
-    def _splits(self, end: Found, node: Node) -> bool:
+    def _splits(self, end: CuttingPlaneEnd, node: Node) -> bool:
         """Return whether an end has enough weight on both sides, and is better than w = 0, not a split."""
         trivial = end.C * (1.0 - self._balance(node))
         right = end.state.right

@@ -24,7 +24,7 @@ from ravine.split.boundary import Boundary
 GRAPH_ROWS = 2000  # most rows of the graph
 GRAPH_CELLS = 1 << 23  # most values (rows x columns) of these rows: 64 MiB
 FEWEST_ROWS = 100  # least rows of the graph, however wide they are
-NEIGHBORS = 10  # neighbors per row
+CUT_NEIGHBORS = 10  # neighbors per row
 SHARED_ROWS = (
     200  # least rows of a node in the graph of the root; with fewer, the node has a graph of its own
 )
@@ -45,12 +45,12 @@ class NeighborGraph:
 
     def of_rows(self, numbers: IntArray) -> NeighborGraph | None:
         """Return the part of the graph with some rows of the data, or None if it has too few of them."""
-        names = self.rows.names
-        assert names is not None
-        here = np.flatnonzero(np.isin(names, numbers))
+        known = self.rows.numbers_in_data
+        assert known is not None
+        here = np.flatnonzero(np.isin(known, numbers))
         if len(here) < SHARED_ROWS:
             return None
-        rows = replace(self.rows, array=self.rows.array[here], names=names[here])
+        rows = replace(self.rows, array=self.rows.array[here], numbers_in_data=known[here])
         place = np.full(self.rows.shape[0], -1)
         place[here] = np.arange(len(here))
         ends = place[self.ends]
@@ -118,12 +118,13 @@ def _graph(node: Node, answer: Answer) -> NeighborGraph:
         points, weights, chosen = distinct(own.apply(values), weights)
         values, numbers = values[chosen], numbers[chosen]
         inner = None
-    here, there = near_pairs(points, inner, weights, NEIGHBORS + 1)  # + 1: a row is its own nearest
+    here, there = near_pairs(points, inner, weights, CUT_NEIGHBORS + 1)  # + 1: a row is its own nearest
     m = len(weights)
     edges = np.unique(np.minimum(here, there) * m + np.maximum(here, there))
     ends = np.array([edges // m, edges % m])
     copies = weights * np.maximum(weights - 1.0, 0.0)
-    return NeighborGraph(MemoryRows(values, names=numbers), ends, weights[ends].prod(axis=0), copies)
+    rows = MemoryRows(values, numbers_in_data=numbers)
+    return NeighborGraph(rows, ends, weights[ends].prod(axis=0), copies)
 
 
 def inner_products(rows: sparse.csr_array, center: FloatArray) -> FloatArray:

@@ -168,27 +168,35 @@ class ProjectionMethod(Verbs):
         Ends that the schedule accepts are preferred. With labels and `neighbor_cut`, only the ends with the
         fewest labeled rows on the wrong side are compared; with labels alone, the lowest value decides.
         """
-        costs: dict[int, float] = {}
         if not self.named_sides:  # otherwise the labels decide
             enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
-            costs = {id(end): -self.rank(end) for end in enough}
-            ends = [end for end in enough if costs[id(end)] < 0.0]
+            ends = [end for end in enough if self.rank(end) > 0.0]
         if len(ends) < 2:
             return list(ends)
-        if node.labels is not None and not self.neighbor_cut:
-            lowest = min(end.point.value for end in ends)  # the first of those that tie is the best
-            return sorted(ends, key=lambda end: max(0.0, end.point.value - lowest - PROGRESS))
         if self.neighbor_cut:
-            graph = yield from neighbor_graph(node)
-            costs = dict(zip(map(id, ends), _cuts(graph, node, ends), strict=True))
+            return (yield from self._by_cut(node, ends))
+        return self._by_rank(ends) if node.labels is None else _by_value(ends)
 
-        def key(end: Pursued) -> tuple[float, float]:
-            if node.labels is not None:
-                return weight_of_mistakes(node.labels, self.right, end.point), costs[id(end)]
-            accepted = self.schedule.accepts(end.point.index_value, end.point.profile)
-            return float(not accepted), costs[id(end)]
+    def _by_rank(self, ends: Sequence[Pursued]) -> list[Pursued]:
+        """Return different ends: those that the schedule accepts first, then those of the highest rank."""
+        return _distinct(sorted(ends, key=lambda end: (self._refused(end), -self.rank(end))))
 
-        return _distinct(sorted(ends, key=key))
+    def _by_cut(self, node: Node, ends: Sequence[Pursued]) -> Query[list[Pursued]]:
+        """Return different ends, those of the smallest normalized cut first.
+
+        Before the cut, with labels the fewest mistakes decide, and without them whether the schedule accepts.
+        """
+        graph = yield from neighbor_graph(node)
+        if node.labels is None:
+            first = [self._refused(end) for end in ends]
+        else:
+            first = [weight_of_mistakes(node.labels, self.right, end.point) for end in ends]
+        costs = list(zip(first, _cuts(graph, node, ends), strict=True))
+        return _distinct([ends[k] for k in sorted(range(len(ends)), key=costs.__getitem__)])
+
+    def _refused(self, end: Pursued) -> float:
+        """Return 0 for an end that the schedule accepts, otherwise 1."""
+        return float(not self.schedule.accepts(end.point.index_value, end.point.profile))
 
     def rank(self, end: Pursued) -> float:
         """Return the rank of an end by the schedule, the higher the better; 0 for an invalid one."""
@@ -245,6 +253,12 @@ def _evaluate_finely(node: Node, end: Pursued) -> Query[Evaluated]:
         return (yield from evaluate(node, end.index, direction, fineness=EXACT))
     projected = yield from project(node, fine, direction)
     return Evaluated(projected, end.index.evaluate(projected.profile), end.point.gradient)
+
+
+def _by_value(ends: Sequence[Pursued]) -> list[Pursued]:
+    """Return ends by their values; the first of those that tie is the best."""
+    lowest = min(end.point.value for end in ends)
+    return sorted(ends, key=lambda end: max(0.0, end.point.value - lowest - PROGRESS))
 
 
 def _distinct(ends: Sequence[Pursued]) -> list[Pursued]:

@@ -22,7 +22,7 @@ from ravine.data.profile import Grid
 from ravine.data.query import Additive, Answer, Query, gather
 from ravine.data.sample import Sample
 from ravine.index.base import Profile
-from ravine.index.density import bandwidth, relative_depth
+from ravine.index.density import bandwidth, bounded_depth
 from ravine.optimize.pursuit import REACH, project
 from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
@@ -40,9 +40,9 @@ GAP = "gap before a far group"
 class Outcome:
     """What a method found on all rows: a direction and a threshold in the standardized space, or centers.
 
-    `profile` is that of the rows along the direction, if the method has it: `measure` then needs no pass.
-    `bandwidth` is that of the method's own density, if it has one. With `named_sides` the method defines
-    which side is the right one, and small sides are allowed, as a classifier needs it.
+    `profile` is that of the rows along the direction, if the method has it: `measure_boundary` then needs no
+    pass. `bandwidth` is that of the method's own density, if it has one. With `named_sides` the method
+    defines which side is the right one, and small sides are allowed, as a classifier needs it.
     """
 
     direction: FloatArray
@@ -74,7 +74,7 @@ class Method(Protocol):
         """Whether partial labels of the node have an effect."""
 
     def ahead(self, node: Node) -> Sequence[Sample]:
-        """Return the samples that the search draws beside those that it searches."""
+        """Return the other samples that the search needs, besides those that it searches."""
 
     def prepare(self, node: Node) -> Query[Method | None]:
         """Return the method for this node, possibly after a search of its own; None ends the search."""
@@ -173,20 +173,42 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
         return None
     node = replace(node, deviation=first.deviation)
     outcome = yield from method.finish(node, best[0])
-    split = None if outcome is None else (yield from measure(node, method, outcome))
+    split = None if outcome is None else (yield from measure_boundary(node, method, outcome))
     return None if split is None else (yield from method.refine(node, split))
 
 
-def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
+def measure_boundary(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
     """Return the split of an outcome, or None if a side has less than the node's minimum weight.
 
-    Its quality is the relative depth of the density of the signed distances to the boundary, with bandwidth
-    0.9 sd n^(-1/5), sd along the first principal direction, or the method's own. The weights of the sides are
-    counted exactly, not by bins, unless the method has its own profile: if rows hardly vary along the
-    direction, a bin may have rows of both sides.
+    Its quality is the bounded relative depth of the density of the signed distances to the boundary, with
+    bandwidth 0.9 sd n^(-1/5), sd along the first principal direction, or the method's own.
     """
     own = node.standardization
     h = outcome.bandwidth or bandwidth(node.deviation, own.total)
+    profile, threshold, smaller = yield from _across(node, outcome, h)
+    if not outcome.named_sides and smaller < max(node.min_weight, np.finfo(float).tiny):
+        return None
+    direction = outcome.direction if outcome.named_sides else fix_sign(outcome.direction)
+    return Split(
+        boundary=_boundary(node, outcome, direction, threshold),
+        direction=direction,
+        method=method.name,
+        value=outcome.value,
+        quality=bounded_depth(profile, threshold, h),
+        gradient_norm=outcome.gradient_norm,
+        status=outcome.status,
+        n_iter=outcome.n_iter,
+        facts={**outcome.facts, "bandwidth": own.unit * h},
+    )
+
+
+def _across(node: Node, outcome: Outcome, h: float) -> Query[tuple[Profile, float, float]]:
+    """Return the profile across the boundary, the threshold in it, and the weight of the lighter side.
+
+    The weight is counted exactly, not by bins, unless the method has its own profile: if rows hardly vary
+    along the direction, a bin may have rows of both sides.
+    """
+    own = node.standardization
     profile, threshold = outcome.profile, outcome.threshold
     if outcome.centers is not None:
         grid = Grid.around_mean(REACH * node.deviation, h / FINE, node.n_rows)
@@ -204,28 +226,17 @@ def measure(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]
         profile = projected.profile
     else:
         smaller = profile.smaller_side(threshold)
-    if not outcome.named_sides and smaller < max(node.min_weight, np.finfo(float).tiny):
-        return None
-    direction = outcome.direction if outcome.named_sides else fix_sign(outcome.direction)
-    boundary: Boundary
-    if outcome.centers is not None:
-        same = direction is outcome.direction
-        boundary = outcome.centers if same else replace(outcome.centers, right=~outcome.centers.right)
-        boundary = boundary.about(node.pivot)
-    else:
-        sign = 1.0 if direction is outcome.direction else -1.0
-        boundary = Hyperplane.of(own, direction, sign * threshold, node.pivot)
-    return Split(
-        boundary=boundary,
-        direction=direction,
-        method=method.name,
-        value=outcome.value,
-        quality=relative_depth(profile, threshold, h),
-        gradient_norm=outcome.gradient_norm,
-        status=outcome.status,
-        n_iter=outcome.n_iter,
-        facts={**outcome.facts, "bandwidth": own.unit * h},
-    )
+    return profile, threshold, smaller
+
+
+def _boundary(node: Node, outcome: Outcome, direction: FloatArray, threshold: float) -> Boundary:
+    """Return the boundary of an outcome, mirrored if its direction is."""
+    same = direction is outcome.direction
+    if outcome.centers is None:
+        sign = 1.0 if same else -1.0
+        return Hyperplane.of(node.standardization, direction, sign * threshold, node.pivot)
+    centers = outcome.centers if same else replace(outcome.centers, right=~outcome.centers.right)
+    return centers.about(node.pivot)
 
 
 def gap_split(node: Node, method: Method, group: FloatArray) -> Query[Split | None]:
@@ -248,7 +259,7 @@ def gap_split(node: Node, method: Method, group: FloatArray) -> Query[Split | No
     threshold = float(profile.points[widest] / 2 + profile.points[widest + 1] / 2)
     h = bandwidth(profile.std, profile.total)
     outcome = Outcome(center / distance, threshold, 0.0, GAP, 0, profile=profile, bandwidth=h)
-    return (yield from measure(node, method, outcome))
+    return (yield from measure_boundary(node, method, outcome))
 
 
 def _lighter_side(node: Node, plane: Plane) -> Query[Any]:

@@ -23,8 +23,8 @@ from ravine.index.separation import SeparationSchedule
 from ravine.optimize.alternation import (
     START_SWITCHED,
     SWITCHED,
+    AlternationEnd,
     BoundStep,
-    Found,
     MinimaxStep,
     Step,
     alternate,
@@ -105,7 +105,7 @@ class SeparationMethod(Verbs):
 
     def solve(
         self, node: Node, start: Plane | FloatArray | None, switched: float = SWITCHED
-    ) -> Query[Found | None]:
+    ) -> Query[AlternationEnd | None]:
         """Alternate from a plane, or from the given sides; one pass per round for mpm, two for gep.
 
         For `eig` the start is the solution (Theorem 3): the indicator of the sides is the top eigenvector q
@@ -117,7 +117,7 @@ class SeparationMethod(Verbs):
         own, squares = unit_variances(node), self.solver == "mpm"
         if isinstance(start, np.ndarray):
             plane = Plane.across(own, start, 0.0)
-            return Found(start, 0.0, plane, 1, "the relaxed problem has a closed solution")
+            return AlternationEnd(start, 0.0, plane, 1, "the relaxed problem has a closed solution")
         if start is None:
             assert self.init is not None
             given = replace(node, rows=self.init)
@@ -146,8 +146,11 @@ class SeparationMethod(Verbs):
             )
         )
 
-    def choose(self, node: Node, ends: Sequence[Found | None]) -> Query[list[Found]]:
-        """Return the end with the fewest labeled pairs together; of eigenvectors, then the surest."""
+    def choose(self, node: Node, ends: Sequence[AlternationEnd | None]) -> Query[list[AlternationEnd]]:
+        """Return the ends with the fewest labeled pairs together first.
+
+        With `eig`, ends with equally many are ordered by their separation probability, the highest first.
+        """
         own = unit_variances(node)
         there = [end for end in ends if end is not None]
         if self.solver != "eig":
@@ -155,7 +158,7 @@ class SeparationMethod(Verbs):
         answers = yield node.ask(*(LineMoments(Plane.across(own, end.direction, 0.0)) for end in there))
         enough = max(self._min_weight(node), np.finfo(float).tiny)
 
-        def rank(candidate: tuple[Found, FloatArray]) -> tuple[float, float]:
+        def rank(candidate: tuple[AlternationEnd, FloatArray]) -> tuple[float, float]:
             end, sides = candidate
             ridge = self.regularization * float(end.direction @ end.direction)
             return _pairs_together(node, own, end), -kappa(sides, ridge)
@@ -164,12 +167,12 @@ class SeparationMethod(Verbs):
         allowed = [(end, sides) for end, sides in allowed if sides[:, 0].min() >= enough]
         return [end for end, _ in sorted(allowed, key=rank)]
 
-    def resume(self, node: Node, end: Found, last: bool) -> Query[Found | None]:
+    def resume(self, node: Node, end: AlternationEnd, last: bool) -> Query[AlternationEnd | None]:
         """Continue from the sides of the hyperplane that was found on fewer rows."""
         found = yield from self.solve(node, end.plane)
         return None if found is None else replace(found, n_iter=end.n_iter + found.n_iter)
 
-    def finish(self, node: Node, end: Found) -> Query[Outcome | None]:
+    def finish(self, node: Node, end: AlternationEnd) -> Query[Outcome | None]:
         """Return the plane with the separation probability of its exact sides."""
         own = node.standardization
         direction = own.directions(unit_variances(node).normals(end.direction))
@@ -246,7 +249,7 @@ def unit_variances(node: Node) -> Standardization:
     return replace(own, inverse_scale=1.0 / np.where(own.varies, own.deviation, np.inf))
 
 
-def _pairs_together(node: Node, own: Standardization, end: Found) -> float:
+def _pairs_together(node: Node, own: Standardization, end: AlternationEnd) -> float:
     """Return the weight of the labeled pairs of different classes on one side of an end."""
     if node.labels is None:
         return 0.0

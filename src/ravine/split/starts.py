@@ -19,7 +19,7 @@ from ravine.data.principal import EQUAL
 from ravine.data.query import Query
 
 START_ROWS = 1000  # most rows of the neighbor graph
-NEIGHBORS = 15  # neighbors per row in the graph
+START_NEIGHBORS = 15  # neighbors per row in the graph
 WIDTH_NEIGHBOR = 10  # the median distance to this neighbor is the width of the similarity
 FEW_ROWS = 1024  # least rows of the sample on which several starts are compared
 FEW_ROWS_PER_COLUMN = 20  # least rows per column of that sample
@@ -127,7 +127,7 @@ def similarities(points: FloatArray, weights: FloatArray) -> FloatArray:
     width = weighted_median(nth_nearest(distances, weights, WIDTH_NEIGHBOR), weights)
     if width == 0.0:  # most rows have ten copies or more
         width = float(np.sqrt(np.mean(distances**2)))
-    reach = (1.0 + TIE) * nth_nearest(distances, weights, NEIGHBORS)
+    reach = (1.0 + TIE) * nth_nearest(distances, weights, START_NEIGHBORS)
     near = (distances <= reach[:, None]).astype(np.float64)
     similar = (near + near.T) / 2 * np.exp(-((distances / width) ** 2)) * np.outer(weights, weights)
     np.fill_diagonal(similar, weights * np.maximum(weights - 1.0, 0.0))

@@ -101,7 +101,17 @@ class TreeArrays:
         return nodes[np.argsort(self.order[nodes])]
 
     def path(self, node: int) -> list[int]:
-        """Return the nodes from the root to a node, which is the last."""
+        """Return the nodes from the root to a node, which is the last.
+
+        Parameters
+        ----------
+        node : int
+            The number of the node.
+
+        Returns
+        -------
+        list of int
+        """
         path = [int(node)]
         while path[-1]:
             path.append(int(self.parent[path[-1]]))
@@ -200,11 +210,32 @@ class TreeArrays:
         return self.label[self.leaf_of(rows)]
 
     def predict(self, X: Any) -> IntArray:
-        """Return the cluster of every row of an array, a CSR matrix or a data frame; one pass."""
+        """Return the cluster of every row; one pass.
+
+        Parameters
+        ----------
+        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+            The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+
+        Returns
+        -------
+        int array of shape (n_rows,)
+        """
         return self.route(self.rows(X))
 
     def decision_path(self, X: Any) -> sparse.csr_array:
-        """Return the nodes that every row passes, as a CSR indicator (rows, nodes); one pass."""
+        """Return the nodes that every row passes; one pass.
+
+        Parameters
+        ----------
+        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+            The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+
+        Returns
+        -------
+        CSR array of shape (n_rows, n_nodes)
+            1 where a row passes a node, as in the decision trees of scikit-learn.
+        """
         reached, row = np.unique(self.leaf_of(self.rows(X)), return_inverse=True)
         paths = [self.path(leaf) for leaf in reached]
         starts, nodes = np.cumsum([0, *map(len, paths)]), np.concatenate(paths)
@@ -245,8 +276,19 @@ class TreeArrays:
     def predict_proba(self, X: Any) -> FloatArray:
         """Return a membership of every row in every cluster, the largest at `predict`; two passes.
 
-        The memberships are the softmax of `scores`, in units of the `spread` of the columns: 1/2 each on a
+        A row lies as far inside a leaf as the smallest of its signed distances on the path to the leaf. The
+        memberships are the softmax of these, in units of the `spread` of the columns: 1/2 each on a
         hyperplane between two clusters, and close to 1 a few standard deviations inside.
+
+        Parameters
+        ----------
+        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+            The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+
+        Returns
+        -------
+        float array of shape (n_rows, n_clusters)
+            Each row adds up to 1.
         """
         return self.memberships(self.rows(X))
 

@@ -1,4 +1,8 @@
-"""The nodes of a growing tree: their rows, their splits, and the order in which they were divided."""
+"""The nodes of a growing tree: their rows, their splits, and the order in which they were divided.
+
+A `Cell` is a node of the growing tree with its rows; a `Node` (data/node.py) is what a search may know about
+these rows; a node number is a place in the finished tree.
+"""
 
 from __future__ import annotations
 

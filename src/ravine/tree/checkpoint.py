@@ -1,4 +1,4 @@
-"""A fit that goes on where an earlier one ended: the results of its finished searches, in a file.
+"""Checkpoints: the results of finished searches in a file, from which the same fit resumes.
 
 A search depends only on the rows and the path of its node. So the file holds results by path, and a fit that
 finds a result there does not search. It is written like a model file, without pickle; see docs/format.md.
@@ -36,7 +36,7 @@ ADVICE = "give another path, or delete the file"
 NodePath = tuple[int, ...]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a finished search: the split, whether it is worth making, and its rank in the queue."""
 
     split: Split | None
@@ -57,7 +57,7 @@ class Checkpoint:
         self.path = check_path(path)
         self.fit = dict(fit)
         self.rows, self.labels = rows, labels
-        self.found: dict[NodePath, Found] = {}
+        self.found: dict[NodePath, SearchResult] = {}
         self.seconds = 0.0
         self._began, self._due, self._is_written = time.perf_counter(), 0.0, True
         self._before: dict[str, int] = {}  # checksums of the earlier fit
@@ -72,7 +72,7 @@ class Checkpoint:
         """Return whether one of the children of a node was searched."""
         return (*path, 1) in self.found or (*path, 2) in self.found
 
-    def note(self, path: NodePath, found: Found) -> None:
+    def note(self, path: NodePath, found: SearchResult) -> None:
         """Add a result, and write the file unless it was written a moment ago."""
         self.found[path] = found
         self._is_written = False
@@ -189,7 +189,7 @@ def _version_of(stored: Stored) -> int:
     return version
 
 
-def _found_from(stored: Stored) -> dict[NodePath, Found]:
+def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
     paths = stored.texts("paths")
     n = len(paths)
     require(all(set(path) <= set("012") for path in paths), "paths", "of the digits 0, 1 and 2", paths)
@@ -200,7 +200,7 @@ def _found_from(stored: Stored) -> dict[NodePath, Found]:
     rank = stored.figures("rank", 4 * n).reshape(n, 4)
     made = dict(zip(split_of.tolist(), splits, strict=True))
     return {
-        tuple(map(int, path)): Found(
+        tuple(map(int, path)): SearchResult(
             made.get(i),
             bool(worth[i]),
             (bool(rank[i, 0]), *map(float, rank[i, 1:])),  # type: ignore[arg-type]

@@ -83,8 +83,8 @@ def noted(split: Split, variable: Variable | None) -> Split:
 def tested(node: Node, split: Split, test: SignificanceTest) -> Query[Split]:
     """Test a split, or the best one that is left without the discrete columns that make it.
 
-    A split that is not significant beside discrete columns is not the last word, because the gaps between
-    their values hide the valleys of the other columns: these are then searched and tested alone.
+    A split that is not significant may hide another one: the gaps between the values of discrete columns hide
+    valleys of the other columns, which are then searched and tested alone.
     """
     made_by = yield from cause(node, split)
     found: Split | None = split

@@ -73,7 +73,18 @@ def number_labels(tree: Tree) -> Tree:
 
 
 def cut(tree: Tree, n_leaves: int) -> Tree:
-    """Return the tree after its first n_leaves - 1 splits: the same as if grown to n_leaves leaves."""
+    """Return the tree after its first n_leaves - 1 splits: the same as if grown to n_leaves leaves.
+
+    Parameters
+    ----------
+    n_leaves : int
+        The number of leaves, at most that of the tree.
+
+    Returns
+    -------
+    ClusterTree
+        A new tree.
+    """
     n_leaves = check_int("the number of leaves", n_leaves, 1)
     if n_leaves > tree.n_leaves:
         raise InvalidInputError(
@@ -85,7 +96,18 @@ def cut(tree: Tree, n_leaves: int) -> Tree:
 
 
 def prune(tree: Tree, node: int) -> Tree:
-    """Return the tree with a node turned into a leaf: everything below it is removed."""
+    """Return the tree with a node turned into a leaf: everything below it is removed.
+
+    Parameters
+    ----------
+    node : int
+        The number of the node.
+
+    Returns
+    -------
+    ClusterTree
+        A new tree.
+    """
     _check_node(tree, node)
     kept = tree.left >= 0
     kept[node] = False
@@ -101,6 +123,16 @@ def merge(tree: Tree, a: int, b: int) -> Tree:
     """Return the tree with clusters a and b merged.
 
     Sibling leaves become their parent; any two others keep their leaves and share a label.
+
+    Parameters
+    ----------
+    a, b : int
+        The labels of two clusters.
+
+    Returns
+    -------
+    ClusterTree
+        A new tree.
     """
     known = np.unique(tree.label[tree.leaves])
     for label in (a, b):
@@ -116,7 +148,18 @@ def merge(tree: Tree, a: int, b: int) -> Tree:
 
 
 def relabel(tree: Tree, labels: Mapping[int, int]) -> Tree:
-    """Return the tree with clusters renumbered; `labels` maps old numbers to new ones, one-to-one."""
+    """Return the tree with clusters renumbered.
+
+    Parameters
+    ----------
+    labels : mapping from int to int
+        New numbers by old ones, one-to-one; clusters that are not in it keep their number.
+
+    Returns
+    -------
+    ClusterTree
+        A new tree.
+    """
     k = tree.n_clusters
     new = np.array([labels.get(old, old) for old in range(k)])
     if not set(labels) <= set(range(k)) or sorted(new.tolist()) != list(range(k)):
@@ -129,9 +172,26 @@ def relabel(tree: Tree, labels: Mapping[int, int]) -> Tree:
 def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = None, y: Any = None) -> Tree:
     """Return the tree with everything below a node grown again by a clusterer of ravine from the rows of X.
 
-    The node may be a leaf. The estimator is cloned and fitted to the rows of X that reach the node; those of
-    a file or a dask collection stay there, and 8 bytes per row are held. `y` has the partial labels of all
-    rows of X, as in `fit`, which guide the splits.
+    The estimator is cloned and fitted to the rows of X that reach the node; those of a file or a dask
+    collection stay there, and 8 bytes per row are held.
+
+    Parameters
+    ----------
+    node : int
+        The number of the node, which may be a leaf.
+    estimator : clusterer of ravine
+        It has to be without a kernel, to split on the columns of the tree.
+    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    sample_weight : array of shape (n_rows,), optional
+        A weight of k counts as k copies of the row.
+    y : array of shape (n_rows,), optional
+        Partial labels of all rows of X, as in `fit`, which guide the splits.
+
+    Returns
+    -------
+    ClusterTree
+        A new tree.
     """
     from sklearn.base import clone
 
@@ -168,6 +228,22 @@ def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = No
 
     The splits below stay as they are. Weights of nodes and the quality of the split are those of the rows of
     X, and both sides need some of them. Costs two passes over the rows.
+
+    Parameters
+    ----------
+    node : int
+        The number of a node with a split by a hyperplane.
+    distance : float
+        In the unit of `transform`: the user's units, or standard deviations where columns are standardized.
+    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    sample_weight : array of shape (n_rows,), optional
+        A weight of k counts as k copies of the row.
+
+    Returns
+    -------
+    ClusterTree
+        A new tree.
 
     Examples
     --------
@@ -265,12 +341,28 @@ def simplify(
 ) -> Tree:
     """Return the tree with every split refitted to its strongest features, where that changes little.
 
-    A split is replaced if at least the share `agreement` of the rows of X that reach it (through the
-    simplified splits above) stay on their side; its `status` gives the share. The weights of the features are
+    A split is replaced if enough of the rows of X that reach it (through the simplified splits above) stay on
+    their side; its `status` gives the share. The weights of the features are
     refitted by least squares to the two sides, and the threshold is the one that keeps the most rows on their
     side. Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs
     three passes over the rows that reach a split. If there are more than SIMPLIFY_ROWS rows, a sample of that
     size is used.
+
+    Parameters
+    ----------
+    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    max_features : int, default 3
+        Number of features of a simplified split.
+    agreement : float, default 0.95
+        Minimum share of the rows that stay on their side.
+    sample_weight : array of shape (n_rows,), optional
+        A weight of k counts as k copies of the row.
+
+    Returns
+    -------
+    ClusterTree
+        A new tree.
     """
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)

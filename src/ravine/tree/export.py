@@ -18,7 +18,19 @@ from ravine.tree.features import names_of, strongest
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
-    """Return the tree as indented text: size and depth of each split, and its strongest features."""
+    """Return the tree as indented text: size and depth of each split, and its strongest features.
+
+    Parameters
+    ----------
+    feature_names : sequence of str, optional
+        Names of the columns, by default those seen in `fit`.
+    n_features : int, default 3
+        Number of features that are named per split.
+
+    Returns
+    -------
+    str
+    """
     names = names_of(tree, feature_names)
     lines: list[str] = []
     stack = [(0, "", "")]
@@ -81,7 +93,14 @@ def _leaf_text(tree: TreeArrays, node: int) -> str:
 
 
 def frame(tree: TreeArrays) -> Any:
-    """Return a pandas data frame with one row per node."""
+    """Return a pandas data frame with one row per node.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Parent, children, cluster and weight of every node, and the figures of its split; of a leaf those of
+        the split that was found but not made.
+    """
     try:
         import pandas as pd
     except ImportError as error:
@@ -106,7 +125,13 @@ def frame(tree: TreeArrays) -> Any:
 
 
 def linkage(tree: TreeArrays) -> FloatArray:
-    """Return a SciPy linkage of the leaves from left to right; the last split is the lowest merge."""
+    """Return a SciPy linkage of the leaves from left to right; the last split is the lowest merge.
+
+    Returns
+    -------
+    ndarray of shape (n_leaves - 1, 4)
+        The linkage, for example for `scipy.cluster.hierarchy.dendrogram`.
+    """
     if tree.n_leaves < 2:
         raise InvalidInputError("a linkage needs at least two leaves; this tree has one")
     number = np.full(tree.n_nodes, -1, dtype=np.int64)
@@ -122,7 +147,17 @@ def linkage(tree: TreeArrays) -> FloatArray:
 
 
 def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
-    """Return the tree in the DOT language of Graphviz."""
+    """Return the tree in the DOT language of Graphviz.
+
+    Parameters
+    ----------
+    feature_names : sequence of str, optional
+        Names of the columns, by default those seen in `fit`.
+
+    Returns
+    -------
+    str
+    """
     names = names_of(tree, feature_names)
     lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
     for node, split in enumerate(tree.splits):
@@ -153,10 +188,21 @@ QUOTES = {
 def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence[str] | None = None) -> str:
     """Return one SELECT of the columns of a table and `cluster`: the database predicts the clusters itself.
 
-    `columns` are the names of the features in the table, by default those seen in `fit`. The name of the
-    table is quoted as one identifier, without a schema. Every inner node is a CASE on
-    (column - pivot) * weight + ... > threshold, with all digits of the numbers of `predict`; a row with a
-    NULL among the columns gets NULL.
+    Every inner node is a CASE on (column - pivot) * weight + ... > threshold, with all digits of the numbers
+    of `predict`; a row with a NULL among the columns gets NULL.
+
+    Parameters
+    ----------
+    table : str
+        The name of the table, which is quoted as one identifier, without a schema.
+    dialect : {"duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql"}, default "duckdb"
+        The quotation marks of names are those of this dialect.
+    columns : sequence of str, optional
+        The names of the features in the table, by default those seen in `fit`.
+
+    Returns
+    -------
+    str
     """
     if tree.mapped:
         raise RavineError("SQL is not available with a kernel: the boundaries are not linear in the columns")

@@ -2,9 +2,9 @@
 
 In a feature space the density has valleys that are no gaps between groups: an arc of rows becomes a curve
 whose ends are dense, and a search finds a direction in which any piece of it is apart. So the valley is
-looked for in the neighbor graph of the rows as they came. The edges that cross the boundary are compared with
-those that cross parallel boundaries on either side, a number of edges away: fewer in a valley, equally many
-where a shape without a gap is cut across, however long it is.
+looked for in the neighbor graph of the rows before the kernel map. The edges that cross the boundary are
+compared with those that cross parallel boundaries on either side, a number of edges away: fewer in a valley,
+equally many where a shape without a gap is cut across, however long it is.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ BoolArray = npt.NDArray[np.bool_]
 STEPS = 3  # steps of a walk over which sides are averaged, so that single rows do not count
 HALF = 0.5 + 1e-9  # share of a row's neighborhood on the right from which on it counts as right; not a tie
 BAND_MEAN = 1.5  # mean of L over uniform bands, eight times as long as wide, cut where it is largest
-BAND_DEVIATION = 6.0  # times n^(-1/2): its standard deviation over bands of n rows
-LEAST_DEVIATION = 0.2  # of it: many rows do not make any difference significant
+BAND_DEVIATION = 6.0  # standard deviation of L over bands of n rows, times sqrt(n)
+LEAST_DEVIATION = 0.2  # least standard deviation: otherwise any difference is significant with many rows
 BAND_DRAWS = 120  # bands from which these numbers come
 
 

@@ -23,7 +23,7 @@ from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Method, gap_split, search
 from ravine.split.split import Split
 from ravine.tree.cells import Cell, Nodes
-from ravine.tree.checkpoint import Checkpoint, Found
+from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
 from ravine.tree.progress import Progress, Watcher
@@ -60,6 +60,7 @@ class Limits:
 
 
 Priority = Callable[[Split, Node], Query[float]]
+AnyTest = SignificanceTest | GraphTest
 
 
 def _depth(split: Split, node: Node) -> Query[float]:
@@ -98,15 +99,23 @@ class _Growth:
     If passes are expensive, the children of waiting splits are searched speculatively, in the same passes as
     the leaves that the best-first order needs now. That does not change the tree, because a search depends
     only on its rows and its path.
+
+    The methods call each other in this order:
+
+        enqueue -> search -> set_aside -> examine -> open
+                          -> find -> remember -> search_cell -> best_split -> attempts, judge
+
+    `best_split` calls `search` of split/search.py. `split_next` takes a split out of the queue and makes it
+    (`divide`), and the children are enqueued. `comes_apart` searches leaves together, after the growth.
     """
 
     root: Node
     method: Method
     limits: Limits
     priority: Priority
-    tests: Sequence[SignificanceTest | GraphTest]
+    tests: Sequence[AnyTest]
     labels: Labels | None
-    table: bool
+    in_columns: bool
     sets_aside: bool
     checkpoint: Checkpoint | None
 
@@ -127,7 +136,7 @@ class _Growth:
         enough = cell.rows.total >= 2 * self.limits.min_weight and cell.rows.shape[0] > 1
         return enough and cell.depth < self.limits.max_depth
 
-    def look(self, nodes: Sequence[int]) -> None:
+    def enqueue(self, nodes: Sequence[int]) -> None:
         """Search leaves, and put their splits in the queue if they are worth making.
 
         Among splits of equal priority (such as 0 without a valley) the heavier leaf comes first, then the
@@ -232,7 +241,7 @@ class _Growth:
             cell.split, cell.worth, cell.rank = found
             cell.searched = True
 
-    def remember(self, path: tuple[int, ...], search: Query[Found]) -> Query[Found]:
+    def remember(self, path: tuple[int, ...], search: Query[SearchResult]) -> Query[SearchResult]:
         """Return the result of an earlier fit, if there is one, or else search and note the result."""
         if self.checkpoint is not None and path in self.checkpoint.found:
             return self.checkpoint.found[path]
@@ -241,7 +250,7 @@ class _Growth:
             self.checkpoint.note(path, found)
         return found
 
-    def search_cell(self, cell: Cell) -> Query[Found]:
+    def search_cell(self, cell: Cell) -> Query[SearchResult]:
         """Search a cell for its best split, and compute the rank of the split in the queue."""
         opened, cell.opened = cell.opened, None
         node = opened or (yield from self.open(cell.rows, cell.path))
@@ -250,12 +259,12 @@ class _Growth:
             split = yield from gap_split(node, self.method, cell.groups[0])
             worth = split is not None
         if split is None or not worth:
-            return Found(split, worth)
+            return SearchResult(split, worth)
         priority = 0.0
         if cell.path:  # the root needs no priority: nothing else is in the queue
             priority = yield from self.priority(split, node)
         divides = _divides_labels(cell.labels, split)
-        return Found(split, worth, (not divides, -priority, -cell.rows.total, split.value))
+        return SearchResult(split, worth, (not divides, -priority, -cell.rows.total, split.value))
 
     def best_split(
         self, node: Node, labels: Labels | None, *path: int
@@ -269,13 +278,8 @@ class _Growth:
         that the probability of any false split among the leaves is at most the level (Kimes, Liu, Hayes,
         Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
-        share = node.total / self.root.total
-        with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
-        tests: list[SignificanceTest | GraphTest | None] = [*self.tests] or [None]
-        attempts = [(labels, tests[0])] if with_labels else []
-        attempts += [(None, test) for test in tests]
         first: Split | None = None
-        for k, (some, test) in enumerate(attempts):
+        for k, (some, test) in enumerate(self.attempts(labels)):
             if test is not None and test.own_tails and node.total < ROWS_PER_COLUMN * node.n_features:
                 continue
             stream = (*self.root.stream, k, *path)
@@ -285,19 +289,31 @@ class _Growth:
             node = replace(node, measured=searched.measured)
             if split is None:
                 continue
-            if test is None and self.table:
-                made_by = yield from cause(searched, split)
-                split = split if made_by is None else noted(split, made_by)
-            elif test is not None:
-                test, plain = replace(test, level=test.level * share), replace(searched, labels=None)
-                if isinstance(test, GraphTest):
-                    split = yield from test.run(plain, split)
-                else:
-                    split = yield from tested(plain, split, test)
-            if test is None or split.is_significant(test.level):
+            split, worth = yield from self.judge(searched, split, test)
+            if worth:
                 return split, True, node
             first = first or split
         return first, False, node
+
+    def attempts(self, labels: Labels | None) -> list[tuple[Labels | None, AnyTest | None]]:
+        """Return the labels and the test of every search that a node may need, in their order."""
+        tests: list[AnyTest | None] = [*self.tests] or [None]
+        with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
+        first = [(labels, tests[0])] if with_labels else []
+        return first + [(None, test) for test in tests]
+
+    def judge(self, node: Node, split: Split, test: AnyTest | None) -> Query[tuple[Split, bool]]:
+        """Return a split with its evidence, and whether it is worth making: any split is, without a test."""
+        if test is None:
+            made_by = (yield from cause(node, split)) if self.in_columns else None
+            return split if made_by is None else noted(split, made_by), True
+        share = node.total / self.root.total
+        test, plain = replace(test, level=test.level * share), replace(node, labels=None)
+        if isinstance(test, GraphTest):
+            split = yield from test.run(plain, split)
+        else:
+            split = yield from tested(plain, split, test)
+        return split, split.is_significant(test.level)
 
     def divide(self, cells: Sequence[Cell]) -> None:
         """Divide cells by their splits, all in one pass."""
@@ -363,18 +379,18 @@ class _Growth:
         self.apart.update(zip(missing, (one.worth for one in found), strict=True))
         return self.apart[frozenset(sets[0])]
 
-    def search_union(self, nodes: list[int]) -> Query[Found]:
+    def search_union(self, nodes: list[int]) -> Query[SearchResult]:
         """Search the rows of some leaves together."""
         cells = [self.nodes.cells[node] for node in nodes]
         path = tuple(step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0))
         rows = self.root.rows.engine.union([cell.rows for cell in cells])
         return (yield from self.remember(path, self.search_rows(rows, path)))
 
-    def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[Found]:
+    def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[SearchResult]:
         """Search some rows that are not those of one cell."""
         node = yield from self.open(rows, path)
         split, worth, _ = yield from self.best_split(node, None, *path)
-        return Found(split, worth)
+        return SearchResult(split, worth)
 
 
 def _divides_labels(labels: Labels | None, split: Split) -> bool:
@@ -401,7 +417,7 @@ def grow(
     level: float | None,
     watch: Callable[[Progress], None],
     labels: Labels | None = None,
-    table: bool = True,
+    in_columns: bool = True,
     sets_aside: bool = True,
     graph: RowGraph | None = None,
     checkpoint: Checkpoint | None = None,
@@ -411,20 +427,21 @@ def grow(
     Only leaves that may still be split are searched: the root and both children of every split except the
     last, 2 K - 3 searches for K clusters. With a level, a split is made only if it is significant, and leaves
     that are parts of one cluster get one label. Partial labels guide the splits of leaves with labels of two
-    or more classes. `table` is whether the columns are the user's, not components of a kernel map: then gaps
-    of single discrete columns are not counted with a level, and noted without. With `sets_aside` also, rows
-    far from everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested in
-    it: that of the rows before they were mapped. After a keyboard interrupt, the tree found so far is
+    or more classes. `in_columns` is whether the columns are the user's, not components of a kernel map: then
+    gaps of single discrete columns are not counted with a level, and noted without. With `sets_aside` also,
+    rows far from everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested
+    in it: that of the rows before they were mapped. After a keyboard interrupt, the tree found so far is
     returned. The results of searches are noted in the checkpoint, and those that it has are not searched
     again.
     """
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
-    tests: Sequence[SignificanceTest | GraphTest] = []
+    tests: Sequence[AnyTest] = []
     if level is not None and graph is not None:
         tests = graph_tests(method, level, FALLBACK_SHARE, graph)
     elif level is not None:
         tests = significance_tests(method, level, FALLBACK_SHARE)
-    growth = _Growth(root, method, limits, priority, tests, labels, table, table and sets_aside, checkpoint)
+    sets_aside = in_columns and sets_aside
+    growth = _Growth(root, method, limits, priority, tests, labels, in_columns, sets_aside, checkpoint)
     watcher = Watcher(watch, root.rows, limits.max_leaves, began)
     if root.n_rows * root.n_features > LOCAL_CELLS:
         root.rows.reads.watch = watcher.after_read
@@ -453,14 +470,14 @@ def _grow(growth: _Growth, watcher: Watcher) -> bool:
     nodes, limits = growth.nodes, growth.limits
     try:
         growth.resume()
-        growth.look([0])
+        growth.enqueue([0])
         while growth.waiting and growth.unfinished and limits.max_depth > 0:
             cell, children = growth.split_next()
             if cell.split is None or not children:
                 continue
             watcher.tell(nodes.n_splits + 1, cell.split, cell.rows.total)
             if growth.unfinished:
-                growth.look([child for child in children if growth.may_split(nodes.cells[child])])
+                growth.enqueue([child for child in children if growth.may_split(nodes.cells[child])])
     except KeyboardInterrupt:
         if growth.standardization is None:
             raise

@@ -26,7 +26,12 @@ INTEGERS = (
 
 
 def to_json(tree: TreeArrays) -> str:
-    """Return the whole tree as JSON; numbers that are not finite become strings."""
+    """Return the whole tree as JSON; numbers that are not finite become strings.
+
+    Returns
+    -------
+    str
+    """
     facts, arrays = tree_to_parts(tree)
     lists = {name: jsonable(array) for name, array in arrays.items()}
     shape = list(np.shape(arrays["split_normal"]))

@@ -27,7 +27,7 @@ TINIEST = 1e-290  # a column whose largest value is below this counts as constan
 FEW_VALUES = 10  # most different values of a discrete column
 ROWS_PER_VALUE = 5  # least weight per value of a discrete column: ten rows have ten values of any column
 BINS = 64  # bins of equal weight in which a margin is made unimodal
-VISIBLE = 0.5  # times sd n^(-1/5), about a bandwidth: a density estimate does not show a finer grid of values
+VISIBLE = 0.5  # spacing of values, in units of sd n^(-1/5), below which a density estimate does not show it
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.query import Asked, RowSet, answer
 from ravine.data.standardization import safe_scale
 from ravine.index.base import Profile
-from ravine.index.density import bandwidth, relative_depth
+from ravine.index.density import bandwidth, bounded_depth
 from ravine.optimize.pursuit import REACH
 from ravine.split.search import FINE
 from ravine.tree.arrays import TreeArrays
@@ -58,7 +58,7 @@ def _depth_in_bins(tree: TreeArrays, rows: RowSet) -> float:
         full = np.flatnonzero(mass[node])
         own = mass[node, full]
         profile = Profile(moment[node, full] / own - mean, own, float(own.sum()), deviation)
-        depths += float(own.sum()) * relative_depth(profile, -mean, h[node])
+        depths += float(own.sum()) * bounded_depth(profile, -mean, h[node])
     return depths / total
 
 
@@ -68,7 +68,7 @@ def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:
     profile, mean = profile_of(distances * safe_scale(distances), row_weight)
     if profile.total == 0.0 or profile.points[0] == profile.points[-1]:
         return 0.0
-    return relative_depth(profile, -mean, bandwidth(profile.std, profile.total))
+    return bounded_depth(profile, -mean, bandwidth(profile.std, profile.total))
 
 
 def profile_of(distances: FloatArray, row_weight: FloatArray) -> tuple[Profile, float]:

@@ -38,7 +38,8 @@ MARGINS = "margins"  # the purpose of the random numbers of that sample
 STOP_ABOVE = 0.2  # p-value above which the test ends early
 STOP_BELOW = 0.01  # share of the level below which a p-value ends the test early
 DEEPEST = 36.0  # largest L: 1 - valley / mode has no more digits
-FLOOR = 0.6 * 0.885  # times n^(-2/5): least deviation of L; 0.885 n^(-2/5) is that of a log density estimate
+# Least standard deviation of L, times n^(2/5): 0.6 of that of a log density estimate, 0.885 n^(-2/5).
+FLOOR = 0.6 * 0.885
 
 
 def log_depth(quality: float) -> float:

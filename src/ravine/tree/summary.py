@@ -138,6 +138,20 @@ def exemplars(tree: TreeArrays, X: Any, n: int = 3, sample_weight: Any = None) -
     """Return, for every cluster, the n rows that are most typical of it; three passes.
 
     They are nearest to the mean of the cluster, with columns scaled to unit variance over all rows.
+
+    Parameters
+    ----------
+    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    n : int, default 3
+        The number of rows per cluster.
+    sample_weight : array of shape (n_rows,), optional
+        A weight of k counts as k copies of the row.
+
+    Returns
+    -------
+    list of int arrays
+        The numbers of the rows in X for every cluster, the nearest first.
     """
     n, rows = check_int("n", n, 1), tree.rows(X, sample_weight)
     return nearest_to_means(tree, rows, means_of(tree, rows), n)

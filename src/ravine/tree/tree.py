@@ -70,7 +70,17 @@ class ClusterTree(TreeArrays):
 
     @classmethod
     def from_json(cls, text: str) -> ClusterTree:
-        """Read a tree from JSON; any other text raises an `InvalidModelError`."""
+        """Read a tree from JSON; any other text raises an `InvalidModelError`.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Returns
+        -------
+        ClusterTree
+        """
         return json_text.from_json(cls, text)
 
     def __eq__(self, other: object) -> bool:
