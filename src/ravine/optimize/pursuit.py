@@ -243,11 +243,16 @@ def held_rows(node: Node) -> Rows | None:
         return None
     if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
         return None
-    name = f"standardized {node.standardization.key.hex()}"
-    if name not in node.memo:
-        node.memo[name] = _hold(rows, node.standardization)
-    held: Rows = node.memo[name]
-    return held
+    key = node.standardization.key
+    known: tuple[bytes, Rows] | None = node.memo.get("held")
+    if known is None or known[0] != key:
+        known = node.memo["held"] = key, _hold(rows, node.standardization)
+    return known[1]
+
+
+def release_rows(node: Node) -> None:
+    """Forget the standardized rows of a node: those of all leaves that wait for a pass would add up."""
+    node.memo.pop("held", None)
 
 
 def _hold(rows: MemoryRows, own: Standardization) -> Rows:

@@ -23,7 +23,7 @@ from ravine.data.query import Additive, Answer, Query, gather
 from ravine.data.sample import Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
-from ravine.optimize.pursuit import REACH, project
+from ravine.optimize.pursuit import REACH, project, release_rows
 from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
@@ -161,11 +161,13 @@ def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split |
     first, *finer = [*(stage for stage in stages if stage.standardization.varies.any()), node]
     first, starts = yield from method.starts(first)
     ends = yield from gather([method.solve(first, start) for start in starts])
+    release_rows(first)
     best = yield from method.choose(first, ends)
     for k, larger in enumerate(finer, start=1):
         few = best[: max(1, FINALIST_ROWS // larger.n_rows)]
         larger = replace(larger, deviation=first.deviation)
         resumed = yield from gather([method.resume(larger, end, k == len(finer)) for end in few])
+        release_rows(larger)
         best = [end for end in resumed if end is not None]
         if len(best) > 1:
             best = yield from method.choose(larger, best)
