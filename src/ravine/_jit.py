@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numba
-from numba import types
+from llvmlite import ir
 
 # Half of the time to compile a short function goes into its entry points from Python and from C, so each
 # decorator makes only those that are needed.
@@ -17,13 +17,19 @@ by_address = compiled()  # also called by its address
 inner = compiled(no_cfunc_wrapper=True, no_cpython_wrapper=True)  # called from compiled code only
 
 
-class Address:
-    """A compiled function as an argument of others, which are then compiled once for all such functions."""
+def address_of(function: Any, signature: Any) -> int:
+    """Return the address of a compiled function: callers of it are compiled once for all such functions.
 
-    def __init__(self, function: Any, signature: Any) -> None:
-        found = function.get_compile_result(signature)
-        self.address = int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
-        self._numba_type_ = types.FunctionType(signature)
+    numba has functions as arguments, too, but looks them up by Python code at every call, in the middle of
+    which a signal may arrive that is then lost.
+    """
+    found = function.get_compile_result(signature)
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
 
-    def __wrapper_address__(self) -> int:
-        return self.address
+
+def call_address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Generate the call of a function without a result, whose address is the first argument."""
+    given = [context.get_value_type(one) for one in signature.args[1:]]
+    kind = ir.FunctionType(context.get_value_type(signature.return_type), given)
+    builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+    return context.get_dummy_value()

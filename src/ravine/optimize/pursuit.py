@@ -292,7 +292,7 @@ def _pursue_held(
     # one place for every row that is held: `node.n_rows` does not count those of weight 0
     bins = pursuit_kernels.bins_for(len(held.weights), grid.n_bins)
     m, std, stage, n_iter, status, n_pairs = pursuit_kernels.pursue(
-        pursuit_kernels.address_of(indices[0].line_function),
+        pursuit_kernels.address_of_index(indices[0].line_function),
         held,
         pursuit_kernels.Options(
             grid.low, grid.width, total, tol, progress, max_iter, least_share * total, nested

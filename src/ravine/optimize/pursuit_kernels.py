@@ -13,9 +13,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, types
+from numba import boolean, float64, int64, types
+from numba.extending import intrinsic
 
-from ravine._jit import Address, inner, jit
+from ravine._jit import address_of, call_address, inner, jit
 from ravine._validate import FloatArray, IntArray
 from ravine.data.kernels import bin_points
 from ravine.index.base import LineFunction
@@ -63,9 +64,15 @@ LINE_FUNCTION = types.void(VECTOR, VECTOR, float64, float64, VECTOR, boolean, VE
 
 
 @cache
-def address_of(function: LineFunction) -> Address:
+def address_of_index(function: LineFunction) -> int:
     """Return the address of a compiled index."""
-    return Address(function, LINE_FUNCTION)
+    return address_of(function, LINE_FUNCTION)
+
+
+@intrinsic
+def call_index(typing, address, points, mass, total, std, parameters, final, slope, out):
+    """Call the compiled index at an address (see `index/base.py`, `LineFunction`)."""
+    return types.void(int64, *LINE_FUNCTION.args), call_address
 
 
 @inner
@@ -89,7 +96,8 @@ def fill_bins(rows, options, v, bins):
 def evaluate(index, bins, profile, total, parameters, final, out):
     """Evaluate an index on the profile; out has value, threshold, derivative by the deviation, validity."""
     m, std = profile
-    index(bins.centers[:m], bins.masses[:m], total, std, parameters, final, bins.slope[:m], out)
+    points, mass, slope = bins.centers[:m], bins.masses[:m], bins.slope[:m]
+    call_index(index, points, mass, total, std, parameters, final, slope, out)  # type: ignore[call-arg]
 
 
 @inner
