@@ -127,6 +127,24 @@ def explain(
     A clusterer with a kernel has curved boundaries, which no column drives by itself: its columns are ranked
     by how far the means of the two sides differ in them (see `Driver`).
 
+    Parameters
+    ----------
+    tree : ClusterTree or fitted clusterer
+        What is explained.
+    X : array, sparse matrix, data frame, opened file or Dask collection
+        The rows, with the columns of the fit.
+    feature_names : sequence of str, optional
+        The names of the columns; by default those seen in `fit`.
+    n_features : int, default=3
+        How many features a rule names per split.
+    sample_weight : array, optional
+        The weights of the rows.
+
+    Returns
+    -------
+    Explanation
+        The features that drive every split, and the rules of every cluster.
+
     Examples
     --------
     >>> from ravine import MinimumDensity, explain
