@@ -4,6 +4,7 @@ python benchmarks/scale.py                                       # 1 000 000 x 2
 python benchmarks/scale.py --rows 20000000 --columns 50          # 4 GB of disk in --folder
 python benchmarks/scale.py --kinds npy dask --method "MinimumDensity(n_clusters='auto')"
 python benchmarks/scale.py --overhead 100                        # dask on two processes, per block and pass
+python benchmarks/scale.py --workers 1 2 --rows 5000000 --columns 50   # dask on so many processes
 
 A pass is compared with one plain read-and-sum of the same NPY file on one thread, measured in the same run,
 by processor time (of all threads), so that other work on the machine does not count.
@@ -111,6 +112,34 @@ def overhead(n_blocks: int, n_passes: int = 15) -> tuple[float, float]:
     return own, workers
 
 
+def on_workers(n_workers: int, n: int, d: int, method: str) -> tuple[float, float]:
+    """Return the seconds of a fit on so many processes of one thread, and the peak of a worker in MB."""
+    da: Any = importlib.import_module("dask.array")
+    distributed: Any = importlib.import_module("distributed")
+    import ravine
+
+    def block(k: int, size: int) -> Any:
+        rng = np.random.default_rng(k)
+        centers = 4.0 * np.random.default_rng(0).standard_normal((16, d))
+        return (centers[rng.integers(16, size=size)] + rng.standard_normal((size, d))).astype(np.float32)
+
+    delayed: Any = importlib.import_module("dask").delayed(block)
+    sizes = [n // 32] * 32
+    parts = [da.from_delayed(delayed(k, m), (m, d), dtype=np.float32) for k, m in enumerate(sizes)]
+    model: Any = eval(method, vars(ravine) | {name: getattr(ravine, name) for name in ravine.__all__})
+    options = {"threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(n_workers=n_workers, **options) as cluster,
+        distributed.Client(cluster) as c,
+    ):
+        rows = da.concatenate(parts).persist()
+        distributed.wait(rows)
+        model.fit(rows[: 4 * sizes[0]])  # every worker compiles
+        began = time.perf_counter()
+        model.fit(rows)
+        return time.perf_counter() - began, max(c.run(peak_resident).values())
+
+
 def peak_resident() -> float:
     """Return the peak resident size of this process in MB; `ru_maxrss` would include that of its parent."""
     status = Path("/proc/self/status")
@@ -132,11 +161,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--overhead", type=int, metavar="BLOCKS", help="measure only the cost of dask")
+    parser.add_argument("--workers", type=int, nargs="+", help="measure only dask on so many processes")
     parser.add_argument("--one", choices=KINDS, help=argparse.SUPPRESS)  # the fresh process
     arguments = parser.parse_args(argv)
     if arguments.overhead:
         own, workers = overhead(arguments.overhead)
         print(f"processor ms per block and pass: client and scheduler {own:.2f}, workers {workers:.2f}")
+        return 0
+    for n_workers in arguments.workers or ():
+        seconds, peak = on_workers(n_workers, arguments.rows, arguments.columns, arguments.method)
+        print(f"{n_workers} workers: {seconds:.1f} s, peak of a worker {peak:.0f} MB", flush=True)
+    if arguments.workers:
         return 0
     path = arguments.folder / f"scale-{arguments.rows}-{arguments.columns}.npy"
     if arguments.one:

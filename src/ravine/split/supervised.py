@@ -22,9 +22,7 @@ from ravine.split.support import supervised_plane
 
 FEW_LABELS = 20.0  # most weight of the labeled rows of a boundary with which a valley may be better
 VALLEY_DEPTH = 0.2  # least depth of a valley that is better than the supervised boundary
-SPARSER = (
-    0.5  # least difference of the log densities on the supervised boundary and in the valley
-)
+SPARSER = 0.5  # least difference of the log densities on the supervised boundary and in the valley
 ROUNDING = 1e-9  # share of the weight of the labels: a difference below is rounding
 FITTED = "fitted to the labels"
 
