@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,15 +35,47 @@ class BlockData:
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
-    def pieces(self, places: IntArray) -> Iterator[tuple[IntArray | slice, Block]]:
-        """Yield the rows at some places in pieces that fit a processor's cache, with their numbers."""
+    @property
+    def step(self) -> int:
+        """The rows of a piece."""
+        return cache_rows(self.values.shape[1], sparse.issparse(self.values))
+
+    def pieces(self, places: IntArray, *, reuse: bool = False) -> Iterator[tuple[IntArray | slice, Block]]:
+        """Yield the rows at some places in pieces that fit a processor's cache, with their numbers.
+
+        With `reuse`, pieces of dense rows share their memory: each is valid until the next one.
+        """
         everything = len(places) == len(self)
-        step = cache_rows(self.values.shape[1], sparse.issparse(self.values))
-        for a in range(0, len(places), step):
-            some = places[a : a + step]
+        for a in range(0, len(places), self.step):
+            some = places[a : a + self.step]
             where: IntArray | slice = slice(a, a + len(some)) if everything else some
             weights = np.ones(len(some)) if self.weights is None else self.weights[where]
-            yield where, make_block(rows_at(self.values, where), weights, self.start + some)
+            shared = reuse and not everything and self.scratch is not None
+            rows = self._taken(some) if shared else rows_at(self.values, where)
+            yield where, make_block(rows, weights, self.start + some)
+
+    @cached_property
+    def scratch(self) -> tuple[AnyArray, FloatArray] | None:
+        """Memory for the rows of a piece, as they are and as float64; None if they are not of an array.
+
+        New memory for every piece costs more than the sums: worker processes of Dask return it to the system
+        at once, by the settings of their allocator.
+        """
+        values = self.values
+        if not isinstance(values, np.ndarray) or not values.flags.c_contiguous:
+            return None
+        shape = min(self.step, len(values)), values.shape[1]
+        wide = np.empty(shape)
+        return (wide if values.dtype == wide.dtype else np.empty(shape, dtype=values.dtype)), wide
+
+    def _taken(self, some: IntArray) -> FloatArray:
+        assert self.scratch is not None
+        narrow, wide = (memory[: len(some)] for memory in self.scratch)
+        np.take(self.values, some, axis=0, out=narrow, mode="clip")  # "raise" would copy once more
+        if narrow.dtype != wide.dtype:
+            with np.errstate(over="ignore"):  # as in `make_block`
+                wide[...] = narrow
+        return wide
 
 
 class Count(NamedTuple):
@@ -88,7 +121,7 @@ def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]
     for i, request in enumerate(requests):
         kinds.setdefault(type(request), []).append(i)
     answers = [request.start(block.values.shape[1]) for request in requests]
-    for _, piece in block.pieces(where):
+    for _, piece in block.pieces(where, reuse=True):
         add_block(piece, kinds, requests, answers)
     return answers
 
@@ -105,7 +138,7 @@ def divide_block(block: BlockData, ids: LeafIds, parts: Sequence[Part]) -> tuple
     """Return the leaf ids after dividing some leaves, and the counts of the new ones."""
     new = ids.copy()
     for part, places in zip(parts, places_of(ids, [part.leaves for part in parts]), strict=True):
-        for where, piece in block.pieces(places):
+        for where, piece in block.pieces(places, reuse=True):
             new[where] = np.where(part.boundary.distances(piece) > 0, part.right, part.left)
     sides = [(side,) for part in parts for side in (part.left, part.right)]
     return new, count(new, block.weights, block.start, sides)
