@@ -346,7 +346,7 @@ function moveSplit() {
   if (distance !== 0) act("move", { node, distance }); else restThreshold();
 }
 
-// calls `move` while the pointer is down, and at its end `done`, which is told whether it was not canceled
+// calls `move` while the pointer is down, and at its end `done`, with whether it was not canceled
 function whileDown(move, done) {
   const end = (event) => {
     window.removeEventListener("pointermove", move);

@@ -6,8 +6,8 @@ still has a density to compare: that is what lets the bandwidth shrink until the
 I is the density, Q the penalty outside of the interval, P the penalty of labels, and F = I + Q + P. Where
 there are no labels they are None, and numba leaves out what follows `if labels is not None`.
 
-Loops are written out instead of expressions of whole arrays, which take ten times as long to compile: all of
-this is compiled at the first fit.
+Loops are written out instead of expressions of whole arrays, which take longer to compile: all of this is
+compiled at the first fit.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The steps are those of `pursuit.py` and `sphere.py`, where every projection is a request. The index is called
 by its address (`index/base.py`, `LineFunction`), and rows are dense or sparse at run time, so that all of
-this is compiled once. Loops are written out instead of expressions of whole arrays, which take ten times as
-long to compile.
+this is compiled once. Loops are written out instead of expressions of whole arrays, which take longer to
+compile.
 """
 
 from __future__ import annotations

@@ -168,18 +168,18 @@ class ProjectionMethod(Verbs):
         Ends that the schedule accepts are preferred. With labels and `neighbor_cut`, only the ends with the
         fewest labeled rows on the wrong side are compared; with labels alone, the lowest value decides.
         """
+        ranks: dict[int, float] = {}
         if not self.named_sides:  # otherwise the labels decide
             enough = [end for end in ends if end.point.smaller_side >= node.min_weight]
-            ends = [end for end in enough if self.rank(end) > 0.0]
+            ranks = {id(end): self.rank(end) for end in enough}
+            ends = [end for end in enough if ranks[id(end)] > 0.0]
         if len(ends) < 2:
             return list(ends)
         if self.neighbor_cut:
             return (yield from self._by_cut(node, ends))
-        return self._by_rank(ends) if node.labels is None else _by_value(ends)
-
-    def _by_rank(self, ends: Sequence[Pursued]) -> list[Pursued]:
-        """Return different ends: those that the schedule accepts first, then those of the highest rank."""
-        return _distinct(sorted(ends, key=lambda end: (self._refused(end), -self.rank(end))))
+        if node.labels is not None:
+            return _by_value(ends)
+        return _distinct(sorted(ends, key=lambda end: (self._refused(end), -ranks[id(end)])))
 
     def _by_cut(self, node: Node, ends: Sequence[Pursued]) -> Query[list[Pursued]]:
         """Return different ends, those of the smallest normalized cut first.

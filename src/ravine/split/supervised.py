@@ -14,7 +14,6 @@ from ravine.data.principal import principal
 from ravine.data.query import Query
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
-from ravine.split.boundary import Hyperplane
 from ravine.split.labeled import sides_of
 from ravine.split.search import Outcome, Verbs
 from ravine.split.split import Split
@@ -93,7 +92,5 @@ def is_better(valley: Split, supervised: Split, labels: Labels, right: tuple[int
 
 def _mistakes(labels: Labels, right: tuple[int, ...], split: Split) -> float:
     """Return the weight of the labeled rows on the wrong side."""
-    plane = split.boundary
-    assert isinstance(plane, Hyperplane)
-    found = (labels.rows - plane.pivot) @ plane.normal > plane.threshold
-    return float(labels.weights @ (found != (sides_of(labels, right) > 0)))
+    on_right = split.boundary.signed_distance_of(labels.rows) > 0
+    return float(labels.weights @ (on_right != (sides_of(labels, right) > 0)))

@@ -179,12 +179,12 @@ def check_path(path: Any) -> Path:
 
 def _version_of(stored: Stored) -> int:
     """Return the version of the format of a file whose content is as it was written."""
-    told = stored.facts.pop("checksum", None)
+    recorded = stored.facts.pop("checksum", None)
     content = Stored(dict(stored.facts), stored.arrays)
     stored.text("format", [FORMAT])
     version = stored.integer("version", low=1)
     if version == VERSION:
-        is_whole = told == checksum(content.facts, content.arrays)
+        is_whole = recorded == checksum(content.facts, content.arrays)
         require(is_whole, "the content", "as it was written", "other values (its checksum differs)")
     return version
 

@@ -60,7 +60,7 @@ class Facts:
 
     @property
     def labels(self) -> IntArray:
-        """The label of every row: its cluster, or -1 for rows set aside where the fit was told so."""
+        """The label of every row: its cluster, or -1 for rows set aside with outliers="label"."""
         labels = self.cluster_of.copy()
         if getattr(self.model, "outliers", "") == "label":
             labels[self.aside] = -1
