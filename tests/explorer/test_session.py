@@ -240,24 +240,24 @@ def test_a_threshold_that_is_dragged_shows_what_a_move_gives(session):
         session.act("undo", {})
 
 
-def test_rows_far_from_all_others_are_named(tmp_path):
+def session_with_far_rows(folder):
     far = X.copy()
     far[[3, 90]] = 1e7
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MinimumDensity(3).fit(far)
-    session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+    session = Session(Rows(far), model, folder, code=["model = MinimumDensity(3).fit(X)"])
+    return far, session
+
+
+def test_rows_far_from_all_others_are_named(tmp_path):
+    far, session = session_with_far_rows(tmp_path)
     assert Answers(session).summary()["far"] == [3, 90]
     assert Answers(Session.restored(Rows(far), tmp_path)).summary()["far"] == [3, 90]
 
 
 def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
-    far = X.copy()
-    far[[3, 90]] = 1e7
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = MinimumDensity(3).fit(far)
-    session = Session(Rows(far), model, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+    _, session = session_with_far_rows(tmp_path)
     answers = Answers(session)
     assert answers.summary()["nodes"][0]["weight"] == 176
     assert answers.node(0)["curve"]["points"][-1] < 20
