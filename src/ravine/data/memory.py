@@ -202,14 +202,30 @@ class MemoryRows:
     def _chunks(self) -> list[tuple[int, int]]:
         """Return the chunks as ranges of places of these rows; their bounds are rows of the whole array."""
         n = self.array.shape[0]
+        if n <= CHUNK_ROWS:
+            return [(0, self.shape[0])] if self.shape[0] else []
         step = chunk_rows(n)
         bounds = np.append(np.arange(0, n, step), n)
         if self.picked is not None:
             bounds = np.searchsorted(self.picked, bounds)
         return [(int(a), int(b)) for a, b in itertools.pairwise(bounds) if a < b]
 
+    @cached_property
+    def _single_block(self) -> Block | None:
+        """All rows as one block if that needs no copy: small nodes are read many times."""
+        array, n = self.array, self.shape[0]
+        if self.picked is not None or type(array) is not np.ndarray or n > cache_rows(self.shape[1], False):
+            return None
+        if array.dtype != np.float64 or not array.flags.c_contiguous:
+            return None
+        weights = np.ones(n) if self.weights is None else self.weights
+        return DenseBlock(array, weights, np.arange(n) if self.numbers_in_data is None else self.numbers_in_data)
+
     def _blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Yield the rows start..stop in blocks that fit into the cache."""
+        if (start, stop) == (0, self.shape[0]) and self._single_block is not None:
+            yield self._single_block
+            return
         step = cache_rows(self.shape[1], sparse.issparse(self.array))
         for a in range(start, stop, step):
             b = min(a + step, stop)

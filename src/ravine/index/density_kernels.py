@@ -24,8 +24,9 @@ from ravine.index.shared_kernels import MAX_NEWTON_STEPS, label_penalty, lowest_
 
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 FAR = 80.0  # squared bandwidths: a term exp(-FAR / 2) = 4e-18 below the largest is lost in rounding
-TINY = 1e-250  # mass: smaller terms are dropped before products of them become subnormal
-SUMMABLE = 1e-230  # share of the mass: a smaller sum may lack terms below TINY, and is taken in logarithms
+STRETCH = 64  # thresholds whose sums are taken together, at most 16 bandwidths wide
+WITHIN = 37.0  # bandwidths: exp(-WITHIN^2 / 2) = 5e-298, before products of terms become subnormal
+SUMMABLE = 1e-90  # share of the mass: a smaller sum may lack points 21 bandwidths away (1e-96): use logarithms
 CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lower after Newton's method
 PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
@@ -103,36 +104,39 @@ def log_density(line, b):
 
 @inner
 def density_sums(line, first, step, out):
-    """Fill out[k] with the sum of mass exp(-(b_k - t)^2 / 2h^2) at b_k = first + k step.
+    """Fill out[k] with the sum of mass exp(-(b_k - t)^2 / 2h^2) at b_k = first + k step, step <= h / 4.
 
-    Each point spreads from the nearest b_k outwards, with a factor that itself shrinks by a constant factor:
-    two exponentials per point and two products per pair.
+    From one b_k to the next a term changes by a factor that itself shrinks by a constant factor: two
+    exponentials per point and stretch of thresholds, and two products per pair. Four points at a time,
+    because each product waits for the one before. Points beyond WITHIN are left out: see SUMMABLE.
     """
-    m = len(out)
-    half = math.exp(-0.5 * (step / line.h) ** 2)
-    shrink = math.exp(-((step / line.h) ** 2))
+    m, n, h = len(out), len(line.points), line.h
+    half = math.exp(-0.5 * (step / h) ** 2)
+    shrink = half * half
+    terms, ratios = np.empty(4), np.empty(4)
     for k in range(m):
         out[k] = 0.0
-    for j in range(len(line.points)):
-        k = int(min(max(round((line.points[j] - first) / step), 0.0), m - 1.0))
-        u = (first + k * step - line.points[j]) / line.h
-        top = line.mass[j] * math.exp(-0.5 * u * u)
-        if top < TINY:
-            continue
-        cross = math.exp(-u * step / line.h)
-        out[k] += top
-        e, ratio, i = top * (cross * half), cross * half * shrink, k + 1
-        while i < m and e >= TINY:
-            out[i] += e
-            e *= ratio
-            ratio *= shrink
-            i += 1
-        e, ratio, i = top * (half / cross), half / cross * shrink, k - 1
-        while i >= 0 and e >= TINY:
-            out[i] += e
-            e *= ratio
-            ratio *= shrink
-            i -= 1
+    near = 0
+    for begin in range(0, m, STRETCH):
+        end = min(begin + STRETCH, m)
+        low, high = first + begin * step, first + (end - 1) * step
+        while near < n and high - line.points[near] > WITHIN * h:
+            near += 1
+        j = near
+        while j < n and line.points[j] - low <= WITHIN * h:
+            for i in range(4):
+                terms[i] = ratios[i] = 0.0
+                if j < n:
+                    u = (low - line.points[j]) / h
+                    terms[i] = line.mass[j] * math.exp(-0.5 * u * u)
+                    ratios[i] = math.exp(-u * (step / h)) * half
+                    j += 1
+            e0, e1, e2, e3 = terms[0], terms[1], terms[2], terms[3]
+            r0, r1, r2, r3 = ratios[0], ratios[1], ratios[2], ratios[3]
+            for k in range(begin, end):
+                out[k] += (e0 + e1) + (e2 + e3)
+                e0, e1, e2, e3 = e0 * r0, e1 * r1, e2 * r2, e3 * r3
+                r0, r1, r2, r3 = r0 * shrink, r1 * shrink, r2 * shrink, r3 * shrink
 
 
 @inner
