@@ -151,7 +151,7 @@ def test_the_machine_of_the_labels_is_a_start_and_every_start_has_its_better_sig
     (plane,) = support_planes(node)
     np.testing.assert_allclose(starts[-1], plane[0] / np.linalg.norm(plane[0]))
     for sign in (1.0, -1.0):
-        end = run(replace(DENSITY, max_iter=0).solve(node, sign * starts[-1]))
+        (end,) = run(replace(DENSITY, max_iter=0).solve_all(node, [sign * starts[-1]]))
         np.testing.assert_allclose(end.point.direction, starts[-1])  # class 1 on the right
         assert weight_of_mistakes(node.labels, (1,), end.point) == 0.0
 
@@ -165,7 +165,7 @@ def test_mistakes_are_counted_by_weight():
     node = measured(X, labels=Labels(X[few], wrong, weights))
     node, _ = run(DENSITY.starts(node))
     clear = replace(node, labels=replace(node.labels, classes=y[few]))
-    end = run(replace(DENSITY, max_iter=0).solve(clear, run(DENSITY.starts(clear))[1][-1]))
+    (end,) = run(replace(DENSITY, max_iter=0).solve_all(clear, run(DENSITY.starts(clear))[1][-1:]))
     assert weight_of_mistakes(node.labels, (1,), end.point) == weights[0] + weights[5]
 
 

@@ -178,13 +178,21 @@ def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
     >>> [some.round(2).tolist() for some in robust_scales(rows, weights)]
     [[1.0, 0.0], [0.61, 0.61]]
     """
-    low, high = _quantiles(rows, weights, 0.5), -_quantiles(-rows, weights, 0.5)
-    center = low / 2 + high / 2  # the middle of the two medians, so that a mirror image has the mirrored one
+    low, high = _medians(rows, weights)
+    center = low / 2 + high / 2  # the middle of the two, so that a mirror image has the mirrored one
     with np.errstate(over="ignore"):
         distance = np.abs(rows - center)
     differs = distance > CONSTANT * np.abs(center)
     scale = _quantiles(distance, weights, WIDEST, differs) / NORMAL_QUANTILE
     return center, np.where(differs.any(axis=0) & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
+
+
+def _medians(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and the upper weighted median of every column."""
+    if (weights == weights[0]).all():  # sorted once for both
+        ordered, n = np.sort(values.T, axis=1), len(values)
+        return ordered[:, (n - 1) // 2], ordered[:, n // 2]
+    return _quantiles(values, weights, 0.5), -_quantiles(-values, weights, 0.5)
 
 
 def _quantiles(

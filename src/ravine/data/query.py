@@ -188,6 +188,9 @@ def places_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
 
 def answer(asked: Sequence[Asked]) -> list[Answer]:
     """Answer requests, all those of one engine in one call."""
+    engine = asked[0].rows.engine if asked else None
+    if engine is not None and all(one.rows.engine is engine for one in asked):
+        return engine.answer(asked)
     answers: dict[int, Answer] = {}
     for members in places_by(id(one.rows.engine) for one in asked).values():
         found = asked[members[0]].rows.engine.answer([asked[i] for i in members])

@@ -53,12 +53,14 @@ def smallest_mode(m, c, y):
     one sign: without cancellation, a theta of 1e-100 keeps its digits.
     """
     n = len(m)
-    flow = np.empty(n - 1)
-    theta, total = np.inf, 0.0
+    flow, resistance = np.empty(n - 1), np.empty(n - 1)
+    theta, norm, total = np.inf, 1.0, 0.0
     for i in range(n):
         total += m[i]
+    for i in range(n - 1):
+        resistance[i] = 1.0 / c[i]
+    center(m, total, y)
     for _ in range(MAX_ITERATIONS):
-        center(m, total, y)
         run = 0.0
         for i in range(n - 1):
             run -= m[i] * y[i]
@@ -71,24 +73,25 @@ def smallest_mode(m, c, y):
                 break
             run += m[i + 1] * y[i + 1]
             flow[i] = run
-        y[0] = 0.0
-        energy = 0.0
+        y[0] = at = mean = energy = 0.0
         for i in range(n - 1):
-            step = flow[i] / c[i]
+            step = flow[i] * resistance[i]
             energy += flow[i] * step
-            y[i + 1] = y[i] + step
-        center(m, total, y)
-        largest = max(abs(y[0]), abs(y[n - 1]))  # y is monotone; its square may overflow
+            at += step
+            y[i + 1] = at
+            mean += m[i + 1] * at
+        mean /= total
+        scale = 1.0 / max(mean, at - mean)  # y is monotone; its square may overflow
         norm = 0.0
         for i in range(n):
-            y[i] /= largest
+            y[i] = (y[i] - mean) * scale
             norm += m[i] * y[i] * y[i]
-        before, theta = theta, energy / largest / largest / norm
-        root = math.sqrt(norm)
-        for i in range(n):
-            y[i] /= root
+        before, theta = theta, energy * scale * scale / norm
         if abs(theta - before) <= 1e-13 * theta:
             break
+    root = math.sqrt(norm)
+    for i in range(n):
+        y[i] /= root
     return theta
 
 

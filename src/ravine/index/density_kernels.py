@@ -26,7 +26,9 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 FAR = 80.0  # squared bandwidths: a term exp(-FAR / 2) = 4e-18 below the largest is lost in rounding
 STRETCH = 64  # thresholds whose sums are taken together, at most 16 bandwidths wide
 WITHIN = 37.0  # bandwidths: exp(-WITHIN^2 / 2) = 5e-298, before products of terms become subnormal
-SUMMABLE = 1e-90  # share of the mass: a smaller sum may lack points 21 bandwidths away (1e-96): use logarithms
+SUMMABLE = (
+    1e-90  # share of the mass: a smaller sum may lack points 21 bandwidths away (1e-96): use logarithms
+)
 CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lower after Newton's method
 PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid

@@ -8,7 +8,7 @@ Lanckriet, El Ghaoui, Bhattacharyya, Jordan: A robust minimax approach to classi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def minimax(
         found = _at(left, right, apart, balance)
         secant = (found.balance - balance - error) / (balance - before)
         slope = secant if secant < 0.0 else -1.0
-    return replace(found, slope=slope)
+    return Machine(found.direction, found.kappa, found.reach, found.balance, slope)
 
 
 def _at(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float) -> Machine:

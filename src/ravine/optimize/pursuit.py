@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,7 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
-from ravine.data.query import Query
+from ravine.data.query import Query, gather
 from ravine.data.standardization import Standardization
 from ravine.index.base import CompiledIndex, IndexValue, Profile, ProjectionIndex
 from ravine.optimize.sphere import (
@@ -35,10 +35,13 @@ from ravine.optimize.sphere import (
 
 if TYPE_CHECKING:
     from ravine.optimize.held_kernels import Rows
+    from ravine.optimize.pursuit_kernels import Runs
 
 REACH = 5.0  # half-width of the grid, in standard deviations along the first principal direction
 ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
+SAME_DIRECTION = 0.99  # cosine above which two ends are one hyperplane, if their thresholds agree, too
+SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 HELD_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 
 
@@ -203,8 +206,8 @@ def pursue(
     curvature = curvature or Curvature()
     held = held_rows(node)
     if held is not None and hasattr(indices[0], "line_function"):
-        options = tol, progress, max_iter, least_share, nested
-        return _pursue_held(held, node, start, indices, curvature, options)
+        options = _Options(tol, progress, max_iter, least_share, nested)
+        return _pursue_held(held, node, [start], indices, [curvature], options)[0]
     kept: Pursued | None = None
     n_iter = 0
     stage, last = 0, len(indices) - 1
@@ -232,6 +235,31 @@ def pursue(
             stage = last if end.point.value - again <= SAME_VALUE else stage
     assert kept is not None
     return kept
+
+
+def pursue_all(
+    node: Node,
+    starts: Sequence[FloatArray],
+    indices: Sequence[ProjectionIndex],
+    *,
+    tol: float,
+    max_iter: int,
+    progress: float,
+    least_share: float,
+    nested: bool,
+    behind: float,
+) -> Query[list[Pursued]]:
+    """Run `pursue` from several starts; those over few rows in memory in one compiled call.
+
+    There, starts that are clearly behind after the first index end at their optimum of it: those whose value
+    is higher by `behind`, or that are at the same hyperplane as a better one.
+    """
+    held = held_rows(node)
+    if starts and held is not None and hasattr(indices[0], "line_function"):
+        options = _Options(tol, progress, max_iter, least_share, nested, behind)
+        return _pursue_held(held, node, starts, indices, [Curvature() for _ in starts], options)
+    each = partial(pursue, node, indices=indices, tol=tol, max_iter=max_iter, progress=progress)
+    return (yield from gather([each(start, least_share=least_share, nested=nested) for start in starts]))
 
 
 def held_rows(node: Node) -> Rows | None:
@@ -269,46 +297,62 @@ def _hold(rows: MemoryRows, own: Standardization) -> Rows:
     return Rows(np.empty((0, 0)), np.empty((0, 0)), values, *places, own.mean * own.inverse_scale, weights)
 
 
+class _Options(NamedTuple):
+    """The options of `pursue` and `pursue_all`."""
+
+    tol: float
+    progress: float
+    max_iter: int
+    least_share: float
+    nested: bool
+    behind: float = math.inf
+
+
 def _pursue_held(
     held: Rows,
     node: Node,
-    start: FloatArray,
+    starts: Sequence[FloatArray],
     indices: Sequence[ProjectionIndex],
-    curvature: Curvature,
-    options: tuple[float, float, int, float, bool],
-) -> Pursued:
-    """Run `pursue` in compiled code."""
-    from ravine.optimize import pursuit_kernels
+    curvatures: Sequence[Curvature],
+    options: _Options,
+) -> list[Pursued]:
+    """Run `pursue` from all starts in compiled code."""
+    from ravine.optimize import pursuit_kernels as compiled
 
     indices = cast("Sequence[CompiledIndex]", indices)
-    tol, progress, max_iter, least_share, nested = options
     total = node.standardization.total
     grid = Grid.around_mean(REACH * node.deviation, indices[0].resolution, node.n_rows)
-    pairs, n_pairs = np.zeros((2, MEMORY, len(start))), len(curvature.steps)
-    if n_pairs:
-        pairs[0, :n_pairs], pairs[1, :n_pairs] = curvature.steps, curvature.changes
-    state, found = np.empty((4, len(start))), np.empty(4)
-    state[0] = start
-    # one place for every row that is held: `node.n_rows` does not count those of weight 0
-    bins = pursuit_kernels.bins_for(len(held.weights), grid.n_bins)
-    m, std, stage, n_iter, status, n_pairs = pursuit_kernels.pursue(
-        pursuit_kernels.address_of_index(indices[0].line_function),
+    pairs = np.zeros((len(starts), 2, MEMORY, len(starts[0])))
+    n_pairs = np.array([len(curvature.steps) for curvature in curvatures])
+    for own, curvature, n in zip(pairs, curvatures, n_pairs, strict=True):
+        if n:
+            own[0, :n], own[1, :n] = curvature.steps, curvature.changes
+    runs = compiled.runs_from(np.array(starts), pairs, n_pairs, grid.n_bins)
+    tol, progress, max_iter, least_share, nested, behind = options
+    limits = tol, progress, max_iter, least_share * total, nested
+    race = behind, SAME_DIRECTION, SAME_THRESHOLD * node.deviation
+    compiled.pursue(
+        compiled.address_of_index(indices[0].line_function),
         held,
-        pursuit_kernels.Options(
-            grid.low, grid.width, total, tol, progress, max_iter, least_share * total, nested
-        ),
+        compiled.Options(grid.low, grid.width, total, *limits, *race),
         np.array([index.parameters for index in indices]),
-        state,
-        found,
-        pairs,
-        n_pairs,
-        bins,
+        runs,
+        # one place for every row that is held: `node.n_rows` does not count those of weight 0
+        compiled.bins_for(len(held.weights), grid.n_bins),
     )
-    value, threshold, _, valid = found.tolist()
-    profile = Profile(bins.centers[:m].copy(), bins.masses[:m].copy(), total, std)
-    projected = Projected(state[2], grid, bins.full[:m].copy(), profile, None)
+    return [_end_of(runs, i, indices, grid, total, curvature) for i, curvature in enumerate(curvatures)]
+
+
+def _end_of(
+    runs: Runs, i: int, indices: Sequence[ProjectionIndex], grid: Grid, total: float, curvature: Curvature
+) -> Pursued:
+    """Return the end of one compiled run."""
+    n_pairs, stage, steps, status, _, _, m = runs.counts[i].tolist()
+    value, threshold, _, valid = runs.found[i].tolist()
+    profile = Profile(runs.points[i, :m].copy(), runs.masses[i, :m].copy(), total, float(runs.std[i]))
+    projected = Projected(runs.states[i, 2], grid, runs.full[i, :m].copy(), profile, None)
     index_value = IndexValue(value, np.empty(0), threshold, valid=bool(valid))
-    curvature.steps[:], curvature.changes[:] = pairs[0, :n_pairs], pairs[1, :n_pairs]
+    curvature.steps[:], curvature.changes[:] = runs.pairs[i, 0, :n_pairs], runs.pairs[i, 1, :n_pairs]
     why = (CONVERGED, CONVERGED_OBJECTIVE, NO_LOWER, ITERATION_LIMIT)[status]
-    point = Evaluated(projected, index_value, state[3])
-    return Pursued(point, indices[stage], stage, curvature, n_iter, why)
+    point = Evaluated(projected, index_value, runs.states[i, 3])
+    return Pursued(point, indices[stage], stage, curvature, steps, why)

@@ -57,6 +57,9 @@ class Options(NamedTuple):
     max_iter: int
     enough: float
     nested: bool
+    behind: float
+    same: float
+    apart: float
 
 
 VECTOR = float64[::1]
@@ -222,43 +225,115 @@ def smaller_side(bins, m, total, threshold):
     return min(left, total - left)
 
 
-@jit
-def pursue(index, rows, options, stages, state, found, pairs, n_pairs, bins):
-    """Minimize an index at the parameters of all stages in order, see `pursuit.pursue`.
+class Runs(NamedTuple):
+    """Several runs, one row each: what they have found, and how far they are.
 
-    `state` has the start, which it moves, the gradient there, and the same for the end that is kept. Returns
-    the profile of that end, its stage, steps and status, and the number of pairs; `found` has its figures.
+    `states` are the direction, the gradient there, and both at the end that is kept; `found` are the figures
+    of that end, `full`, `points`, `masses` and `std` its profile; `pairs` are steps and changes of the
+    gradient.
     """
-    v, gradient, kept_v, kept_gradient = state[0], state[1], state[2], state[3]
-    here = np.empty(4)
+
+    states: FloatArray
+    found: FloatArray
+    pairs: FloatArray
+    counts: IntArray  # see N_PAIRS ... N_POINTS
+    full: IntArray
+    points: FloatArray
+    masses: FloatArray
+    std: FloatArray
+
+
+# columns of `Runs.counts`: pairs, stage, steps and status of the end that is kept, all steps, the stage that
+# comes next, points of the profile
+N_PAIRS, STAGE, STEPS, STATUS, ALL_STEPS, NEXT, N_POINTS = range(7)
+
+
+def runs_from(starts: FloatArray, pairs: FloatArray, n_pairs: IntArray, n_bins: int) -> Runs:
+    """Return runs that are to begin at some starts."""
+    k, d = starts.shape
+    states, counts = np.empty((k, 4, d)), np.zeros((k, 7), dtype=np.int64)
+    states[:, 0], counts[:, N_PAIRS], counts[:, STAGE] = starts, n_pairs, -1
+    sums = np.empty((2, k, n_bins))
+    full = np.empty((k, n_bins), dtype=np.int64)
+    return Runs(states, np.empty((k, 4)), pairs, counts, full, sums[0], sums[1], np.empty(k))
+
+
+@inner
+def follow_stages(index, rows, options, stages, stop, state, found, pairs, counts, bins):
+    """Minimize an index at the parameters of the next stages before `stop`, see `pursuit.pursue`."""
+    v, gradient = state[0], state[1]
+    here, last = np.empty(4), len(stages) - 1
     profile = fill_bins(rows, options, v, bins)
-    kept_stage, kept_steps, kept_status, n_iter = -1, 0, 0, 0
-    first, last = 0, len(stages) - 1  # stages before the first are left out
-    for stage in range(len(stages)):
-        if stage < first:
-            continue
+    while counts[NEXT] < stop:
+        stage = counts[NEXT]
         evaluate(index, bins, profile, options.total, stages[stage], False, here)
         fill_gradient(rows, options, v, bins, profile, here[2], gradient)
         profile, n_pairs, steps, status, fresh = descend(
-            index, rows, options, stages[stage], v, gradient, profile, here, pairs, n_pairs, bins
+            index, rows, options, stages[stage], v, gradient, profile, here, pairs, counts[N_PAIRS], bins
         )
-        n_iter += steps
+        counts[N_PAIRS] = n_pairs
+        counts[ALL_STEPS] += steps
+        counts[NEXT] = stage + 1
         if not fresh:
             fill_bins(rows, options, v, bins)
         if np.isnan(here[3]):
             evaluate(index, bins, profile, options.total, stages[stage], True, here)
-        if here[3] > 0.0 or kept_stage < 0 or not found[3] > 0.0:
-            kept_stage, kept_steps, kept_status = stage, n_iter, status
+        if here[3] > 0.0 or counts[STAGE] < 0 or not found[3] > 0.0:
+            counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], status
             for k in range(4):
                 found[k] = here[k]
             for j in range(len(v)):
-                kept_v[j], kept_gradient[j] = v[j], gradient[j]
+                state[2, j], state[3, j] = v[j], gradient[j]
         if smaller_side(bins, profile[0], options.total, here[1]) >= options.enough:
-            break
-        if options.nested and stage < last - 1:
+            counts[NEXT] = last + 1
+        elif options.nested and stage < last - 1:
             value = here[0]
             evaluate(index, bins, profile, options.total, stages[last], False, here)
             if value - here[0] <= SAME_VALUE:
-                first = last
-    m, std = fill_bins(rows, options, kept_v, bins)
-    return m, std, kept_stage, kept_steps, kept_status, n_pairs
+                counts[NEXT] = last
+
+
+@inner
+def leads(runs, options, i, j):
+    """Return whether run j is so far ahead of run i after the first stage, or so near, that i may end."""
+    ahead = runs.found[i, 0] - runs.found[j, 0]
+    if ahead < 0.0 or (ahead == 0.0 and i <= j):
+        return False
+    cosine = dot(runs.states[i, 2], runs.states[j, 2])
+    apart = abs(runs.found[i, 1] - math.copysign(runs.found[j, 1], cosine * runs.found[j, 1]))
+    return ahead > options.behind or (abs(cosine) > options.same and apart < options.apart)
+
+
+@jit
+def pursue(index, rows, options, stages, runs, bins):
+    """Minimize an index at the parameters of all stages in order, from several starts.
+
+    After the first stage, runs that are clearly behind another one, or at the same hyperplane, end there.
+    """
+    n_runs, n_stages = len(runs.states), len(stages)
+    for stop in (1, n_stages):
+        for i in range(n_runs):
+            if runs.counts[i, NEXT] < stop:
+                follow_stages(
+                    index,
+                    rows,
+                    options,
+                    stages,
+                    stop,
+                    runs.states[i],
+                    runs.found[i],
+                    runs.pairs[i],
+                    runs.counts[i],
+                    bins,
+                )
+        if stop == 1:
+            for i in range(n_runs):
+                for j in range(n_runs):
+                    if leads(runs, options, i, j):
+                        runs.counts[i, NEXT] = n_stages
+    for i in range(n_runs):
+        m, runs.std[i] = fill_bins(rows, options, runs.states[i, 2], bins)
+        runs.counts[i, N_POINTS] = m
+        for k in range(m):
+            runs.full[i, k], runs.points[i, k] = bins.full[k], bins.centers[k]
+            runs.masses[i, k] = bins.masses[k]

@@ -15,7 +15,17 @@ from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
 from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.budget import FULL_STEPS, PASS_LIMIT, steps_on
-from ravine.optimize.pursuit import Evaluated, Pursued, evaluate, keeps_row_sums, project, pursue
+from ravine.optimize.pursuit import (
+    SAME_DIRECTION,
+    SAME_THRESHOLD,
+    Evaluated,
+    Pursued,
+    evaluate,
+    keeps_row_sums,
+    project,
+    pursue,
+    pursue_all,
+)
 from ravine.optimize.sphere import CONVERGED, ITERATION_LIMIT
 from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
 from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
@@ -27,8 +37,6 @@ from ravine.split.support import support_planes
 SAMPLE_EVALUATIONS = 20  # most evaluations on a larger sample, where they are cheap
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
-SAME_DIRECTION = 0.99  # cosine above which two ends are one hyperplane, if their thresholds agree, too
-SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 USEFUL = 1e-6  # share of the first principal deviation: directions with smaller ones are rounding
 
 CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradient is above tol in finer ones"
@@ -136,21 +144,22 @@ class ProjectionMethod(Verbs):
         signed = yield from gather([self._better_sign(node, v) for v in unit])
         return node, [min(signed, key=lambda start: start[1])[0]]
 
-    def solve(self, node: Node, start: FloatArray) -> Query[Pursued]:
-        """Minimize all indices in order from one start; with labels, from its better sign."""
-        indices = self.indices(node)
+    def solve_all(self, node: Node, starts: Sequence[FloatArray]) -> Query[list[Pursued]]:
+        """Minimize all indices in order from every start; with labels, from its better sign."""
         if node.labels is not None:
-            start, _ = yield from self._better_sign(node, start)
+            signed = yield from gather([self._better_sign(node, start) for start in starts])
+            starts = [start for start, _ in signed]
         return (
-            yield from pursue(
+            yield from pursue_all(
                 node,
-                start,
-                indices,
+                starts,
+                self.indices(node),
                 tol=self.tol,
                 max_iter=self.max_iter,
                 progress=PROGRESS,
                 least_share=self.schedule.least_share,
                 nested=self.schedule.nested and node.labels is None,
+                behind=self.schedule.behind,
             )
         )
 

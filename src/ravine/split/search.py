@@ -82,8 +82,8 @@ class Method(Protocol):
     def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
         """Return the node with its first principal deviation, and the starts."""
 
-    def solve(self, node: Node, start: Any) -> Query[Any]:
-        """Return the end of a run from one start."""
+    def solve_all(self, node: Node, starts: Sequence[Any]) -> Query[Sequence[Any]]:
+        """Return the ends of the runs from all starts."""
 
     def choose(self, node: Node, ends: Sequence[Any]) -> Query[list[Any]]:
         """Return the ends that leave enough weight on both sides, the best first."""
@@ -119,6 +119,14 @@ class Verbs:
     def prepare(self, node: Node) -> Query[Any]:
         yield from ()
         return self
+
+    def solve(self, node: Node, start: Any) -> Query[Any]:
+        """Return the end of a run from one start."""
+        raise NotImplementedError
+
+    def solve_all(self, node: Node, starts: Sequence[Any]) -> Query[Sequence[Any]]:
+        """Run `solve` from all starts side by side."""
+        return (yield from gather([self.solve(node, start) for start in starts]))
 
     def choose(self, node: Node, ends: Sequence[Any]) -> Query[list[Any]]:
         """Return the ends in the order of their starts."""
@@ -160,7 +168,7 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
 def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
     first, *finer = [*(stage for stage in stages if stage.standardization.varies.any()), node]
     first, starts = yield from method.starts(first)
-    ends = yield from gather([method.solve(first, start) for start in starts])
+    ends = yield from method.solve_all(first, starts)
     release_rows(first)
     best = yield from method.choose(first, ends)
     for k, larger in enumerate(finer, start=1):
