@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numba
@@ -25,6 +25,17 @@ def address_of(function: Any, signature: Any) -> int:
     """
     found = function.get_compile_result(signature)
     return int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
+
+
+def address_for(function: Any, *arguments: Any) -> int:
+    """Return the address of a function without a result that is compiled for arguments of these types."""
+    typeof: Any = numba.typeof
+    return _address_of(function, tuple(typeof(argument) for argument in arguments))
+
+
+@cache
+def _address_of(function: Any, kinds: tuple[Any, ...]) -> int:
+    return address_of(function, numba.types.void(*kinds))
 
 
 def call_address(context: Any, builder: Any, signature: Any, args: Any) -> Any:

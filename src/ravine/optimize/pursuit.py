@@ -331,8 +331,8 @@ def _pursue_held(
     tol, progress, max_iter, least_share, nested, behind = options
     limits = tol, progress, max_iter, least_share * total, nested
     race = behind, SAME_DIRECTION, SAME_THRESHOLD * node.deviation
-    compiled.pursue(
-        compiled.address_of_index(indices[0].line_function),
+    index = compiled.address_of_index(indices[0].line_function)
+    given = (
         held,
         compiled.Options(grid.low, grid.width, total, *limits, *race),
         np.array([index.parameters for index in indices]),
@@ -340,6 +340,7 @@ def _pursue_held(
         # one place for every row that is held: `node.n_rows` does not count those of weight 0
         compiled.bins_for(len(held.weights), grid.n_bins),
     )
+    compiled.pursue(index, compiled.address_of_descent(index, *given), *given)
     return [_end_of(runs, i, indices, grid, total, curvature) for i, curvature in enumerate(curvatures)]
 
 

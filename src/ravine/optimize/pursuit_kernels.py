@@ -16,11 +16,11 @@ import numpy as np
 from numba import boolean, float64, int64, types
 from numba.extending import intrinsic
 
-from ravine._jit import address_of, call_address, inner, jit
+from ravine._jit import address_for, address_of, by_address, call_address, inner, jit
 from ravine._validate import FloatArray, IntArray
 from ravine.data.kernels import bin_points
 from ravine.index.base import LineFunction
-from ravine.optimize.held_kernels import project, weighted_sum
+from ravine.optimize.held_kernels import Rows, project, weighted_sum
 from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SAME_VALUE, SUFFICIENT
 from ravine.optimize.sphere_kernels import dot, subtract, two_loop
 
@@ -166,19 +166,21 @@ def follow(v, tangent, angle, length, trial):
         trial[j] /= norm
 
 
-@inner
-def descend(index, rows, options, parameters, v, gradient, profile, found, pairs, n_pairs, bins):
-    """Minimize an index from v, in place: v, its gradient and `found`; see `sphere.descend`.
+@by_address
+def descend(index, rows, options, parameters, state, found, pairs, bins, course):
+    """Minimize an index from v, in place: v and its gradient (`state`), and `found`; see `sphere.descend`.
 
-    Returns the profile at the end, the number of pairs, steps, why it ended, and whether the bins are those
-    of the end.
+    `course` has the number of points and the deviation of the profile, and the number of pairs. At the end it
+    also has the number of steps, why it ended, and whether the bins are those of the end.
     """
+    v, gradient, profile, n_pairs = state[0], state[1], (int(course[0]), course[1]), int(course[2])
     d = len(v)
     trial, tangent, before, value = np.empty(d), np.empty(d), np.empty(d), np.empty(len(found))
     there, spent, n_steps, fresh = profile, 0, 0, True
     while True:
         if math.sqrt(dot(gradient, gradient)) <= options.tol:
-            return profile, n_pairs, n_steps, 0, fresh
+            status = 0
+            break
         moved, length = False, 0.0
         for _ in range(2):  # the second time as steepest descent
             slope, angle = quasi_newton(v, gradient, pairs, n_pairs, tangent)
@@ -198,7 +200,8 @@ def descend(index, rows, options, parameters, v, gradient, profile, found, pairs
                 break
             n_pairs = 0
         if not moved:
-            return profile, n_pairs, n_steps, 3 if spent >= options.max_iter else 2, fresh
+            status = 3 if spent >= options.max_iter else 2
+            break
         for j in range(d):
             tangent[j] *= length
             before[j] = gradient[j]
@@ -212,7 +215,23 @@ def descend(index, rows, options, parameters, v, gradient, profile, found, pairs
             found[k] = value[k]
         profile, fresh, n_steps = there, True, n_steps + 1
         if gain < options.progress:
-            return profile, n_pairs, n_steps, 1, fresh
+            status = 1
+            break
+    course[0], course[1], course[2] = profile[0], profile[1], n_pairs
+    course[3], course[4], course[5] = n_steps, status, fresh
+
+
+@intrinsic
+def call_descend(typing, address, index, rows, options, parameters, state, found, pairs, bins, course):
+    """Call `descend` by its address: what is around it is then compiled without it."""
+    given = index, rows, options, parameters, state, found, pairs, bins, course
+    return types.void(int64, *given), call_address
+
+
+@inner
+def run_descent(address, index, rows, options, parameters, state, found, pairs, bins, course):
+    """Run `descend`."""
+    call_descend(address, index, rows, options, parameters, state, found, pairs, bins, course)  # type: ignore[call-arg]
 
 
 @inner
@@ -259,27 +278,27 @@ def runs_from(starts: FloatArray, pairs: FloatArray, n_pairs: IntArray, n_bins: 
 
 
 @inner
-def follow_stages(index, rows, options, stages, stop, state, found, pairs, counts, bins):
+def follow_stages(index, descent, rows, options, stages, stop, state, found, pairs, counts, bins):
     """Minimize an index at the parameters of the next stages before `stop`, see `pursuit.pursue`."""
     v, gradient = state[0], state[1]
-    here, last = np.empty(4), len(stages) - 1
+    here, course, last = np.empty(4), np.empty(6), len(stages) - 1
     profile = fill_bins(rows, options, v, bins)
     while counts[NEXT] < stop:
         stage = counts[NEXT]
         evaluate(index, bins, profile, options.total, stages[stage], False, here)
         fill_gradient(rows, options, v, bins, profile, here[2], gradient)
-        profile, n_pairs, steps, status, fresh = descend(
-            index, rows, options, stages[stage], v, gradient, profile, here, pairs, counts[N_PAIRS], bins
-        )
-        counts[N_PAIRS] = n_pairs
-        counts[ALL_STEPS] += steps
+        course[0], course[1], course[2] = profile[0], profile[1], counts[N_PAIRS]
+        run_descent(descent, index, rows, options, stages[stage], state, here, pairs, bins, course)
+        profile = int(course[0]), course[1]
+        counts[N_PAIRS] = int(course[2])
+        counts[ALL_STEPS] += int(course[3])
         counts[NEXT] = stage + 1
-        if not fresh:
+        if course[5] == 0.0:
             fill_bins(rows, options, v, bins)
         if np.isnan(here[3]):
             evaluate(index, bins, profile, options.total, stages[stage], True, here)
         if here[3] > 0.0 or counts[STAGE] < 0 or not found[3] > 0.0:
-            counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], status
+            counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], int(course[4])
             for k in range(4):
                 found[k] = here[k]
             for j in range(len(v)):
@@ -304,8 +323,16 @@ def leads(runs, options, i, j):
     return ahead > options.behind or (abs(cosine) > options.same and apart < options.apart)
 
 
+def address_of_descent(
+    index: int, rows: Rows, options: Options, stages: FloatArray, runs: Runs, bins: Bins
+) -> int:
+    """Return the address of `descend` for arguments of these types."""
+    run = stages[0], runs.states[0], runs.found[0], runs.pairs[0]
+    return address_for(descend, index, rows, options, *run, bins, np.empty(6))
+
+
 @jit
-def pursue(index, rows, options, stages, runs, bins):
+def pursue(index, descent, rows, options, stages, runs, bins):
     """Minimize an index at the parameters of all stages in order, from several starts.
 
     After the first stage, runs that are clearly behind another one, or at the same hyperplane, end there.
@@ -316,6 +343,7 @@ def pursue(index, rows, options, stages, runs, bins):
             if runs.counts[i, NEXT] < stop:
                 follow_stages(
                     index,
+                    descent,
                     rows,
                     options,
                     stages,
