@@ -11,7 +11,7 @@ from ravine.index.base import IndexValue
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.index.density import MinimumDensityIndex, bounded_depth
 from ravine.optimize import pursuit
-from ravine.optimize.pursuit import evaluate, pursue
+from ravine.optimize.pursuit import evaluate, pursue, pursue_all
 from ravine.optimize.sphere import Curvature
 from tests import oracles
 from tests.nodes import measured
@@ -161,6 +161,54 @@ def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch
         np.testing.assert_allclose(compiled.point.direction, asked.point.direction, atol=1e-6)
         np.testing.assert_allclose(compiled.point.gradient, asked.point.gradient, atol=1e-5)
         assert len(compiled.curvature.steps) == len(asked.curvature.steps)
+
+
+def pursued_from(node, starts, behind, n_alphas=3):
+    indices = [MinimumDensityIndex(H, alpha) for alpha in np.linspace(0.01, 0.9, n_alphas)]
+    options = {"tol": 1e-3, "max_iter": 40, "progress": 1e-6, "least_share": np.inf, "nested": False}
+    return run(pursue_all(node, starts, indices, behind=behind, **options))
+
+
+def test_all_starts_in_one_call_are_pursued_as_each_alone():
+    node, _ = standardized(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
+    starts = [unit(seed, 5) for seed in (3, 4, 5)]
+    together = pursued_from(node, starts, behind=np.inf)
+    went_on = [k for k, end in enumerate(together) if end.stage > 0]  # the others met a better one
+    assert went_on
+    for n_alphas, which in ((1, range(3)), (3, went_on)):
+        together = pursued_from(node, starts, behind=np.inf, n_alphas=n_alphas)
+        for k in which:
+            (alone,) = pursued_from(node, [starts[k]], behind=0.0, n_alphas=n_alphas)
+            assert_same_end(together[k], alone)
+
+
+def assert_same_end(end, alone):
+    assert (end.n_iter, end.stage, end.status) == (alone.n_iter, alone.stage, alone.status)
+    np.testing.assert_array_equal(end.point.direction, alone.point.direction)
+    np.testing.assert_array_equal(end.point.profile.points, alone.point.profile.points)
+    assert end.point.value == alone.point.value
+
+
+def test_a_start_that_is_behind_after_the_first_stage_ends_there():
+    node, _ = standardized(oracles.two_blobs(500, 2, gap=6.0, seed=2)[0])
+    across, along = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    limited = {"tol": 1e-3, "max_iter": 0, "progress": 0.0, "least_share": np.inf, "nested": False}
+    indices = [MinimumDensityIndex(H, alpha) for alpha in (0.01, 0.5, 0.9)]
+    values = [run(pursue(node, v, indices[:1], tol=1e-3, max_iter=0)).point.value for v in (across, along)]
+    gap = abs(values[0] - values[1])
+    assert gap > 1.0
+    for behind, stages in ((1.1 * gap, {2}), (0.9 * gap, {0, 2})):
+        ends = run(pursue_all(node, [across, along], indices, behind=behind, **limited))
+        assert {end.stage for end in ends} == stages
+    lower = int(np.argmin(values))
+    assert ends[lower].stage == 2
+
+
+def test_of_two_starts_at_one_hyperplane_one_goes_on():
+    node, _ = standardized(oracles.two_blobs(500, 3, gap=6.0, seed=2)[0])
+    start = unit(3, 3)
+    stages = [end.stage for end in pursued_from(node, [start, -start, start], behind=np.inf)]
+    assert sorted(stages) == [0, 0, 2]
 
 
 @pytest.mark.parametrize("normalized", [True, False])

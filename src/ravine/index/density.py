@@ -20,7 +20,7 @@ from ravine.index.interval import FARTHEST
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
-BEHIND = math.log(2.0)  # a start that has twice the density of the best one at the first alpha is left behind
+BEHIND = 0.7  # log density: a start with twice the density of the best one at the first alpha is left behind
 FALLBACK_ALPHA = 2.5  # alpha_max of the fallback search, see docs/number-of-clusters.md; a choice
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 REACH = 5.0  # half-width of the grid, in standard deviations along the first principal direction
 ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
-SAME_DIRECTION = 0.99  # cosine above which two ends are one hyperplane, if their thresholds agree, too
+TOGETHER = 0.9999  # cosine above which two runs are at the same hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 HELD_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 
@@ -330,7 +330,7 @@ def _pursue_held(
     runs = compiled.runs_from(np.array(starts), pairs, n_pairs, grid.n_bins)
     tol, progress, max_iter, least_share, nested, behind = options
     limits = tol, progress, max_iter, least_share * total, nested
-    race = behind, SAME_DIRECTION, SAME_THRESHOLD * node.deviation
+    race = behind, TOGETHER, SAME_THRESHOLD * node.deviation
     index = compiled.address_of_index(indices[0].line_function)
     given = (
         held,

@@ -16,7 +16,6 @@ from ravine.data.sample import Sample
 from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.budget import FULL_STEPS, PASS_LIMIT, steps_on
 from ravine.optimize.pursuit import (
-    SAME_DIRECTION,
     SAME_THRESHOLD,
     Evaluated,
     Pursued,
@@ -37,6 +36,7 @@ from ravine.split.support import support_planes
 SAMPLE_EVALUATIONS = 20  # most evaluations on a larger sample, where they are cheap
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
+SAME_DIRECTION = 0.99  # cosine above which two ends are one hyperplane, if their thresholds agree, too
 USEFUL = 1e-6  # share of the first principal deviation: directions with smaller ones are rounding
 
 CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradient is above tol in finer ones"
