@@ -97,8 +97,8 @@ def test_max_iter_limits_the_evaluations():
 
 def test_at_a_kink_it_stops_and_says_so():
     def evaluate(v):
-        g = np.array([0.0, np.sign(v[1])])
-        return At(v, abs(v[1]), g - (g @ v) * v)
+        g = np.array([0.0, np.sign(v[1] - 0.1234567)])
+        return At(v, abs(v[1] - 0.1234567), g - (g @ v) * v)
         yield
 
     end = run(
@@ -139,8 +139,45 @@ def test_the_curvature_is_learned_from_the_step_that_was_taken():
     end = run(descend(start, evaluate, curvature, tol=0, progress=np.inf, max_iter=50))
     assert end.n_iter == 1
     assert np.linalg.norm(curvature.steps[0]) <= sphere.LARGEST_ANGLE + 1e-12
-    np.testing.assert_allclose(exp_map(start.direction, curvature.steps[0]), end.point.direction, atol=1e-12)
+    np.testing.assert_array_equal(curvature.steps[0], end.point.direction - start.direction)
     np.testing.assert_allclose(curvature.changes[0], end.point.gradient - start.gradient, atol=1e-12)
+
+
+def test_noise_does_not_grow_along_a_descent():
+    """A valley that bends: without the lattice, the two ends differ a thousand times as much as the noise."""
+
+    def valley(noise):
+        def evaluate(v):
+            bend = v[1] - v[0] ** 3 * np.sin(9 * v[0])
+            d_bend = -3 * v[0] ** 2 * np.sin(9 * v[0]) - 9 * v[0] ** 3 * np.cos(9 * v[0])
+            value = 300 * bend**2 + (v[0] - 0.9) ** 2
+            g = np.array([600 * bend * d_bend + 2 * (v[0] - 0.9), 600 * bend, 0.0]) + noise
+            return At(v, value, g - (g @ v) * v)
+            yield
+
+        return evaluate
+
+    ends = []
+    for noise in (0.0, 1e-12):
+        evaluate = valley(noise)
+        start = start_at(evaluate, np.array([-0.9, 0.3, 0.3]))
+        ends.append(run(descend(start, evaluate, Curvature(), tol=1e-3, progress=0.0, max_iter=300)))
+    assert ends[0].n_iter > 10
+    np.testing.assert_array_equal(ends[0].point.direction, ends[1].point.direction)
+
+
+@pytest.mark.parametrize(("tol", "n_features"), [(0.02, 3), (0.02, 10_000), (1e-6, 50), (0.0, 4)])
+def test_the_lattice_is_finer_than_the_tolerance(tol, n_features):
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal(n_features)
+    direction /= np.linalg.norm(direction)
+    spacing = sphere.spacing_for(tol, n_features)
+    assert np.log2(spacing) == round(np.log2(spacing))
+    found = sphere.snapped(direction, spacing)
+    assert np.linalg.norm(found) == pytest.approx(1.0, abs=1e-15)
+    assert np.linalg.norm(found - direction) <= max(tol / sphere.FINENESS, 1e-11)
+    np.testing.assert_array_equal(sphere.snapped(-direction, spacing), -found)
+    np.testing.assert_array_equal(sphere.snapped(direction[::-1], spacing), found[::-1])
 
 
 def test_a_move_follows_the_great_circle():

@@ -31,6 +31,8 @@ from ravine.optimize.sphere import (
     SAME_VALUE,
     Curvature,
     descend,
+    snapped,
+    spacing_for,
 )
 
 if TYPE_CHECKING:
@@ -254,6 +256,7 @@ def pursue_all(
     There, starts that are clearly behind after the first index end at their optimum of it: those whose value
     is higher by `behind`, or that are at the same hyperplane as a better one.
     """
+    starts = [snapped(start, spacing_for(tol, len(start))) for start in starts]
     held = held_rows(node)
     if starts and held is not None and hasattr(indices[0], "line_function"):
         options = _Options(tol, progress, max_iter, least_share, nested, behind)
@@ -327,9 +330,10 @@ def _pursue_held(
     for own, curvature, n in zip(pairs, curvatures, n_pairs, strict=True):
         if n:
             own[0, :n], own[1, :n] = curvature.steps, curvature.changes
-    runs = compiled.runs_from(np.array(starts), pairs, n_pairs, grid.n_bins)
     tol, progress, max_iter, least_share, nested, behind = options
-    limits = tol, progress, max_iter, least_share * total, nested
+    spacing = spacing_for(tol, len(starts[0]))
+    runs = compiled.runs_from(np.array(starts), pairs, n_pairs, grid.n_bins)
+    limits = tol, progress, max_iter, least_share * total, nested, spacing
     race = behind, TOGETHER, SAME_THRESHOLD * node.deviation
     index = compiled.address_of_index(indices[0].line_function)
     given = (

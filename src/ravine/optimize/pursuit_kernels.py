@@ -47,7 +47,7 @@ def bins_for(n_rows: int, n_bins: int) -> Bins:
 
 
 class Options(NamedTuple):
-    """Of a pursuit: the grid of the bins, the total weight, and when stages end (see `pursuit.pursue`)."""
+    """Of a pursuit: the grid of the bins, the total weight, when stages and runs end, the lattice."""
 
     low: float
     width: float
@@ -57,6 +57,7 @@ class Options(NamedTuple):
     max_iter: int
     enough: float
     nested: bool
+    spacing: float
     behind: float
     same: float
     apart: float
@@ -155,15 +156,24 @@ def remember(pairs, n_pairs, step, change):
 
 
 @inner
-def follow(v, tangent, angle, length, trial):
-    """Fill the unit vector on the great circle from v along `length` times a tangent of length `angle`."""
+def follow(v, tangent, angle, length, spacing, trial):
+    """Fill the lattice point next to that on the great circle from v along `length` times the tangent.
+
+    The tangent has the length `angle`; see `sphere.snapped`. Returns whether the point is another one than v.
+    """
     turn = length * angle
-    along = math.sin(turn) / turn * length
+    along, square, moved = math.sin(turn) / turn * length, 0.0, False
     for j in range(len(v)):
         trial[j] = math.cos(turn) * v[j] + along * tangent[j]
     norm = math.sqrt(dot(trial, trial))
     for j in range(len(v)):
+        trial[j] = round(trial[j] / norm / spacing)
+        square += trial[j] * trial[j]
+    norm = math.sqrt(square)
+    for j in range(len(v)):
         trial[j] /= norm
+        moved = moved or trial[j] != v[j]
+    return moved
 
 
 @by_address
@@ -181,13 +191,15 @@ def descend(index, rows, options, parameters, state, found, pairs, bins, course)
         if math.sqrt(dot(gradient, gradient)) <= options.tol:
             status = 0
             break
-        moved, length = False, 0.0
+        moved, still, length = False, False, 0.0
         for _ in range(2):  # the second time as steepest descent
             slope, angle = quasi_newton(v, gradient, pairs, n_pairs, tangent)
             length = min(1.0, LARGEST_ANGLE / angle) if slope < 0.0 else 0.0
             tries = min(BACKTRACKS, options.max_iter - spent) if slope < 0.0 else 0
             while tries > 0 and not moved:
-                follow(v, tangent, angle, length, trial)
+                still = not follow(v, tangent, angle, length, options.spacing, trial)
+                if still:  # the step is shorter than the spacing of the lattice
+                    break
                 there = fill_bins(rows, options, trial, bins)
                 evaluate(index, bins, there, options.total, parameters, False, value)
                 spent, tries, fresh = spent + 1, tries - 1, False
@@ -196,14 +208,14 @@ def descend(index, rows, options, parameters, state, found, pairs, bins, course)
                     rise = value[0] - found[0] - length * slope
                     shorter = -slope * length * length / (2.0 * rise) if np.isfinite(rise) else 0.0
                     length = min(max(shorter, 0.1 * length), 0.5 * length)
-            if moved or n_pairs == 0 or spent >= options.max_iter:
+            if moved or still or n_pairs == 0 or spent >= options.max_iter:
                 break
             n_pairs = 0
         if not moved:
             status = 3 if spent >= options.max_iter else 2
             break
         for j in range(d):
-            tangent[j] *= length
+            tangent[j] = trial[j] - v[j]
             before[j] = gradient[j]
             v[j] = trial[j]
         fill_gradient(rows, options, v, bins, there, value[2], gradient)

@@ -17,6 +17,8 @@ FIRST_ANGLE = 0.15  # radians of the first step, before any curvature is known; 
 LARGEST_ANGLE = 0.6  # radians of the longest step: the quadratic model is local; a choice
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
 SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
+FINENESS = 64.0  # directions lie on a lattice whose mean distance to any direction is below tol / FINENESS
+LEAST_SPACING = 2.0**-40  # of that lattice; squares of its coordinates, and their sum, are then nearly exact
 BACKTRACKS = 6  # most steps of one line search, each at the cost of an evaluation; a choice
 
 CONVERGED = "converged (gradient)"
@@ -90,6 +92,26 @@ def _norm(vector: FloatArray) -> float:
     return math.sqrt(vector @ vector)
 
 
+def spacing_for(tol: float, n_features: int) -> float:
+    """Return the spacing of the lattice of directions, a power of two: at most tol / FINENESS / sqrt(d)."""
+    wanted = tol / FINENESS / math.sqrt(n_features)
+    return max(2.0 ** math.floor(math.log2(wanted)), LEAST_SPACING) if wanted > 0.0 else LEAST_SPACING
+
+
+def snapped(direction: FloatArray, spacing: float) -> FloatArray:
+    """Return the unit vector of the lattice point next to a direction.
+
+    A descent of fifty steps multiplies differences of rounding (another processor, noise of 1e-12 in the
+    rows) by 1.5 in every step, until they are as large as the step. Between lattice points they vanish.
+
+    >>> a, b = snapped(np.array([0.6, 0.8]), 1e-4), snapped(np.array([0.6 + 1e-9, 0.8]), 1e-4)
+    >>> (a == b).all()
+    np.True_
+    """
+    coordinates = np.rint(direction / spacing)
+    return np.asarray(coordinates / _norm(coordinates))
+
+
 def exp_map(direction: FloatArray, tangent: FloatArray) -> FloatArray:
     """Follow the great circle from `direction` along `tangent` by the angle |tangent|."""
     angle = _norm(tangent)
@@ -110,22 +132,24 @@ def descend(
 ) -> Generator[Any, Any, Descent[Point]]:
     """Minimize until the norm of the gradient is at most `tol` or a step gains less than `progress`.
 
+    All directions on the way lie on a lattice, see `snapped`.
+
     If no step of a line search decreases the value enough, as at a kink, one steepest descent step is tried,
     and if that fails, too, the descent ends. `max_iter` limits the evaluations, each of which costs a pass
     over the rows.
     """
     point = start
-    spent = 0
+    spent, spacing = 0, spacing_for(tol, len(start.direction))
     for n_iter in itertools.count():
         if _norm(point.gradient) <= tol:
             return Descent(point, n_iter, CONVERGED)
-        moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
+        moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent, spacing)
         spent += cost
         if moved is None and curvature.steps and spent < max_iter:
             curvature.reset()
-            moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent)
+            moved, cost = yield from _step(point, evaluate, curvature, max_iter - spent, spacing)
             spent += cost
-        if moved is None:
+        if moved is None or moved is point:
             return Descent(point, n_iter, ITERATION_LIMIT if spent >= max_iter else NO_LOWER)
         gain = point.value - moved.value
         point = moved
@@ -139,10 +163,12 @@ def _step(
     evaluate: Callable[[FloatArray], Generator[Any, Any, Point]],
     curvature: Curvature,
     allowed: int,
+    spacing: float,
 ) -> Generator[Any, Any, tuple[Point | None, int]]:
     """Search along the quasi-Newton direction with at most `allowed` evaluations.
 
-    Returns the new point, or None if no step decreases the value enough, and the number of evaluations.
+    Returns the new point, or None if no step decreases the value enough, and the number of evaluations. The
+    point itself is returned if the step is shorter than the spacing of the lattice.
     """
     v, g = point.direction, point.gradient
     tangent = -curvature.apply(g)
@@ -154,9 +180,12 @@ def _step(
     length = min(1.0, LARGEST_ANGLE / angle)
     tries = min(BACKTRACKS, allowed)
     for n_tried in range(tries):
-        trial = yield from evaluate(exp_map(v, length * tangent))
+        there = snapped(exp_map(v, length * tangent), spacing)
+        if (there == v).all():
+            return point, n_tried
+        trial = yield from evaluate(there)
         if trial.value <= point.value + SUFFICIENT * length * slope:
-            curvature.update(length * tangent, trial.gradient - g)
+            curvature.update(there - v, trial.gradient - g)
             return trial, n_tried + 1
         # the minimum of the parabola through the value and the slope here and the value at the trial point
         rise = trial.value - point.value - length * slope
