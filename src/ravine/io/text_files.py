@@ -11,7 +11,7 @@ from typing import TextIO
 
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, listed
 from ravine.io.arrow_files import csv_blocks
 from ravine.io.compression import is_compressed, open_text
 from ravine.io.number_text import (
@@ -60,8 +60,7 @@ class _Csv(Source):
             notes.append((f"{lines} at the top skipped", None))
         commas = [name for name in self.names if name in self.formats and self.formats[name].decimal == ","]
         if commas:
-            few = ", ".join(commas[:5]) + (", ..." if len(commas) > 5 else "")
-            notes.append((f"numbers are read with decimal commas in {few}", "decimal comma"))
+            notes.append((f"numbers are read with decimal commas in {listed(commas)}", "decimal comma"))
         return notes
 
     def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
