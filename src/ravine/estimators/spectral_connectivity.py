@@ -150,12 +150,6 @@ class SpectralConnectivity(TreeClusterer):
         }
         return cls(n_clusters, **{**settings, **params})
 
-    def _check_parameters(self, n_columns: int) -> None:
-        """Check every parameter as `fit` does, without rows."""
-        check_bool("large_margin", self.large_margin)
-        check_int("exact_rows", self.exact_rows, 0)
-        super()._check_parameters(n_columns)
-
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         large_margin = check_bool("large_margin", self.large_margin)
@@ -187,7 +181,8 @@ class SpectralConnectivity(TreeClusterer):
         n_centers = MICROCLUSTERS
         if self.n_microclusters != "auto":
             n_centers = check_int("n_microclusters", self.n_microclusters, 3, or_else='"auto"')
-        if rows is not None and rows.shape[0] <= check_int("exact_rows", self.exact_rows, 0):
+        exact_rows = check_int("exact_rows", self.exact_rows, 0)
+        if rows is not None and rows.shape[0] <= exact_rows:
             n_centers = max(n_centers, rows.shape[0])
         usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
         n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)

@@ -26,10 +26,6 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
         Names of the columns, by default those seen in `fit`.
     n_features : int, default 3
         Number of features that are named per split.
-
-    Returns
-    -------
-    str
     """
     names = names_of(tree, feature_names)
     lines: list[str] = []
@@ -46,16 +42,22 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
     return "\n".join(lines)
 
 
-def html(tree: TreeArrays) -> str:
-    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
+def html(
+    tree: TreeArrays, drawing: Callable[[int], str] | None = None, style: Callable[[int], str] | None = None
+) -> str:
+    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped.
+
+    `drawing` returns what stands before the text of a split, `style` the style of the name of a cluster.
+    """
     names = names_of(tree, None)
 
     def item(node: int, below: str) -> str:
-        split = tree.splits[node]
+        split, label = tree.splits[node], int(tree.label[node])
         if split is None:
-            return f"<li><b>cluster {tree.label[node]}</b>: {escape(_leaf_text(tree, node))}</li>"
+            own = f' style="{style(label)}"' if style else ""
+            return f"<li><b{own}>cluster {label}</b>: {escape(_leaf_text(tree, node))}</li>"
         title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        return f"<li>{title}<ul>{below}</ul></li>"
+        return f"<li>{drawing(node) if drawing else ''}{title}<ul>{below}</ul></li>"
 
     return f'<ul class="ravine-tree">{bottom_up(tree, item)}</ul>'
 
@@ -153,10 +155,6 @@ def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
     ----------
     feature_names : sequence of str, optional
         Names of the columns, by default those seen in `fit`.
-
-    Returns
-    -------
-    str
     """
     names = names_of(tree, feature_names)
     lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
@@ -199,10 +197,6 @@ def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence
         The quotation marks of names are those of this dialect.
     columns : sequence of str, optional
         The names of the features in the table, by default those seen in `fit`.
-
-    Returns
-    -------
-    str
     """
     if tree.mapped:
         raise RavineError("SQL is not available with a kernel: the boundaries are not linear in the columns")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ravine.tree import edit, export, json_text, summary
+from ravine.tree import edit, export, json_text, simplify, summary
 from ravine.tree.arrays import TreeArrays
 
 
@@ -57,7 +57,7 @@ class ClusterTree(TreeArrays):
     relabel = edit.relabel
     resplit = edit.resplit
     move = edit.move
-    simplify = edit.simplify
+    simplify = simplify.simplify
 
     exemplars = summary.exemplars
 
@@ -76,10 +76,6 @@ class ClusterTree(TreeArrays):
         ----------
         text : str
             What `to_json` returned.
-
-        Returns
-        -------
-        ClusterTree
         """
         return json_text.from_json(cls, text)
 

@@ -350,7 +350,7 @@ def _one_fewer(facts: Facts) -> str:
     last = int(tree.inner[-1])
     split = tree.splits[last]
     assert split is not None
-    below = [int(tree.label[leaf]) for leaf in tree.leaves if last in tree.path(int(leaf))]
+    below = tree.label[tree.leaves_below(last)].tolist()
     return (
         f"With one cluster fewer, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the "
         f"last split has a quality of {split.quality:.2f}."

@@ -56,7 +56,7 @@ def pair_names(facts: Facts, number: int) -> tuple[str, str]:
 
 def _details(facts: Facts, number: int, summary: str, body: str) -> str:
     """Return a node that a click opens; the first split is open."""
-    leaves = [leaf for leaf in facts.tree.leaves.tolist() if number in facts.tree.path(leaf)]
+    leaves = facts.tree.leaves_below(number).tolist()
     is_open = " open" if number == (listed_pairs(facts)[0] if facts.in_pairs else 0) else ""
     return (
         f'<details id="node-{number}" data-leaves="{" ".join(map(str, leaves))}"{is_open}>'
