@@ -19,6 +19,7 @@ LARGEST_INT = 2**63 - 1  # largest value of an int64
 NEGLIGIBLE = 2.0**-52  # share of the largest weight below which a weight is lost to rounding in every sum
 MAX_EXPONENT = 200  # weights are at most 2**200, so that the product of five of them is finite
 MAX_NAMED = 5  # number of columns that an error names
+WITHOUT_EFFECT = ("n_jobs", "verbose", "callback", "checkpoint")  # parameters that do not change the result
 
 
 def listed(names: Sequence[Any] | IntArray, most: int = MAX_NAMED) -> str:

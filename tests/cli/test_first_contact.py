@@ -228,7 +228,7 @@ def test_one_cluster_is_explained(tmp_path):
     )
     done = succeed("fit", "t.csv", "--jobs", "1", where=tmp_path)
     (line,) = [line for line in done.stderr.splitlines() if "one cluster" in line]
-    assert line.startswith("note: found one cluster: the deepest valley has depth 0.")
+    assert line.startswith("note: found one cluster: the deepest valley has quality 0.")
     assert "(p = " in line
     assert line.endswith("try --clusters 2, --kernel diffusion, or all methods with 'ravine compare t.csv'")
 

@@ -575,7 +575,7 @@ def test_verbose_prints_one_line_per_split(make, capsys):
     model = quiet_fit(make(n_clusters=4, verbose=1), WINE)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == model.n_clusters_ - 1
-    for word in ("clusters", "rows at depth", "passes", " s)"):
+    for word in ("clusters", "rows with quality", "passes", " s)"):
         assert word in lines[0]
 
 

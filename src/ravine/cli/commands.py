@@ -33,7 +33,7 @@ from ravine.io.source import Source
 from ravine.io.table import MEMORY_BYTES, Table
 
 FIT_OUTPUTS = ("out", "append", "model", "report", "sql")
-LEGEND = "depth: 0 is no valley, 1 an empty gap; a column with + has higher values on the lower branch"
+LEGEND = "quality: 0 is no valley, 1 an empty gap; a column with + has higher values on the lower branch"
 
 
 def run_fit(arguments: Namespace) -> None:
@@ -126,19 +126,13 @@ def _add_columns(model: Any, table: Table) -> None:
 
 
 def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -> None:
-    write_clusters(arguments, source, table, model.labels_, lambda: _memberships(model, table))
+    write_clusters(arguments, source, table, model.labels_, lambda: model.predict_proba(table.values))
     if arguments.model:
         ravine.save(model, arguments.model)
     if arguments.sql:
         write_text(arguments.sql, model.tree_.export_sql(arguments.table, arguments.dialect) + ";\n")
     if arguments.report:
         write_report(arguments.report, model, table, arguments, command=arguments.typed)
-
-
-def _memberships(model: Any, table: Table) -> Any:
-    with warnings.catch_warnings():  # the table has names, and its values have none
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return model.predict_proba(table.values)
 
 
 def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str, float]) -> dict[str, Any]:
@@ -220,8 +214,8 @@ DEMO_START = """\
 ravine looks for ten clusters without knowing which digit is which.
 """
 DEMO_END = """
-How to read this: every line with a depth is a split, where a hyperplane divides the rows in two at a valley
-of their density. Depth 0 is no valley, depth 1 an empty gap. The pixels with the most influence are named:
+How to read this: every line with a quality is a split, where a hyperplane divides the rows in two at a
+valley of their density. Quality 0 is no valley, 1 an empty gap. The pixels with the most influence are named:
 with +, rows with higher values go to the lower branch; with -, to the upper one.
 
 It took {seconds:.2f} s. Now look at the true digits: {purity:.0%} of the rows belong to the most

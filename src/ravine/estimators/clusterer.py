@@ -382,7 +382,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             print(
                 f"[{type(self).__name__}] {progress.n_leaves}"
                 f"{'' if isinstance(self.n_clusters, str) else f'/{progress.n_clusters}'} clusters: "
-                f"split {progress.weight:g} rows at depth {progress.split.quality:.3f} "
+                f"split {progress.weight:g} rows with quality {progress.split.quality:.3f} "
                 f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
             )
         if self.callback is not None:

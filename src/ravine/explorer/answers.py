@@ -123,9 +123,8 @@ class Shown:
         if node not in self._profiles:
             part = self.rows.select(self.members(node))
             distance, weight = split.boundary.signed_distance(part), part.map(lambda block: block.weights)
-            weight = (
-                weight if weight.any() else np.ones_like(weight)
-            )  # of a node whose rows are all set aside
+            # in a node whose rows are all set aside, all count
+            weight = weight if weight.any() else np.ones_like(weight)
             self._profiles[node] = profile_along(split, distance, weight)
         return self._profiles[node]
 

@@ -17,8 +17,7 @@ from ravine.io.compression import is_compressed, open_text
 from ravine.io.number_text import (
     NumberFormat,
     find_decimal,
-    find_format,
-    holds_dates,
+    find_formats,
     is_number,
     parse_numbers,
 )
@@ -216,13 +215,12 @@ def open_csv(
     columns = {name: list(texts) for name, *texts in zip(names, *body, strict=True)}
     if decimal is None:
         decimal = find_decimal((field for texts in columns.values() for field in texts), delimiter)
-    found = {name: find_format(texts, decimal) for name, texts in columns.items()}
-    formats = {name: form for name, form in found.items() if form is not None}
+    formats, dates = find_formats(columns, decimal)
     return _Csv(
         path=path,
         names=names,
         numeric=frozenset(formats),
-        dates=frozenset(n for n, texts in columns.items() if n not in formats and holds_dates(texts)),
+        dates=dates,
         has_header=has_header,
         unnamed=unnamed,
         no_features=_no_features(unnamed, names, columns),

@@ -18,7 +18,7 @@ from ravine.tree.features import names_of, strongest
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
-    """Return the tree as indented text: size and depth of each split, and its strongest features.
+    """Return the tree as indented text: size and quality of each split, and its strongest features.
 
     Parameters
     ----------
@@ -76,22 +76,19 @@ def _size(tree: TreeArrays, node: int) -> str:
 
 
 def _split_text(tree: TreeArrays, node: int, split: Split) -> str:
-    p_value = "" if split.evidence is None else f" (p = {split.evidence.p_value:.1g})"
-    return f"{_size(tree, node)}, split at depth {split.quality:.2f}{p_value} by "
+    p_value = "" if split.evidence is None else f" (p = {split.evidence.p_value:.2g})"
+    return f"{_size(tree, node)}, split with quality {split.quality:.2f}{p_value} by "
 
 
 def _leaf_text(tree: TreeArrays, node: int) -> str:
     size, refused = _size(tree, node), tree.refused[node]
     if refused is None:
         return size
-    if refused.evidence is None:
-        return (
-            f"{size}, not split: its gap is between values of a discrete column"
-            if MADE_BY in refused.facts
-            else size
-        )
-    p_value = refused.evidence.p_value
-    return f"{size}, not split: no significant valley (depth {refused.quality:.2f}, p = {p_value:.1g})"
+    if refused.evidence is not None:
+        figures = f"quality {refused.quality:.2f}, p = {refused.evidence.p_value:.2g}"
+        return f"{size}, not split: no significant valley ({figures})"
+    is_discrete = MADE_BY in refused.facts
+    return f"{size}, not split: its gap is between values of a discrete column" if is_discrete else size
 
 
 def frame(tree: TreeArrays) -> Any:
@@ -163,7 +160,7 @@ def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
         if split is None:
             title = f"cluster {tree.label[node]}\n{title}"
         else:
-            title += f"\ndepth {split.quality:.2f}\n{strongest(split, names, 3)}"
+            title += f"\nquality {split.quality:.2f}\n{strongest(split, names, 3)}"
         escaped = title.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         lines.append(f'  {node} [label="{escaped}"];')
         if node:

@@ -164,5 +164,5 @@ def why_one_cluster(tree: TreeArrays, level: float) -> str:
         return "found one cluster: no hyperplane has enough rows on both sides"
     if refused.evidence is None:
         return "found one cluster: the deepest gap is that between the values of one discrete column"
-    found = f"the deepest valley has depth {refused.quality:.2f} (p = {refused.evidence.p_value:.1g})"
+    found = f"the deepest valley has quality {refused.quality:.2f} (p = {refused.evidence.p_value:.2g})"
     return f"found one cluster: {found}, which is not significant at the level {level:g}"

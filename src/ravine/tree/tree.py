@@ -44,7 +44,7 @@ class ClusterTree(TreeArrays):
     >>> from sklearn.datasets import load_wine
     >>> tree = MinimumDensity(3).fit(load_wine(as_frame=True).data).tree_
     >>> print(tree.cut(2))
-    178 rows (100%), split at depth 0.30 by +proline, +flavanoids, +proanthocyanins
+    178 rows (100%), split with quality 0.30 by +proline, +flavanoids, +proanthocyanins
     ├─ cluster 0: 101 rows (57%)
     └─ cluster 1: 77 rows (43%)
     >>> tree

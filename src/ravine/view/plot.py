@@ -207,9 +207,8 @@ def path(
     """
     ax = _axes(ax)
     steps = pursuit_path(model, X, node, start, sample_weight)
-    top = (
-        max(float(step.density.max()) for step in steps) or 1.0
-    )  # 0 where the bandwidth is so small that every curve falls between rows
+    # the maximum is 0 where the bandwidth is so small that every curve falls between rows
+    top = max(float(step.density.max()) for step in steps) or 1.0
     ticks = []
     for i, step in enumerate(steps):
         base = -float(i)
