@@ -137,10 +137,10 @@ def best_first(judged: Sequence[Judgment], sums: FloatArray, min_share: float) -
     """Return the candidates in order, the best one first.
 
     Those whose smallest cluster is too small come last, by its size. The others are in the order of their
-    rank sums; ties are broken by their places. One goes before them: of those that are as modular as
-    the first and separate four times fewer neighbors, the one with the highest rank sum. (A ring around
-    another is such a clustering: no hyperplane separates it, so that its MSP is low, and few methods find
-    it.)
+    rank sums; ties are broken by their places. There is one exception: a candidate that is as modular as the
+    first and separates four times fewer neighbors comes before it; of several, the one with the highest rank
+    sum. (A ring around another is such a clustering: no hyperplane separates it, so that its MSP is low, and
+    few methods find it.)
     """
     allowed = [one.allowed(min_share) for one in judged]
     key = [

@@ -1,4 +1,4 @@
-"""What can be taken home from a session: labels, model, SQL, report, script."""
+"""What can be saved from a session: labels, model, SQL, report, script."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def split(
 ) -> State:
     """Grow everything below a node again with a method; at the root, with a kernel as well.
 
-    Rows that are marked with classes steer the splits, and rows that are set aside have no influence on them.
+    Rows that are marked with classes guide the splits, and rows that are set aside have no influence on them.
     """
     estimator, text = make_estimator(method, n_clusters, kernel)
     estimator.set_params(n_jobs=rows.n_jobs)
@@ -211,7 +211,7 @@ def _known(state: State, label: int) -> int:
 
 
 def mark(state: State, rows: Rows, *, numbers: Sequence[int], label: int) -> State:
-    """Mark rows with a class that steers the next splits; -1 takes marks away."""
+    """Mark rows with a class that guides the next splits; -1 takes marks away."""
     _check_numbers(numbers, rows)
     if type(label) is not int or label < UNLABELED:
         raise InvalidInputError(f"a class is a whole number of at least 0, or -1 for none, got {label!r}")

@@ -31,11 +31,10 @@ def simplify(
     """Return the tree with every split refitted to its strongest features, where that changes little.
 
     A split is replaced if enough of the rows of X that reach it (through the simplified splits above) stay on
-    their side; its `status` gives the share. The weights of the features are
-    refitted by least squares to the two sides, and the threshold is the one that keeps the most rows on their
-    side. Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs
-    three passes over the rows that reach a split. If there are more than SIMPLIFY_ROWS rows, a sample of that
-    size is used.
+    their side; its `status` gives the share. The weights of the features are refitted by least squares to the
+    two sides, and the threshold is the one that keeps the most rows on their side. Weights of nodes and the
+    quality of a new split are those of the rows of X. Costs three passes over the rows that reach a split; of
+    more than 131 072 rows, a sample of that size is used.
 
     Parameters
     ----------

@@ -109,7 +109,10 @@ def _drivers(words: SplitExplanation, sides: tuple[str, str], *, curved: bool) -
             f'<span class="bar" style="width:{max(0.0, d.contribution / widest) * 5:.2f}rem"></span>'
         ),
     }
-    caption = "What drives the split: means on both sides, and the share of each column in their distance"
+    caption = (
+        "What drives the split, the largest weight of a column first: means on both sides, and the share of "
+        "each column in their distance"
+    )
     if curved:
         caption = (
             "Where the two sides differ: means, and the share of each column in their squared distance. The "
