@@ -84,7 +84,7 @@ def test_fit_prints_the_tree_and_the_files(fitted):
     assert re.search(r"against the labels: V-measure 0\.\d{3}", done.stdout)
     for line in ("labels: labels.csv", "model: wine.ravine", "report: wine.html", "sql: wine.sql"):
         assert line in done.stdout
-    assert "note: 1 text column left out (color); --one-hot includes them" in done.stderr
+    assert "note: 1 text column left out (color); --one-hot encodes such columns, or" in done.stderr
     assert "3 of 3 clusters" in done.stderr
     assert "\r" not in done.stderr  # no progress bar without a terminal
 
@@ -471,7 +471,7 @@ def test_advice_names_only_options_of_the_command(folder, fitted):
 
 def test_settings_are_checked_against_the_method(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
-    assert "MinimumDensity has no magic; it has alpha_max" in fail(
+    assert "MinimumDensity has no parameter magic; it has alpha_max" in fail(
         2, "fit", "t.csv", "--set", "magic=1", where=tmp_path
     )
     assert "use --seed" in fail(2, "fit", "t.csv", "--set", "random_state=1", where=tmp_path)

@@ -91,7 +91,7 @@ def test_what_people_bring_gives_the_clusters_of_the_plain_table(tmp_path, expec
         ("index.csv", "looks like an index: it is left out; --columns uses it"),
         ("comma", "numbers are read with decimal commas in size, price"),
         ("comment", "2 comment lines at the top skipped"),
-        ("date", "1 date column left out (day); convert them to numbers, such as days, to use them"),
+        ("date", "1 date column left out (day); convert dates to numbers, such as days, to use them"),
     ):
         if word in name:
             assert note in notes
