@@ -221,8 +221,7 @@ class TreeArrays:
 
         Parameters
         ----------
-        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+        X : rows with the columns of the tree, as in `predict`
 
         Returns
         -------
@@ -275,8 +274,7 @@ class TreeArrays:
 
         Parameters
         ----------
-        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+        X : rows with the columns of the tree, as in `predict`
 
         Returns
         -------

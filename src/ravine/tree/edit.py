@@ -152,8 +152,7 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
         The number of the node, which may be a leaf.
     estimator : clusterer of ravine
         It has to be without a kernel, to split on the columns of the tree.
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    X : rows with the columns of the tree, as in `predict`
     sample_weight : array of shape (n_rows,), optional
         A weight of k counts as k copies of the row.
     y : array of shape (n_rows,), optional
@@ -201,8 +200,7 @@ def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = No
         The number of a node with a split by a hyperplane.
     distance : float
         In the unit of `transform`: the user's units, or standard deviations where columns are standardized.
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    X : rows with the columns of the tree, as in `predict`
     sample_weight : array of shape (n_rows,), optional
         A weight of k counts as k copies of the row.
 

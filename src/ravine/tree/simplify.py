@@ -38,8 +38,7 @@ def simplify(
 
     Parameters
     ----------
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    X : rows with the columns of the tree, as in `predict`
     max_features : int, default 3
         Number of features of a simplified split.
     agreement : float, default 0.95

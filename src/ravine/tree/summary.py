@@ -141,8 +141,7 @@ def exemplars(tree: TreeArrays, X: Any, n: int = 3, sample_weight: Any = None) -
 
     Parameters
     ----------
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    X : rows with the columns of the tree, as in `predict`
     n : int, default 3
         The number of rows per cluster.
     sample_weight : array of shape (n_rows,), optional
