@@ -87,8 +87,10 @@ def _leaf_text(tree: TreeArrays, node: int) -> str:
     if refused.evidence is not None:
         figures = f"quality {refused.quality:.2f}, p = {refused.evidence.p_value:.2g}"
         return f"{size}, not split: no significant valley ({figures})"
-    is_discrete = MADE_BY in refused.facts
-    return f"{size}, not split: its gap is between values of a discrete column" if is_discrete else size
+    # with a given number of clusters, whose splits are not tested, such a split would be made in its turn
+    is_tested = all(split.evidence is not None for split in tree.splits if split is not None)
+    is_reason = is_tested and MADE_BY in refused.facts
+    return f"{size}, not split: its gap is between values of a discrete column" if is_reason else size
 
 
 def frame(tree: TreeArrays) -> Any:
