@@ -89,7 +89,7 @@ def test_with_a_kernel_too(session):
     )
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     lines = [line for lines in session.code() for line in lines]  # the panel of the page
-    assert sum(line.startswith("rows = rows_of(model, X)") for line in lines) == 1
+    assert sum(line.startswith("rows = rows_for_tree(model, X)") for line in lines) == 1
     do(session, [("set_aside", {"numbers": [5]}), ("split", {"node": 1, "n_clusters": 2})])
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     with pytest.raises(InvalidInputError, match="choose the root"):

@@ -63,10 +63,10 @@ def scores_of(table: Table, labels: IntArray) -> dict[str, float]:
     """Compare the clusters with the label column, if there is one; rows without a class do not count."""
     if table.class_of is None or not (table.class_of >= 0).any():
         return {}
-    from ravine.view.facts import agreement
+    from ravine.view.facts import scores_against
 
     labeled = table.class_of >= 0
-    return agreement(table.class_of[labeled], labels[labeled])
+    return scores_against(table.class_of[labeled], labels[labeled])
 
 
 def score_line(scores: Mapping[str, float]) -> str:

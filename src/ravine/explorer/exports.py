@@ -11,7 +11,7 @@ from typing import Any
 
 from ravine.estimators.model_file import save
 from ravine.explorer.answers import Answers
-from ravine.io.label_file import write_text
+from ravine.io.label_file import write_delimited
 from ravine.view.report import report
 
 EXPORTS = {
@@ -52,7 +52,7 @@ class Export:
             kinds["name"] = "text"
             columns.append([names.get(k, "") for k in labels.tolist()])
         file = io.BytesIO()
-        write_text(file, ",", kinds, [columns])
+        write_delimited(file, ",", kinds, [columns])
         return file.getvalue()
 
     def _model(self) -> bytes:

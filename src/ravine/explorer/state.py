@@ -14,7 +14,7 @@ from ravine.estimators.catalog import CLUSTERERS
 from ravine.estimators.partial_labels import UNLABELED
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
-from ravine.view.fitted import columns_of, far_rows, rows_of
+from ravine.view.fitted import columns_of, far_rows, rows_for_tree
 from ravine.view.palette import check_colors
 
 KERNELS = ("rbf", "diffusion", "polynomial", "cosine", "laplacian")
@@ -72,7 +72,7 @@ class Rows:
         """Return the rows in the space of a model: mapped once for each kernel."""
         feature_map = model.feature_map_
         if id(feature_map) not in self._of_map:
-            found = rows_of(model, self.X)
+            found = rows_for_tree(model, self.X)
             found = replace(found, n_jobs=self.n_jobs) if isinstance(found, MemoryRows) else found
             # the map is kept, so that its id stays its own
             self._of_map[id(feature_map)] = feature_map, found
@@ -98,7 +98,7 @@ class Rows:
         if weights is None:
             return rows
         is_array = isinstance(rows, MemoryRows)
-        return replace(rows, weights=weights) if is_array else rows_of(model, self.X, weights)
+        return replace(rows, weights=weights) if is_array else rows_for_tree(model, self.X, weights)
 
 
 def begin(model: Any, code: Sequence[str]) -> State:
@@ -109,7 +109,7 @@ def begin(model: Any, code: Sequence[str]) -> State:
 
 def _mapped_rows(tree: ClusterTree) -> list[str]:
     """Return the Python that maps the rows, where the tree splits the feature space of a kernel."""
-    return ["rows = rows_of(model, X)  # in the feature space of the kernel"] if tree.mapped else []
+    return ["rows = rows_for_tree(model, X)  # in the feature space of the kernel"] if tree.mapped else []
 
 
 def _class_of(model: Any) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ def split(
     if state.tree.mapped:  # components of a kernel are not scaled
         estimator.set_params(standardize=False)
         text = text[:-1] + ", standardize=False)"
-        data = "rows" if w is None else "rows_of(model, X, w)"
+        data = "rows" if w is None else "rows_for_tree(model, X, w)"
         given = given.replace(", sample_weight=w", "")
     tree = state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y)
     line = f"tree = tree.resplit({node}, {text}, {data}{given})"

@@ -26,7 +26,7 @@ def tree_of(model: Any) -> TreeArrays:
     return tree
 
 
-def rows_of(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
+def rows_for_tree(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
     """Return the rows of X in the space of the tree: mapped, where the model has a kernel."""
     tree = tree_of(model)
     if tree.mapped and tree is not model:
@@ -67,12 +67,12 @@ def counted_rows(
     Rows that are far from all others weigh nothing: they had no influence on the fit, and would hide all
     others in means and pictures.
     """
-    rows = rows_of(model, X, sample_weight)
+    rows = rows_for_tree(model, X, sample_weight)
     columns = columns_of(model, X, rows, sample_weight)
     far = far_rows(model, columns)
     if far.any():
         weight = np.where(far, 0.0, columns.map(lambda block: block.weights))
-        rows = rows_of(model, X, weight)
+        rows = rows_for_tree(model, X, weight)
         columns = columns_of(model, X, rows, weight)
     return rows, columns, far
 

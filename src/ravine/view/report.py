@@ -25,7 +25,7 @@ from ravine._validate import IntArray
 from ravine.data.check import check
 from ravine.view import html, palette, pictures
 from ravine.view.explain import ClusterExplanation, Trait
-from ravine.view.facts import Facts, RowIds, gather
+from ravine.view.facts import Facts, RowIds, facts_of
 from ravine.view.fitted import changed_parameters, is_standardized
 from ravine.view.plane import ClusterQuality
 from ravine.view.report_nodes import RowHtml, classes, first_leaves, listed_pairs, nodes, pair_names
@@ -109,7 +109,7 @@ def report(
     >>> "proline" in page, "<script src" in page
     (True, False)
     """
-    facts = gather(model, X, feature_names, sample_weight, row_ids, labels, coordinates)
+    facts = facts_of(model, X, feature_names, sample_weight, row_ids, labels, coordinates)
     facts = replace(facts, given_names=names or {})
     files = resources.files("ravine.view")
     page, style, script = (
