@@ -178,35 +178,25 @@ def run_compare(arguments: Namespace) -> None:
             fitted.append(fit_candidate(method, model, table.values, None))
             console.print(f"{method}: {model.n_clusters_} clusters, {fitted[-1].seconds:.1f} s")
         selection = judged(Judges(rows_of(table.values, None), None), fitted, MIN_SHARE)
-    found = [
-        {
-            "method": candidate.name,
-            "MSP": candidate.separation_probability,
-            "modularity": candidate.modularity,
-            "agreement": candidate.agreement,
-            "ranks": candidate.rank_sum,
-            "smallest": candidate.smallest_share,
-            "n_clusters": candidate.n_clusters,
-            "seconds": candidate.seconds,
-            **scores_of(table, candidate.estimator.labels_),
-        }
-        for candidate in selection
-    ]
-    print(json.dumps(found) if arguments.json else _format_table(found))
+    scores = [scores_of(table, candidate.estimator.labels_) for candidate in selection]
+    if arguments.json:
+        found = zip(selection, scores, strict=True)
+        print(json.dumps([{**candidate.figures(), **own} for candidate, own in found]))
+    else:
+        print(_with_scores(selection, scores))
 
 
-def _format_table(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return entries with the same keys as lines of text: the first column to the left, others right."""
+def _with_scores(selection: ravine.Selection, scores: Sequence[Mapping[str, float]]) -> str:
+    """Return the table of the candidates, with further columns for their scores against the labels."""
+    lines = str(selection).splitlines()
+    width = max(map(len, lines))
     cells = [
-        list(entries[0]),
-        *([f"{v:.3f}" if isinstance(v, float) else str(v) for v in entry.values()] for entry in entries),
+        list(scores[0]),
+        *([f"{value:{len(name)}.3f}" for name, value in own.items()] for own in scores),
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for first, *others in cells:
-        right = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *right]))
-    return "\n".join(lines)
+    return "\n".join(
+        "  ".join([line.ljust(width), *own]).rstrip() for line, own in zip(lines, cells, strict=True)
+    )
 
 
 DEMO_START = """\
