@@ -192,7 +192,7 @@ def test_quiet_silences_the_progress_and_not_the_result(folder):
     quiet = succeed("fit", "plain.csv", *OPTIONS, "--quiet", where=folder)
     assert quiet.stdout == loud.stdout
     assert "cluster 2" in quiet.stdout
-    assert "depth: 0 is no valley" in quiet.stdout
+    assert "quality: 0 is no valley" in quiet.stdout
     assert quiet.stderr == ""
     assert loud.stderr != ""
 
