@@ -407,9 +407,9 @@ def test_usage_errors_are_exit_code_2(tmp_path, options, message):
         (2, ["--jobs", "0"], "argument --jobs: expected a whole number that is not 0"),
         (2, ["--encoding", "nonsense"], "expected the name of an encoding such as latin-1, got 'nonsense'"),
         (2, ["--delimiter", '"'], "expected one character, or tab"),
-        (2, ["--set", "magic=1"], "MinimumDensity has no magic"),
+        (2, ["--set", "magic=1"], "MinimumDensity has no parameter magic"),
         (2, ["--set", "standardize=maybe"], "expected yes, auto or no"),
-        (2, ["--set", "bandwith_factor=2"], "has no bandwith_factor; did you mean bandwidth_factor?"),
+        (2, ["--set", "bandwith_factor=2"], "has no parameter bandwith_factor; did you mean bandwidth_factor?"),
         (1, ["--set", "alpha_max=-1"], "alpha_max has to be a number above 0"),
         (1, ["--set", "split_order=magic"], "split_order has to be one of"),
         (1, ["--set", "level=2"], "level has to be a number"),
@@ -445,7 +445,7 @@ def test_a_wrong_option_costs_no_reading_of_standard_input():
     command = f"yes '1,2' | {' '.join(COMMAND)} fit - --set magic=1"  # input without end
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "MinimumDensity has no magic" in done.stderr
+    assert "MinimumDensity has no parameter magic" in done.stderr
 
 
 def test_other_commands_check_their_options_before_the_data_is_read(folder, fitted):

@@ -375,7 +375,7 @@ def test_one_cluster_is_a_warning_that_says_why_and_what_to_try():
         model = MinimumDensity().fit(X)
     refused = model.tree_.refused[0]
     (reason,) = (str(one.message) for one in caught)
-    assert f"depth {refused.quality:.2f} (p = {refused.evidence.p_value:.1g})" in reason
+    assert f"quality {refused.quality:.2f} (p = {refused.evidence.p_value:.2g})" in reason
     assert "not significant at the level 0.01" in reason
     with pytest.warns(OneClusterWarning, match="no hyperplane has enough rows on both sides"):
         MinimumDensity().fit(X[:3])
