@@ -409,7 +409,7 @@ def test_usage_errors_are_exit_code_2(tmp_path, options, message):
         (2, ["--delimiter", '"'], "expected one character, or tab"),
         (2, ["--set", "magic=1"], "MinimumDensity has no parameter magic"),
         (2, ["--set", "standardize=maybe"], "expected yes, auto or no"),
-        (2, ["--set", "bandwith_factor=2"], "has no parameter bandwith_factor; did you mean bandwidth_factor?"),
+        (2, ["--set", "bandwith_factor=2"], "parameter bandwith_factor; did you mean bandwidth_factor?"),
         (1, ["--set", "alpha_max=-1"], "alpha_max has to be a number above 0"),
         (1, ["--set", "split_order=magic"], "split_order has to be one of"),
         (1, ["--set", "level=2"], "level has to be a number"),
