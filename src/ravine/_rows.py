@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._validate import MAX_NAMED
+from ravine._validate import listed
 from ravine.exceptions import InvalidInputError
 from ravine.io.block_file import is_block_source
 from ravine.io.on_disk import FileMatrix
@@ -56,7 +56,7 @@ def _refuse_other_columns(X: Any) -> None:
     other = [f"{name} ({kind})" for name, kind in kinds if not _may_be_numbers(kind)]
     if other:
         raise InvalidInputError(
-            f"columns of X are not numbers: {', '.join(other[:MAX_NAMED])}; encode them, for instance with "
+            f"columns of X are not numbers: {listed(other)}; encode them, for instance with "
             f"pandas.get_dummies, or leave them out"
         )
 

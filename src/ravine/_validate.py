@@ -19,6 +19,16 @@ LARGEST_INT = 2**63 - 1  # largest value of an int64
 NEGLIGIBLE = 2.0**-52  # share of the largest weight below which a weight is lost to rounding in every sum
 MAX_EXPONENT = 200  # weights are at most 2**200, so that the product of five of them is finite
 MAX_NAMED = 5  # number of columns that an error names
+WITHOUT_EFFECT = ("n_jobs", "verbose", "callback", "checkpoint")  # parameters that do not change the result
+
+
+def listed(names: Sequence[Any] | IntArray, most: int = MAX_NAMED) -> str:
+    """Return the first names of a list as text, for messages.
+
+    >>> listed(["a", "b"]), listed(range(9))
+    ('a, b', '0, 1, 2, 3, 4, ...')
+    """
+    return ", ".join([*map(str, names[:most]), *(["..."] if len(names) > most else [])])
 
 
 def not_finite(
@@ -31,8 +41,7 @@ def not_finite(
     >>> str(not_finite([2])).split(";")[0]
     'Input X contains NaN or infinity in column 2'
     """
-    names = ", ".join(map(str, columns[:MAX_NAMED])) + (", ..." if len(columns) > MAX_NAMED else "")
-    where = f" in column{'s' * (len(columns) > 1)} {names}" if len(columns) else ""
+    where = f" in column{'s' * (len(columns) > 1)} {listed(columns)}" if len(columns) else ""
     beyond, scale = ("", "") if limit is None else (f" (or values beyond {limit:.0e})", "scale X, or ")
     return InvalidInputError(
         f"{what} contains NaN or infinity{beyond}{where}; {scale}remove those rows or impute "

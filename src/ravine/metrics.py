@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import v_measure_score
 from sklearn.utils import check_array
 
 from ravine._rows import check_rows
@@ -47,8 +46,8 @@ def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -
     return cells.astype(np.float64).reshape(len(classes), len(clusters))
 
 
-def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the contingency table of a bipartition, and that with classes merged by majority side.
+def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> FloatArray:
+    """Return the contingency table of a bipartition, with classes merged by majority side.
 
     A class with equal weight on both sides goes to the smaller side.
     """
@@ -62,8 +61,7 @@ def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> tuple[Flo
         table = np.column_stack([table, np.zeros(len(table))])
     smaller = int(np.argmin(table.sum(axis=0)))
     side = np.where(table[:, 0] == table[:, 1], smaller, np.argmax(table, axis=1))
-    merged = np.stack([table[side == k].sum(axis=0) for k in (0, 1)])
-    return table, merged
+    return np.stack([table[side == k].sum(axis=0) for k in (0, 1)])
 
 
 def success_ratio(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
@@ -78,7 +76,7 @@ def success_ratio(labels_true: Any, labels_pred: Any, *, sample_weight: Any = No
     >>> success_ratio([0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 1])
     0.0
     """
-    _, merged = _merged(labels_true, labels_pred, sample_weight)
+    merged = _merged(labels_true, labels_pred, sample_weight)
     if not merged.any(axis=1).all():  # Equation 28 by the letter gives 1/2 here, the text below it 0
         return 0.0
     error = min(merged[0, 0] + merged[1, 1], merged[0, 1] + merged[1, 0])
@@ -94,7 +92,7 @@ def binary_v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any =
     >>> round(binary_v_measure([0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 1, 1]), 6)
     1.0
     """
-    merged = _merged(labels_true, labels_pred, sample_weight)[1]
+    merged = _merged(labels_true, labels_pred, sample_weight)
     return _v_measure(merged) if merged.any(axis=1).all() else 0.0
 
 
@@ -116,8 +114,6 @@ def v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) 
     >>> v_measure([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
     """
-    if sample_weight is None:
-        return float(v_measure_score(labels_true, labels_pred))
     return _v_measure(contingency(labels_true, labels_pred, sample_weight))
 
 

@@ -91,7 +91,7 @@ def test_what_people_bring_gives_the_clusters_of_the_plain_table(tmp_path, expec
         ("index.csv", "looks like an index: it is left out; --columns uses it"),
         ("comma", "numbers are read with decimal commas in size, price"),
         ("comment", "2 comment lines at the top skipped"),
-        ("date", "1 date column left out (day); convert them to numbers, such as days, to use them"),
+        ("date", "1 date column left out (day); convert dates to numbers, such as days, to use them"),
     ):
         if word in name:
             assert note in notes
@@ -192,7 +192,7 @@ def test_quiet_silences_the_progress_and_not_the_result(folder):
     quiet = succeed("fit", "plain.csv", *OPTIONS, "--quiet", where=folder)
     assert quiet.stdout == loud.stdout
     assert "cluster 2" in quiet.stdout
-    assert "depth: 0 is no valley" in quiet.stdout
+    assert "quality: 0 is no valley" in quiet.stdout
     assert quiet.stderr == ""
     assert loud.stderr != ""
 
@@ -228,7 +228,7 @@ def test_one_cluster_is_explained(tmp_path):
     )
     done = succeed("fit", "t.csv", "--jobs", "1", where=tmp_path)
     (line,) = [line for line in done.stderr.splitlines() if "one cluster" in line]
-    assert line.startswith("note: found one cluster: the deepest valley has depth 0.")
+    assert line.startswith("note: found one cluster: the deepest valley has quality 0.")
     assert "(p = " in line
     assert line.endswith("try --clusters 2, --kernel diffusion, or all methods with 'ravine compare t.csv'")
 

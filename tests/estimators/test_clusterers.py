@@ -375,7 +375,7 @@ def test_one_cluster_is_a_warning_that_says_why_and_what_to_try():
         model = MinimumDensity().fit(X)
     refused = model.tree_.refused[0]
     (reason,) = (str(one.message) for one in caught)
-    assert f"depth {refused.quality:.2f} (p = {refused.evidence.p_value:.1g})" in reason
+    assert f"quality {refused.quality:.2f} (p = {refused.evidence.p_value:.2g})" in reason
     assert "not significant at the level 0.01" in reason
     with pytest.warns(OneClusterWarning, match="no hyperplane has enough rows on both sides"):
         MinimumDensity().fit(X[:3])
@@ -575,7 +575,7 @@ def test_verbose_prints_one_line_per_split(make, capsys):
     model = quiet_fit(make(n_clusters=4, verbose=1), WINE)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == model.n_clusters_ - 1
-    for word in ("clusters", "rows at depth", "passes", " s)"):
+    for word in ("clusters", "rows with quality", "passes", " s)"):
         assert word in lines[0]
 
 
@@ -632,3 +632,30 @@ def test_split_order_size_splits_the_largest_leaf_first():
         ]
         splittable = [other for other in open_leaves if tree.splits[other] is not None]
         assert tree.weight[node] == max(tree.weight[other] for other in splittable)
+
+
+# --- warnings ---------------------------------------------------------------------------------------------
+
+
+def test_warnings_of_a_fit_name_the_line_of_the_caller():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=200), np.ones(200)])
+    far = np.vstack([rng.normal(size=(200, 2)), [[1e6, 0.0]]])
+    discrete = np.column_stack([rng.normal(size=200), rng.integers(0, 2, 200)])
+    one_class = np.where(np.arange(200) == 0, 1, -1)
+    two_classes = np.where(np.arange(200) < 4, np.arange(200) % 2, -1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        MinimumDensity().fit(rows)
+        MinimumDensity(90).fit(far)
+        MinimumDensity(2).fit(discrete)
+        MinimumDensity().fit(rows, sample_weight=np.full(200, 1e-3))
+        MinimumDensity().fit(rows, sample_weight=np.full(200, 1e3))
+        MinimumDensity(2).fit(discrete, one_class)
+        PrincipalDirection(2).fit(discrete, two_classes)
+    messages = " ".join(str(warning.message) for warning in caught)
+    for words in ("constant", "one cluster", "far from all", "of 90 clusters", "discrete column"):
+        assert words in messages
+    for words in ("add up to", "have a mean of", "one class only", "ignores the partial labels"):
+        assert words in messages
+    assert {warning.filename for warning in caught} == {__file__}

@@ -89,7 +89,7 @@ def test_with_a_kernel_too(session):
     )
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     lines = [line for lines in session.code() for line in lines]  # the panel of the page
-    assert sum(line.startswith("rows = rows_of(model, X)") for line in lines) == 1
+    assert sum(line.startswith("rows = rows_for_tree(model, X)") for line in lines) == 1
     do(session, [("set_aside", {"numbers": [5]}), ("split", {"node": 1, "n_clusters": 2})])
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     with pytest.raises(InvalidInputError, match="choose the root"):
@@ -304,3 +304,12 @@ def test_rows_set_aside_have_a_label_and_no_influence(session):
     np.testing.assert_array_equal(labels(session), MinimumDensity(3).fit(X, sample_weight=w).labels_)
     session.act("set_aside", {"numbers": []})
     assert session.state.weights(len(X)) is None
+
+
+def test_saved_labels_are_no_formulas_of_a_spreadsheet(session):
+    session.act("rename", {"label": 0, "name": "=1+1"})
+    ids = ["@a", *range(1, len(X))]
+    lines = Export(Answers(session, ids)).make("labels").decode().splitlines()
+    assert lines[0] == "id,cluster,name"
+    assert lines[1].startswith("'@a,")
+    assert {line.split(",")[2] for line in lines[1:] if line.split(",")[1] == "0"} == {"'=1+1"}

@@ -197,6 +197,16 @@ def test_one_cluster_comes_with_the_evidence_and_a_next_step():
     assert "not split: its gap is between values of a discrete column" in str(tree)
 
 
+def test_with_a_given_number_of_clusters_no_gap_is_the_reason_of_a_leaf():
+    rng = np.random.default_rng(0)
+    groups = rng.normal(np.repeat([0.0, 12.0, 12.0], 100))
+    X = np.column_stack([groups, rng.integers(0, 2, 300), rng.integers(0, 2, 300)])
+    with pytest.warns(DiscreteColumnWarning):
+        tree = MinimumDensity(3).fit(X).tree_
+    assert any(split is not None and MADE_BY in split.facts for split in tree.refused)
+    assert "not split" not in str(tree)
+
+
 def test_continuous_columns_make_no_note():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (200, 3)), rng.normal(6, 1, (200, 3))])

@@ -22,7 +22,7 @@ DIGITS = load_digits().data
 
 def test_text_names_sizes_depths_and_features():
     text = MODEL.tree_.export_text()
-    assert text.splitlines()[0].startswith("178 rows (100%), split at depth ")
+    assert text.splitlines()[0].startswith("178 rows (100%), split with quality ")
     assert "flavanoids" in text
     assert text.count("cluster ") == 4
     assert MODEL.tree_.export_text([f"f{j}" for j in range(13)]).count("+f") > 0

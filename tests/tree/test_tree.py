@@ -12,8 +12,8 @@ from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDire
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
-from ravine.tree.edit import _best_threshold
 from ravine.tree.score import depth_at_boundary
+from ravine.tree.simplify import _best_threshold
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 WINE = load_wine().data

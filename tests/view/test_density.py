@@ -4,7 +4,7 @@ from sklearn.datasets import load_wine
 
 from ravine import MinimumDensity, PrincipalDirection
 from ravine.view.density import N_BINS, densities
-from ravine.view.fitted import rows_of
+from ravine.view.fitted import rows_for_tree
 from ravine.view.node import node_rows
 
 WINE = load_wine(as_frame=True).data
@@ -13,7 +13,7 @@ MODEL = MinimumDensity(4).fit(WINE)
 
 def density_of(model, X, sample_weight=None):
     tree = getattr(model, "tree_", model)
-    return densities(tree, rows_of(model, X, sample_weight))
+    return densities(tree, rows_for_tree(model, X, sample_weight))
 
 
 def test_a_density_is_the_kernel_estimate_of_the_rows_that_reach_the_split():

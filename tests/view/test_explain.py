@@ -33,9 +33,12 @@ def test_text_report_and_explanation_rank_features_alike():
     nodes = dict(re.findall(r'<details id="node-(\d+)" (.*?)(?=<details id=|</main>)', page, re.S))
     lines = [line for line in MODEL.tree_.export_text(n_features=8).splitlines() if " by " in line]
     assert len(lines) == len(explained.splits)
-    for line, node in zip(
-        lines, sorted(explained.splits), strict=True
-    ):  # a staircase: both from the top down
+    shown = MODEL._repr_html_inner()
+    for line, node in zip(lines, sorted(explained.splits), strict=True):  # a staircase, from the top down
+        quality = f"quality {MODEL.tree_.splits[node].quality:.2f}"
+        assert quality in line
+        assert quality in nodes[str(node)]
+        assert quality in shown
         named = [name[1:] for name in line.split(" by ")[1].split(", ")]
         assert [driver.feature for driver in explained.splits[node].drivers[:8]] == named
         table = re.search(r'<table class="drivers">.*?</table>', nodes[str(node)], re.S).group()

@@ -24,8 +24,8 @@ from ravine import (
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import OutlierWarning
 from ravine.view import plot, report_nodes
-from ravine.view.facts import agreement, gather
-from ravine.view.fitted import rows_of, tree_of
+from ravine.view.facts import facts_of, scores_against
+from ravine.view.fitted import rows_for_tree, tree_of
 
 WINE = load_wine(as_frame=True)
 MODEL = MinimumDensity("auto").fit(WINE.data)
@@ -115,7 +115,7 @@ def test_classes_are_compared_where_they_are_given():
     labels = np.array([f"class {k}" for k in WINE.target], dtype=object)
     labels[:5] = None
     page = report(MODEL, WINE.data, labels=labels)
-    for name, value in agreement(WINE.target[5:], MODEL.labels_[5:]).items():
+    for name, value in scores_against(WINE.target[5:], MODEL.labels_[5:]).items():
         assert f"<dt>{name}</dt><dd>{value:.3f}</dd>" in page
     assert page.count("mostly class") == 1 + MODEL.tree_.n_leaves
     assert "Against the given classes" not in report(MODEL, WINE.data)
@@ -208,7 +208,7 @@ def test_a_classifier_has_a_page_about_its_classes(n_classes, kernel):
     y[::9] = names[np.minimum(WINE.target[::9], n_classes - 1)]
     model = MinimumDensityClassifier(multi_class="tree", kernel=kernel).fit(WINE.data, y)
     tree = tree_of(model)
-    rows = rows_of(model, WINE.data)
+    rows = rows_for_tree(model, WINE.data)
     np.testing.assert_array_equal(model.classes_[tree.route(rows)], model.predict(WINE.data))
     page = report(model, WINE.data)
     read(page)
@@ -227,7 +227,7 @@ def test_a_classifier_of_pairs_has_a_page_about_its_boundaries(kernel):
     y = np.full(178, "-1", dtype=object)
     y[::9] = names[WINE.target[::9]]
     model = MinimumDensityClassifier(kernel=kernel).fit(WINE.data, y)
-    found, rows = model.predict(WINE.data), rows_of(model, WINE.data)
+    found, rows = model.predict(WINE.data), rows_for_tree(model, WINE.data)
     pairs = tree_of(model)
     np.testing.assert_array_equal(model.classes_[pairs.route(rows)], found)
     np.testing.assert_allclose(pairs.memberships(rows), model.predict_proba(WINE.data))
@@ -268,11 +268,11 @@ def test_of_many_pairs_the_weakest_are_described(monkeypatch):
 
 def test_densities_of_pairs_are_of_their_own_rows():
     model = MinimumDensityClassifier().fit(WINE.data, np.where(np.arange(178) % 7, -1, WINE.target))
-    facts, found = gather(model, WINE.data, None, None, None, None), model.predict(WINE.data)
+    facts, found = facts_of(model, WINE.data, None, None, None, None), model.predict(WINE.data)
     for number, between in enumerate(model.boundaries_):
         here = np.isin(found, [between.left[0], between.right[0]])
         assert facts.densities[number].weight == facts.weight[number] == here.sum()
-        distance = between.split.boundary.signed_distance(rows_of(model, WINE.data[here]))
+        distance = between.split.boundary.signed_distance(rows_for_tree(model, WINE.data[here]))
         curve = facts.densities[number]
         assert curve.points @ curve.density / curve.density.sum() == pytest.approx(distance.mean(), abs=0.05)
         assert facts.plane.lines[number].agreement > 0.5
@@ -308,11 +308,11 @@ def test_rows_far_from_all_others_do_not_spoil_the_page(outliers):
     X[3], X[90, 2] = 1e6, 99999.0
     with pytest.warns(OutlierWarning):
         model = MinimumDensity(3, outliers=outliers).fit(X)
-    facts = gather(model, X, None, None, None, None)
+    facts = facts_of(model, X, None, None, None, None)
     kept = np.delete(np.arange(178), [3, 90])
     np.testing.assert_array_equal(facts.aside, [3, 90])
     np.testing.assert_array_equal(facts.labels, model.labels_)
-    clean = gather(model.tree_, X[kept], None, None, None, None)
+    clean = facts_of(model.tree_, X[kept], None, None, None, None)
     for one, other in zip(facts.explained.splits.values(), clean.explained.splits.values(), strict=True):
         assert one.words() == other.words()
     for node, curve in clean.densities.items():
@@ -338,7 +338,7 @@ def test_findings_about_the_data_are_listed_as_text():
 
 def test_given_coordinates_are_the_places_of_the_map():
     places = np.random.default_rng(0).standard_normal((178, 2))
-    facts = gather(MODEL, WINE.data, None, None, None, None, places)
+    facts = facts_of(MODEL, WINE.data, None, None, None, None, places)
     np.testing.assert_array_equal(facts.plane.points, places)
     assert facts.plane.lines == {}
     with pytest.raises(InvalidInputError, match=r"shape \(178, 2\)"):
@@ -399,7 +399,7 @@ def test_weights_count_as_rows():
     page = report(MODEL.tree_, WINE.data.to_numpy(), sample_weight=weights)
     leaf = MODEL.tree_.leaves[0]
     assert f"{2 * (MODEL.labels_ == 0).sum()} rows" in node(page, leaf)
-    facts = gather(MODEL.tree_, WINE.data.to_numpy(), None, weights, None, None)
+    facts = facts_of(MODEL.tree_, WINE.data.to_numpy(), None, weights, None, None)
     explained = explain(MODEL.tree_, WINE.data.to_numpy(), sample_weight=weights)
     assert facts.explained.splits == explained.splits
 
@@ -424,12 +424,12 @@ def test_a_report_reads_the_rows_six_times():
     X = np.concatenate([rng.standard_normal((20_000, 3)), rng.standard_normal((20_000, 3)) + 8.0])
     rows = MemoryRows(X)
     tree = PrincipalDirection(4).fit(X).tree_
-    gather(tree, rows, None, None, None, np.arange(len(X)) % 2)
+    facts_of(tree, rows, None, None, None, np.arange(len(X)) % 2)
     assert rows.reads.rows / len(X) == pytest.approx(
         6, abs=0.1
     )  # besides, 3000 rows of the map, and exemplars
     assert "six passes" in report.__doc__
-    assert "six passes" in gather.__doc__
+    assert "six passes" in facts_of.__doc__
 
 
 def test_the_report_is_public():

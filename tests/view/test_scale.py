@@ -7,7 +7,7 @@ import pytest
 
 import ravine
 from ravine import MinimumDensity
-from ravine.tree import edit, score
+from ravine.tree import score, simplify
 from ravine.tree.arrays import as_rows
 from ravine.tree.score import depth_of_splits
 
@@ -57,7 +57,7 @@ def test_score_and_simplify(model, rows, monkeypatch):
     assert model.tree_.simplify(rows) == model.tree_.simplify(X)
     exact = model.score(X)
     monkeypatch.setattr(score, "EXACT_ROWS", 1000)
-    monkeypatch.setattr(edit, "SIMPLIFY_ROWS", 4000)
+    monkeypatch.setattr(simplify, "SIMPLIFY_ROWS", 4000)
     assert model.score(rows) == model.score(X) == pytest.approx(exact, abs=2e-3)
     one, two = model.tree_.simplify(X), model.tree_.simplify(rows)
     assert one == two

@@ -33,7 +33,7 @@ from ravine.io.source import Source
 from ravine.io.table import MEMORY_BYTES, Table
 
 FIT_OUTPUTS = ("out", "append", "model", "report", "sql")
-LEGEND = "depth: 0 is no valley, 1 an empty gap; a column with + has higher values on the lower branch"
+LEGEND = "quality: 0 is no valley, 1 an empty gap; a column with + has higher values on the lower branch"
 
 
 def run_fit(arguments: Namespace) -> None:
@@ -126,19 +126,13 @@ def _add_columns(model: Any, table: Table) -> None:
 
 
 def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -> None:
-    write_clusters(arguments, source, table, model.labels_, lambda: _memberships(model, table))
+    write_clusters(arguments, source, table, model.labels_, lambda: model.predict_proba(table.values))
     if arguments.model:
         ravine.save(model, arguments.model)
     if arguments.sql:
         write_text(arguments.sql, model.tree_.export_sql(arguments.table, arguments.dialect) + ";\n")
     if arguments.report:
         write_report(arguments.report, model, table, arguments, command=arguments.typed)
-
-
-def _memberships(model: Any, table: Table) -> Any:
-    with warnings.catch_warnings():  # the table has names, and its values have none
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return model.predict_proba(table.values)
 
 
 def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str, float]) -> dict[str, Any]:
@@ -184,35 +178,25 @@ def run_compare(arguments: Namespace) -> None:
             fitted.append(fit_candidate(method, model, table.values, None))
             console.print(f"{method}: {model.n_clusters_} clusters, {fitted[-1].seconds:.1f} s")
         selection = judged(Judges(rows_of(table.values, None), None), fitted, MIN_SHARE)
-    found = [
-        {
-            "method": candidate.name,
-            "MSP": candidate.separation_probability,
-            "modularity": candidate.modularity,
-            "agreement": candidate.agreement,
-            "ranks": candidate.rank_sum,
-            "smallest": candidate.smallest_share,
-            "n_clusters": candidate.n_clusters,
-            "seconds": candidate.seconds,
-            **scores_of(table, candidate.estimator.labels_),
-        }
-        for candidate in selection
-    ]
-    print(json.dumps(found) if arguments.json else _format_table(found))
+    scores = [scores_of(table, candidate.estimator.labels_) for candidate in selection]
+    if arguments.json:
+        found = zip(selection, scores, strict=True)
+        print(json.dumps([{**candidate.figures(), **own} for candidate, own in found]))
+    else:
+        print(_with_scores(selection, scores))
 
 
-def _format_table(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return entries with the same keys as lines of text: the first column to the left, others right."""
+def _with_scores(selection: ravine.Selection, scores: Sequence[Mapping[str, float]]) -> str:
+    """Return the table of the candidates, with further columns for their scores against the labels."""
+    lines = str(selection).splitlines()
+    width = max(map(len, lines))
     cells = [
-        list(entries[0]),
-        *([f"{v:.3f}" if isinstance(v, float) else str(v) for v in entry.values()] for entry in entries),
+        list(scores[0]),
+        *([f"{value:{len(name)}.3f}" for name, value in own.items()] for own in scores),
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for first, *others in cells:
-        right = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *right]))
-    return "\n".join(lines)
+    return "\n".join(
+        "  ".join([line.ljust(width), *own]).rstrip() for line, own in zip(lines, cells, strict=True)
+    )
 
 
 DEMO_START = """\
@@ -220,8 +204,8 @@ DEMO_START = """\
 ravine looks for ten clusters without knowing which digit is which.
 """
 DEMO_END = """
-How to read this: every line with a depth is a split, where a hyperplane divides the rows in two at a valley
-of their density. Depth 0 is no valley, depth 1 an empty gap. The pixels with the most influence are named:
+How to read this: every line with a quality is a split, where a hyperplane divides the rows in two at a
+valley of their density. Quality 0 is no valley, 1 an empty gap. The pixels with the most influence are named:
 with +, rows with higher values go to the lower branch; with -, to the upper one.
 
 It took {seconds:.2f} s. Now look at the true digits: {purity:.0%} of the rows belong to the most

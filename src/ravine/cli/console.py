@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 import ravine
-
-UNLIMITED = 2**31 - 1  # `Progress.n_clusters` where the number of clusters is not fixed
+from ravine.tree.progress import UNLIMITED
 
 MANY_ROWS = 10_000_000  # rows read from which on they are shown: work that takes seconds
 LINE_SECONDS = 60.0  # seconds between two lines of progress that are not about a split, without a terminal

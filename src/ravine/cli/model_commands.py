@@ -85,7 +85,7 @@ def run_predict(arguments: Namespace) -> None:
         with warnings.catch_warnings():  # the columns were already matched by name
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             labels = predictor.predict(table.values)
-            write_clusters(arguments, source, table, labels, lambda: predictor.predict_proba(table.values))
+        write_clusters(arguments, source, table, labels, lambda: predictor.predict_proba(table.values))
     if scores := scores_of(table, labels):
         console.print(score_line(scores))
     for name in (arguments.out, arguments.append):

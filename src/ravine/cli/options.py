@@ -136,7 +136,7 @@ def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             guess = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
-            raise UsageError(f"--set: {make.__name__} has no {name}; {guess}")
+            raise UsageError(f"--set: {make.__name__} has no parameter {name}; {guess}")
         is_switch = isinstance(defaults[name], bool) or name in SWITCHES
         settings[name] = _switch(name, text) if is_switch else _literal(text)
     if getattr(arguments, "sql", None):

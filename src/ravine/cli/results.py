@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,7 +30,9 @@ def write_clusters(
     """Write the clusters of the rows to --out and --append, with the memberships if --proba asks for them."""
     if not arguments.out and not arguments.append:
         return
-    shares = memberships() if arguments.proba else None
+    with warnings.catch_warnings():  # the table has names, and its values have none
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        shares = memberships() if arguments.proba else None
     if arguments.out:
         write_labels(_target(arguments.out), table, labels, shares)
     if arguments.append:
@@ -60,10 +63,10 @@ def scores_of(table: Table, labels: IntArray) -> dict[str, float]:
     """Compare the clusters with the label column, if there is one; rows without a class do not count."""
     if table.class_of is None or not (table.class_of >= 0).any():
         return {}
-    from ravine.view.facts import agreement
+    from ravine.view.facts import scores_against
 
     labeled = table.class_of >= 0
-    return agreement(table.class_of[labeled], labels[labeled])
+    return scores_against(table.class_of[labeled], labels[labeled])
 
 
 def score_line(scores: Mapping[str, float]) -> str:

@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator
 
 from ravine._rows import check_rows
 from ravine._validate import (
-    MAX_NAMED,
     FloatArray,
     IntArray,
     check_jobs,
     check_standardize,
     check_weights,
+    listed,
     make_rng,
 )
 from ravine.data.any_rows import is_dask, length, scales_columns
@@ -221,8 +221,8 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         """Store which rows are far from everything, with a warning if there are any."""
         self.outlier_rule_, self.outliers_ = rule, numbers
         if len(numbers):
-            some = ", ".join(map(str, numbers[:MAX_NAMED])) + (", ..." if len(numbers) > MAX_NAMED else "")
-            which = f"row {some} is" if len(numbers) == 1 else f"{len(numbers)} rows ({some}) are"
+            n = len(numbers)
+            which = f"row {numbers[0]} is" if n == 1 else f"{n} rows ({listed(numbers)}) are"
             warnings.warn(
                 f"{which} far from all others, and left out of the searches; see outliers_, and check for "
                 "missing values that are coded as a number",

@@ -12,7 +12,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,22 +30,19 @@ from ravine.estimators.judging import cut_value
 from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import partial_labels
 from ravine.estimators.searched import searched_parameters
-from ravine.exceptions import DiscreteColumnWarning, InvalidInputError, OneClusterWarning
+from ravine.estimators.warn import warn_about_splits, warn_about_weights
+from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.search import Method
-from ravine.split.split import MADE_BY
 from ravine.tree.checkpoint import Checkpoint, check_path
-from ravine.tree.features import names_of
 from ravine.tree.grow import PRIORITIES, Grown, Limits, grow
 from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
-from ravine.tree.summary import why_one_cluster
 from ravine.tree.tree import ClusterTree
 from ravine.view.notebook import show, sketch
 
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
-HEAVY = 100.0  # mean weight of the rows above which "auto" warns that they look like copies
 BEST_LEAVES = 20  # leaves of the tree that "best" cuts
 OUTLIERS = ("assign", "label", "include")
 OUTLIER = -1  # the label of rows far from everything with outliers="label", as in HDBSCAN
@@ -218,21 +214,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         labels = self._partial_labels(y, rows, method)
         auto = self.n_clusters == "auto"
         limits = self._limits(rows.shape[0], rows.total)
-        if rows.total < 2 * limits.min_weight and rows.shape[0] >= 2 * limits.min_weight:
-            warnings.warn(
-                f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k "
-                "copies of a row; scale the weights to a mean of 1",
-                UserWarning,
-                stacklevel=4,
-            )
-        elif auto and rows.total > HEAVY * rows.shape[0]:
-            warnings.warn(
-                f"the weights have a mean of {rows.total / rows.shape[0]:.3g}: a weight of k counts as k "
-                "copies of a row, and between many copies of few rows everything looks like a gap; if they "
-                "are not counts, scale the weights to a mean of 1",
-                UserWarning,
-                stacklevel=4,
-            )
+        warn_about_weights(rows, limits.min_weight, auto=auto)
         root = self._root(X, rows, limits.min_weight)
         with one_blas_thread():
             grown = grow(
@@ -253,7 +235,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.n_passes_ = (rows.reads.rows - before) / rows.shape[0]
         self._expose(grown, rows)
         constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
-        self._warn(constant, grown.interrupted)
+        warn_constant(constant, stacklevel=5)
+        warn_about_splits(self, grown.interrupted)
         return self
 
     def _expose(self, grown: Grown, rows: MemoryRows) -> None:
@@ -399,7 +382,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             print(
                 f"[{type(self).__name__}] {progress.n_leaves}"
                 f"{'' if isinstance(self.n_clusters, str) else f'/{progress.n_clusters}'} clusters: "
-                f"split {progress.weight:g} rows at depth {progress.split.quality:.3f} "
+                f"split {progress.weight:g} rows with quality {progress.split.quality:.3f} "
                 f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
             )
         if self.callback is not None:
@@ -424,37 +407,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
         return Limits(wanted, depth, min_weight)
 
-    def _warn(self, constant: Any, interrupted: bool) -> None:
-        warn_constant(constant, stacklevel=6)
-        warn_discrete(self.tree_, stacklevel=6)
-        if interrupted:
-            return
-        if isinstance(self.n_clusters, str):
-            whole = self.max_leaves is None and self.max_depth is None
-            if self.n_clusters == "auto" and self.n_clusters_ == 1 and whole:
-                reason = why_one_cluster(self.tree_, self.level)
-                warnings.warn(OneClusterWarning(reason, self._next_step()), stacklevel=5)
-            return
-        finer = " or ".join(
-            name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(self, name)
-        )
-        if self.n_clusters_ < self.n_clusters and self.max_leaves is None and self.max_depth is None:
-            missing, other = "split", ""
-            if self._needs_valley:
-                missing, other = "valley", ", SpectralConnectivity needs none"
-            warnings.warn(
-                f"found {self.n_clusters_} of {self.n_clusters} clusters: no other leaf has a {missing} with "
-                f"enough rows on both sides; a smaller {finer} may find one{other}",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    def _next_step(self) -> str:
-        """Return what to try where one cluster was found."""
-        others = [name for name in ("MinimumDensity", "SpectralConnectivity") if name != type(self).__name__]
-        kernel = ' or kernel="diffusion"' if self.kernel is None else ""
-        return f"set n_clusters, try {others[0]}{kernel}, or look at the data with ravine.check"
-
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""
         shown: str = super()._repr_html_inner()
@@ -471,22 +423,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         # scikit-learn's check of sparse input reads these tags of every estimator with predict_proba
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-
-def warn_discrete(tree: ClusterTree, stacklevel: int) -> None:
-    """Warn about splits that one discrete column makes, and name the columns."""
-    made = [split for split in tree.splits if split is not None and MADE_BY in split.facts]
-    if not made:
-        return
-    names = names_of(tree, None)
-    columns = dict.fromkeys(names[int(split.facts[MADE_BY])] for split in made)
-    shown = ", ".join([*list(columns)[:5], *(["..."] if len(columns) > 5 else [])])
-    warnings.warn(
-        f"{len(made)} of {tree.n_leaves - 1} splits run between the values of one discrete column ({shown}): "
-        'leave such columns out, or use n_clusters="auto", which ignores these gaps',
-        DiscreteColumnWarning,
-        stacklevel=stacklevel,
-    )
 
 
 def _routed(tree: ClusterTree, rows: Any) -> IntArray:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import ravine
-
-WITHOUT_EFFECT = ("n_jobs", "verbose", "callback", "checkpoint")  # parameters that do not change the result
+from ravine._validate import WITHOUT_EFFECT
 
 
 def describe(estimator: Any, stream: Sequence[int]) -> dict[str, str]:

@@ -79,10 +79,15 @@ class Judges:
                 self._columns, few, regularization=SCORE_REGULARIZATION, sample_weight=self.graph.weights
             )
         edges = self.graph.between(few)
-        volumes = edges.sum(axis=1) / max(float(edges.sum()), 1e-300)
-        modularity, unrelated = modularity_of(edges), 1.0 - float(volumes @ volumes)
-        ratio = max(0.0, 1.0 - modularity / unrelated) if unrelated > 0 else 1.0
+        modularity, highest = modularity_of(edges), _highest_modularity(edges)
+        ratio = max(0.0, 1.0 - modularity / highest) if highest > 0 else 1.0
         return Judgment(probability, modularity, normalized_cut_of(edges), ratio, share, n_clusters)
+
+
+def _highest_modularity(edges: FloatArray) -> float:
+    """Return the modularity that clusters of these sizes have if no neighbors are separated."""
+    volumes = edges.sum(axis=1) / max(float(edges.sum()), 1e-300)
+    return 1.0 - float(volumes @ volumes)
 
 
 def cut_value(edges: FloatArray) -> float:
@@ -93,8 +98,7 @@ def cut_value(edges: FloatArray) -> float:
     the modularity Q, which is highest for many clusters, times the square of its share r of the highest value
     for clusters of these sizes, which is 1 where no neighbors are separated.
     """
-    volumes = edges.sum(axis=1) / max(float(edges.sum()), 1e-300)
-    modularity, highest = modularity_of(edges), 1.0 - float(volumes @ volumes)
+    modularity, highest = modularity_of(edges), _highest_modularity(edges)
     return modularity * (modularity / highest) ** 2 if modularity > 0 and highest > 0 else 0.0
 
 
@@ -133,10 +137,10 @@ def best_first(judged: Sequence[Judgment], sums: FloatArray, min_share: float) -
     """Return the candidates in order, the best one first.
 
     Those whose smallest cluster is too small come last, by its size. The others are in the order of their
-    rank sums; ties are broken by their places. One goes before them: of those that are as modular as
-    the first and separate four times fewer neighbors, the one with the highest rank sum. (A ring around
-    another is such a clustering: no hyperplane separates it, so that its MSP is low, and few methods find
-    it.)
+    rank sums; ties are broken by their places. There is one exception: a candidate that is as modular as the
+    first and separates four times fewer neighbors comes before it; of several, the one with the highest rank
+    sum. (A ring around another is such a clustering: no hyperplane separates it, so that its MSP is low, and
+    few methods find it.)
     """
     allowed = [one.allowed(min_share) for one in judged]
     key = [

@@ -85,7 +85,7 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
             warnings.warn(
                 f"y has labels of one class only ({classes[0]}), so the labels have no effect",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return None
     return labels_of(rows, np.flatnonzero(counted), np.searchsorted(classes, given[counted]))

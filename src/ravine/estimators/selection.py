@@ -190,18 +190,13 @@ def judged(judges: Judges, fitted: Sequence[Fitted], min_share: float) -> Select
     return Selection(
         tuple(
             Candidate(
-                fitted[i].name,
-                fitted[i].estimator,
-                found[i].separation_probability,
-                found[i].modularity,
-                found[i].normalized_cut,
-                found[i].cut_ratio,
-                float(agree[i]),
-                float(sums[i]),
-                found[i].smallest_share,
-                found[i].n_clusters,
-                found[i].allowed(min_share),
-                fitted[i].seconds,
+                name=fitted[i].name,
+                estimator=fitted[i].estimator,
+                agreement=float(agree[i]),
+                rank_sum=float(sums[i]),
+                allowed=found[i].allowed(min_share),
+                seconds=fitted[i].seconds,
+                **vars(found[i]),
             )
             for i in best_first(found, sums, min_share)
         )

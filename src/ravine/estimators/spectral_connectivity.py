@@ -21,6 +21,7 @@ from ravine.split.search import Method
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
 MICROCLUSTERS = 200
+DIRECTIONS = {"univariate": 1, "orthogonal": 2, "correlated": 3}  # number of directions by default
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -150,47 +151,17 @@ class SpectralConnectivity(TreeClusterer):
         }
         return cls(n_clusters, **{**settings, **params})
 
-    def _check_parameters(self, n_columns: int) -> None:
-        """Check every parameter as `fit` does, without rows."""
-        check_bool("large_margin", self.large_margin)
-        check_int("exact_rows", self.exact_rows, 0)
-        super()._check_parameters(n_columns)
-
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-        laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         large_margin = check_bool("large_margin", self.large_margin)
+        laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         normalized = laplacian == "normalized" and not large_margin
-        projection = check_choice("projection", self.projection, ("univariate", "orthogonal", "correlated"))
-        if projection == "correlated" and large_margin:
-            raise InvalidInputError(
-                'large_margin needs projection="univariate" or "orthogonal", got "correlated"; '
-                'correlated directions converge to one, so use "univariate"'
-            )
+        projection = self._check_projection(large_margin)
         similarity = check_choice("similarity", self.similarity, ("auto", *SIMILARITIES))
-        n_clusters: int | str = self.n_clusters
-        if n_clusters not in ("auto", "best"):
-            n_clusters = check_int("n_clusters", n_clusters, 1, or_else='"auto" or "best"')
-        share = 0.25 if isinstance(n_clusters, str) else 0.5 / n_clusters
         factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
-        betas = _check_betas(self.beta)
-        univariate = ProjectionMethod(
-            ConnectivitySchedule(normalized, factor, betas, share),
-            n_init=check_int("n_init", self.n_init, 1),
-            init=None if self.init is None else check_directions("init", self.init, n_features),
-            tol=check_real("tol", self.tol, 0, open_low=False),
-            max_iter=check_int("max_iter", self.max_iter, 0),
-            neighbor_starts=self._follow_neighbors,
-            neighbor_cut=self.kernel is None,
-            samples=check_bool("samples", self.samples),
-        )
+        betas, share = _check_betas(self.beta), self._least_share()
+        univariate = self._univariate(ConnectivitySchedule(normalized, factor, betas, share), n_features)
         omega = check_real("omega", self.omega, 0, open_low=False)
-        n_centers = MICROCLUSTERS
-        if self.n_microclusters != "auto":
-            n_centers = check_int("n_microclusters", self.n_microclusters, 3, or_else='"auto"')
-        if rows is not None and rows.shape[0] <= check_int("exact_rows", self.exact_rows, 0):
-            n_centers = max(n_centers, rows.shape[0])
-        usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
-        n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)
+        n_directions, n_centers = self._n_directions(projection), self._n_centers(rows)
         if projection == "univariate" and similarity in ("auto", "laplace"):
             return _with_large_margin(univariate, share) if large_margin else univariate
         return SeveralMethod(
@@ -205,6 +176,48 @@ class SpectralConnectivity(TreeClusterer):
             n_centers,
             large_margin,
         )
+
+    def _check_projection(self, large_margin: bool) -> str:
+        projection = check_choice("projection", self.projection, tuple(DIRECTIONS))
+        if projection == "correlated" and large_margin:
+            raise InvalidInputError(
+                'large_margin needs projection="univariate" or "orthogonal", got "correlated"; '
+                'correlated directions converge to one, so use "univariate"'
+            )
+        return projection
+
+    def _least_share(self) -> float:
+        """Return the share of the rows of a leaf that each side needs for a beta to be taken: 1 / (2 K)."""
+        if self.n_clusters in ("auto", "best"):
+            return 0.25
+        return 0.5 / check_int("n_clusters", self.n_clusters, 1, or_else='"auto" or "best"')
+
+    def _univariate(self, schedule: ConnectivitySchedule, n_features: int) -> ProjectionMethod:
+        """Return the search in one direction."""
+        return ProjectionMethod(
+            schedule,
+            n_init=check_int("n_init", self.n_init, 1),
+            init=None if self.init is None else check_directions("init", self.init, n_features),
+            tol=check_real("tol", self.tol, 0, open_low=False),
+            max_iter=check_int("max_iter", self.max_iter, 0),
+            neighbor_starts=self._follow_neighbors,
+            neighbor_cut=self.kernel is None,
+            samples=check_bool("samples", self.samples),
+        )
+
+    def _n_directions(self, projection: str) -> int:
+        if self.n_directions is None:
+            return DIRECTIONS[projection]
+        return check_int("n_directions", self.n_directions, 1)
+
+    def _n_centers(self, rows: MemoryRows | None) -> int:
+        """Return the number of micro-clusters: all rows, if there are at most `exact_rows`."""
+        n_centers, exact_rows = MICROCLUSTERS, check_int("exact_rows", self.exact_rows, 0)
+        if self.n_microclusters != "auto":
+            n_centers = check_int("n_microclusters", self.n_microclusters, 3, or_else='"auto"')
+        if rows is not None and rows.shape[0] <= exact_rows:
+            n_centers = max(n_centers, rows.shape[0])
+        return n_centers
 
 
 def _check_betas(beta: Any) -> tuple[float, ...]:

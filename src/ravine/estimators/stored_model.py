@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ravine._validate import FloatArray, IntArray
 from ravine.data.plain_rows import PlainRows
 from ravine.exceptions import InvalidModelError
-from ravine.io.archive import Stored, read_archive
+from ravine.io.archive import Stored, read_archive, read_if_archive
 from ravine.tree.json_text import check_version, refusing, version_of
 from ravine.tree.parts import tree_from
 from ravine.tree.tree import ClusterTree
@@ -22,7 +22,6 @@ from ravine.tree.tree import ClusterTree
 if TYPE_CHECKING:
     from ravine.data.far import FarRows
 
-ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
 NOT_A_MODEL = "is not a valid ravine model"
 
 
@@ -30,22 +29,15 @@ NOT_A_MODEL = "is not a valid ravine model"
 def open_model(path: str | os.PathLike[str]) -> Iterator[Stored]:
     """Yield what a model file stores; every error in it becomes an `InvalidModelError` of one sentence."""
     name = os.fspath(path)
-    content = _content(name)
+    content = read_if_archive(name)
+    if content is None:
+        raise InvalidModelError(f"{name} {NOT_A_MODEL}: give a file that ravine.save wrote")
     with refusing(f"{name} {NOT_A_MODEL}"):
         stored = read_archive(content)
         version = version_of(stored)
     check_version(name, version)
     with refusing(f"{name} {NOT_A_MODEL}"):
         yield stored
-
-
-def _content(name: str) -> bytes:
-    """Return the content of a file if it begins like a model, so that no other large file is read."""
-    with open(name, "rb") as file:
-        first = file.read(len(ZIP)) if os.path.isfile(name) else b""
-        if first != ZIP:
-            raise InvalidModelError(f"{name} {NOT_A_MODEL}: give a file that ravine.save wrote")
-        return first + file.read()
 
 
 @dataclass(frozen=True)

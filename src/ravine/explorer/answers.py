@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ravine.explorer.session import Session
 from ravine.explorer.state import ACTIONS, KERNELS, State, make_estimator
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
+from ravine.tree.edit import node_at_same_place
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.tree.tree import ClusterTree
 from ravine.view import palette
@@ -113,8 +113,7 @@ class Shown:
 
     def members(self, node: int) -> IntArray:
         """Return the rows that reach a node."""
-        below = np.array([node in self.tree.path(i) for i in range(self.tree.n_nodes)])
-        return np.flatnonzero(below[self.leaf])
+        return np.flatnonzero(np.isin(self.leaf, self.tree.leaves_below(node)))
 
     def profile(self, node: int) -> NodeProfile:
         """Return the rows of a split along its normal."""
@@ -124,9 +123,8 @@ class Shown:
         if node not in self._profiles:
             part = self.rows.select(self.members(node))
             distance, weight = split.boundary.signed_distance(part), part.map(lambda block: block.weights)
-            weight = (
-                weight if weight.any() else np.ones_like(weight)
-            )  # of a node whose rows are all set aside
+            # in a node whose rows are all set aside, all count
+            weight = weight if weight.any() else np.ones_like(weight)
             self._profiles[node] = profile_along(split, distance, weight)
         return self._profiles[node]
 
@@ -283,9 +281,8 @@ class Answers:
             other = Shown(self.session, state, self._plane(state))
             label = other.tree.label[other.leaf]
             labels.append(label[members])
-            found.append(
-                _candidate(other, _node_at(shown.tree, other.tree, node), label[shown.plane.numbers])
-            )
+            at = node_at_same_place(shown.tree, other.tree, node)
+            found.append(_candidate(other, at, label[shown.plane.numbers]))
         return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
 
 
@@ -308,21 +305,11 @@ def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:
     }
 
 
-def _node_at(tree: ClusterTree, other: ClusterTree, node: int) -> int:
-    """Return the node at the same place of another tree."""
-    at = 0
-    path = tree.path(node)
-    for parent, child in pairwise(path):
-        at = int(other.right[at] if tree.right[parent] == child else other.left[at])
-    return at
-
-
 def _candidate(other: Shown, node: int, labels: IntArray) -> dict[str, Any]:
     """Return the first split that a method would make of a node, the sizes of its clusters, and the map."""
     tree, split = other.tree, other.tree.splits[node]
-    leaves = [leaf for leaf in tree.leaves.tolist() if node in tree.path(leaf)]
     return {
-        "sizes": [float(other.means.weight[leaf]) for leaf in leaves],
+        "sizes": other.means.weight[tree.leaves_below(node)].tolist(),
         "quality": None if split is None else split.quality,
         "curve": None if split is None else _curve(other.profile(node).curve),
         "labels": labels.tolist(),

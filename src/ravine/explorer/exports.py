@@ -1,9 +1,8 @@
-"""What can be taken home from a session: labels, model, SQL, report, script."""
+"""What can be saved from a session: labels, model, SQL, report, script."""
 
 from __future__ import annotations
 
 import copy
-import csv
 import io
 import tempfile
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from ravine.estimators.model_file import save
 from ravine.explorer.answers import Answers
+from ravine.io.label_file import write_delimited
 from ravine.view.report import report
 
 EXPORTS = {
@@ -43,15 +43,17 @@ class Export:
         model.labels_ = shown.tree.label[shown.leaf]
         return model
 
-    def _labels(self) -> str:
+    def _labels(self) -> bytes:
         shown, ids = self.answers.shown(), self.answers.row_ids
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        names = shown.state.names
-        writer.writerow([*(["row"] if ids is None else ["id"]), "cluster", *(["name"] if names else [])])
-        for i, k in enumerate(shown.tree.label[shown.leaf].tolist()):
-            writer.writerow([i if ids is None else ids[i], k, *([names.get(k, "")] if names else [])])
-        return text.getvalue()
+        labels, names = shown.tree.label[shown.leaf], shown.state.names
+        kinds = {"row" if ids is None else "id": "text", "cluster": "row"}
+        columns = [list(range(len(labels)) if ids is None else ids), labels]
+        if names:
+            kinds["name"] = "text"
+            columns.append([names.get(k, "") for k in labels.tolist()])
+        file = io.BytesIO()
+        write_delimited(file, ",", kinds, [columns])
+        return file.getvalue()
 
     def _model(self) -> bytes:
         with tempfile.TemporaryDirectory(prefix="ravine-") as folder:

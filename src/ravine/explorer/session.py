@@ -96,7 +96,9 @@ class Session:
         used = sorted({name for state in shown for name in state.imports})
         lines = ['"""Made with ravine explore: the clusters of these rows, step by step."""', ""]
         lines += ["import numpy as np", "", "import ravine", f"from ravine import {', '.join(used)}"]
-        lines += ["from ravine.view.fitted import rows_of", ""] if any(s.tree.mapped for s in shown) else [""]
+        if any(state.tree.mapped for state in shown):
+            lines.append("from ravine.view.fitted import rows_for_tree")
+        lines.append("")
         lines += [line for state in shown for line in state.code]
         data = "tree.route(rows)" if self.state.tree.mapped else "tree.predict(X)"
         lines += ["", f"labels = {data}", 'np.savetxt("labels.csv", labels, fmt="%d")', ""]

@@ -19,6 +19,7 @@ from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import INDEX, Session
 from ravine.explorer.state import Rows
 from ravine.tree.tree import ClusterTree
+from ravine.view.fitted import changed_parameters
 
 TOKEN_BYTES = 24  # of the secret in the address
 MEMORY_CELLS = 1 << 27  # values of a file that is read into memory, at most: 1 GiB
@@ -151,13 +152,7 @@ def _in_memory(X: Any) -> tuple[Any, list[str]]:
 
 def _code(model: Any) -> list[str]:
     """Return the Python that fits a model again, where only its parameters are known."""
-    parameters, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
-    skipped = ("callback", "verbose", "n_jobs")
-    changed = [
-        f"{key}={value!r}"
-        for key, value in parameters.items()
-        if key not in skipped and repr(value) != repr(defaults[key])
-    ]
+    changed = [f"{name}={value}" for name, value in changed_parameters(model).items()]
     return [
         "# X: the rows that were given to ravine.explore",
         f"model = {type(model).__name__}({', '.join(changed)}).fit(X)",

@@ -10,15 +10,15 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.estimators.catalog import ESTIMATORS
+from ravine.estimators.catalog import CLUSTERERS
+from ravine.estimators.partial_labels import UNLABELED
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
-from ravine.view.fitted import columns_of, far_rows, rows_of
+from ravine.view.fitted import columns_of, far_rows, rows_for_tree
 from ravine.view.palette import check_colors
 
 KERNELS = ("rbf", "diffusion", "polynomial", "cosine", "laplacian")
 MAX_NAME = 80  # characters of a cluster's name
-UNLABELED = -1
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,10 @@ class Rows:
         """Return the rows in the space of a model: mapped once for each kernel."""
         feature_map = model.feature_map_
         if id(feature_map) not in self._of_map:
-            found = rows_of(model, self.X)
+            found = rows_for_tree(model, self.X)
             found = replace(found, n_jobs=self.n_jobs) if isinstance(found, MemoryRows) else found
-            self._of_map[id(feature_map)] = (
-                feature_map,
-                found,
-            )  # the map is kept, so that its id stays its own
+            # the map is kept, so that its id stays its own
+            self._of_map[id(feature_map)] = feature_map, found
         return self._of_map[id(feature_map)][1]
 
     def far(self, model: Any) -> IntArray:
@@ -99,11 +97,8 @@ class Rows:
         rows = self.of(model)
         if weights is None:
             return rows
-        return (
-            replace(rows, weights=weights)
-            if isinstance(rows, MemoryRows)
-            else rows_of(model, self.X, weights)
-        )
+        is_array = isinstance(rows, MemoryRows)
+        return replace(rows, weights=weights) if is_array else rows_for_tree(model, self.X, weights)
 
 
 def begin(model: Any, code: Sequence[str]) -> State:
@@ -114,7 +109,7 @@ def begin(model: Any, code: Sequence[str]) -> State:
 
 def _mapped_rows(tree: ClusterTree) -> list[str]:
     """Return the Python that maps the rows, where the tree splits the feature space of a kernel."""
-    return ["rows = rows_of(model, X)  # in the feature space of the kernel"] if tree.mapped else []
+    return ["rows = rows_for_tree(model, X)  # in the feature space of the kernel"] if tree.mapped else []
 
 
 def _class_of(model: Any) -> tuple[str, ...]:
@@ -135,7 +130,7 @@ def split(
 ) -> State:
     """Grow everything below a node again with a method; at the root, with a kernel as well.
 
-    Rows that are marked with classes steer the splits, and rows that are set aside have no influence on them.
+    Rows that are marked with classes guide the splits, and rows that are set aside have no influence on them.
     """
     estimator, text = make_estimator(method, n_clusters, kernel)
     estimator.set_params(n_jobs=rows.n_jobs)
@@ -145,7 +140,8 @@ def split(
         model = estimator.fit(rows.X, y, sample_weight=w)
         model.set_params(n_jobs=None)
         lines = [f"model = {text}.fit(X{given})", "tree = model.tree_", *_mapped_rows(model.tree_)]
-        tree = replace(model.tree_, feature_names=model.tree_.feature_names or _names(state))
+        names = None if state.tree.mapped else state.tree.feature_names
+        tree = replace(model.tree_, feature_names=model.tree_.feature_names or names)
         return _followed(replace(state, model=model), rows, tree, lines, _class_of(model), before=state)
     if kernel is not None:
         raise InvalidInputError("a kernel applies to the whole tree: choose the root to split with a kernel")
@@ -153,38 +149,29 @@ def split(
     if state.tree.mapped:  # components of a kernel are not scaled
         estimator.set_params(standardize=False)
         text = text[:-1] + ", standardize=False)"
-        data = "rows" if w is None else "rows_of(model, X, w)"
+        data = "rows" if w is None else "rows_for_tree(model, X, w)"
         given = given.replace(", sample_weight=w", "")
     tree = state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y)
     line = f"tree = tree.resplit({node}, {text}, {data}{given})"
     return _followed(state, rows, tree, [line], _class_of(estimator))
 
 
-def _names(state: State) -> tuple[str, ...] | None:
-    return None if state.tree.mapped else state.tree.feature_names
-
-
 def make_estimator(method: str, n_clusters: int | str, kernel: str | None) -> tuple[Any, str]:
     """Return a clusterer and the Python that makes it."""
-    known = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name], "n_clusters")]
-    if method not in known:
-        raise InvalidInputError(f"method has to be one of {', '.join(known)}, got {method!r}")
+    if method not in CLUSTERERS:
+        raise InvalidInputError(f"method has to be one of {', '.join(CLUSTERERS)}, got {method!r}")
     if kernel is not None and kernel not in KERNELS:
         raise InvalidInputError(f"kernel has to be one of {', '.join(KERNELS)}, got {kernel!r}")
     options: dict[str, Any] = {} if kernel is None else {"kernel": kernel}
     words = [repr(n_clusters), *(f"{name}={value!r}" for name, value in options.items())]
-    make: Any = ESTIMATORS[method]
-    return make(n_clusters, **options), f"{method}({', '.join(words)})"
+    return CLUSTERERS[method](n_clusters, **options), f"{method}({', '.join(words)})"
 
 
 def move(state: State, rows: Rows, *, node: int, distance: float) -> State:
     """Move the threshold of a split."""
     tree = state.tree.move(node, distance, rows.of(state.model))
-    return _followed(state, rows, tree, [f"tree = tree.move({node}, {distance!r}, {_data(state)})"])
-
-
-def _data(state: State) -> str:
-    return "rows" if state.tree.mapped else "X"
+    data = "rows" if state.tree.mapped else "X"
+    return _followed(state, rows, tree, [f"tree = tree.move({node}, {distance!r}, {data})"])
 
 
 def merge(state: State, rows: Rows, *, a: int, b: int) -> State:
@@ -224,7 +211,7 @@ def _known(state: State, label: int) -> int:
 
 
 def mark(state: State, rows: Rows, *, numbers: Sequence[int], label: int) -> State:
-    """Mark rows with a class that steers the next splits; -1 takes marks away."""
+    """Mark rows with a class that guides the next splits; -1 takes marks away."""
     _check_numbers(numbers, rows)
     if type(label) is not int or label < UNLABELED:
         raise InvalidInputError(f"a class is a whole number of at least 0, or -1 for none, got {label!r}")

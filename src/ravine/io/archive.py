@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import reprlib
 import sys
 import zipfile
@@ -26,6 +27,7 @@ from ravine.exceptions import InvalidModelError
 
 MAX_MEMBERS = 64  # a model has about 30; zipfile allocates 1 kB for each member before any can be checked
 JSON_BYTES = 4 << 20  # parsed JSON takes up to 30 times the memory; 4 MB hold 10 000 splits or 100 000 names
+ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
 ENTRY = b"PK\x01\x02"  # signature of each member's entry in the directory of a zip archive
 KINDS = "biufU"  # numpy's codes of numbers and text, the only types that are accepted
 
@@ -72,6 +74,13 @@ def checksum(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
         found.update(f"{name} {array.dtype.str[1:]} {array.shape} ".encode())
         found.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
     return found.hexdigest()
+
+
+def read_if_archive(path: str | os.PathLike[str]) -> bytes | None:
+    """Return the content of a file that begins like an archive; others are not read, and give None."""
+    with open(path, "rb") as file:
+        first = file.read(len(ZIP)) if os.path.isfile(path) else b""
+        return first + file.read() if first == ZIP else None
 
 
 def read_archive(content: bytes, json_bytes: int | None = None) -> Stored:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from ravine._validate import listed
 from ravine.exceptions import RavineError
 from ravine.io.block_file import BlockFile
 from ravine.io.source import BLOCK_ROWS, MISSING, Block, Source, TableError, check_names, to_text
@@ -244,7 +245,7 @@ def _columns_of(path: Path, schema: Any, columns: list[str] | None) -> tuple[lis
     if columns is None:
         columns = [name for name in source.names if name in source.numeric]
         if left_out:
-            warnings.warn(f"{path}: columns of text are left out ({', '.join(left_out[:5])})", stacklevel=5)
+            warnings.warn(f"{path}: columns of text are left out ({listed(left_out)})", stacklevel=5)
     for name in columns:
         if name not in source.numeric:
             what = "holds text" if name in left_out else "is not there"

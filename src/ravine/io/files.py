@@ -5,13 +5,14 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from ravine.io.archive import ZIP
 from ravine.io.arrow_files import open_arrow, open_parquet
 from ravine.io.json_files import open_json
 from ravine.io.numpy_files import open_npy, open_npz
 from ravine.io.source import Source, TableError, translate_read_errors
 from ravine.io.text_files import open_csv
 
-FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy", ZIP: "npz"}
 CONVERT = "convert it to CSV or Parquet first"
 OTHER_KINDS = {  # the first bytes of files that are not tables here: what they are, and what to do
     b"SQLite format 3\0": ("an SQLite database", "export the table as CSV first"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -94,13 +94,13 @@ def _write(
             name += "_"
         kinds[name] = kind
     if not isinstance(target, Path):
-        _write_text(target, ",", kinds, blocks)
+        write_delimited(target, ",", kinds, blocks)
         return
     with atomic_file(target) as file:
         if _is_parquet(target):
             write_parquet(file, kinds, blocks)
         else:
-            _write_text(file, DELIMITERS[target.suffix.lower()], kinds, blocks)
+            write_delimited(file, DELIMITERS[target.suffix.lower()], kinds, blocks)
 
 
 def escape_formula(text: str) -> str:
@@ -112,7 +112,8 @@ def escape_formula(text: str) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def _write_text(file: BinaryIO, delimiter: str, kinds: dict[str, str], blocks: Iterator[Columns]) -> None:
+def write_delimited(file: BinaryIO, delimiter: str, kinds: dict[str, str], blocks: Iterable[Columns]) -> None:
+    """Write blocks of columns as delimited text; `kinds` are their names and "row", "number" or "text"."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerow(map(escape_formula, kinds))

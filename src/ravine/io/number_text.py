@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,6 +107,16 @@ def find_format(texts: Sequence[str | None], decimal: str = ".") -> NumberFormat
         if 2 * sum(form.parse(text) is not None for text in present) >= len(present):
             return form
     return None
+
+
+def find_formats(
+    columns: Mapping[str, Sequence[str | None]], decimal: str = "."
+) -> tuple[dict[str, NumberFormat], frozenset[str]]:
+    """Return how the columns of numbers are written, and which of the other columns hold dates."""
+    found = {name: find_format(texts, decimal) for name, texts in columns.items()}
+    formats = {name: form for name, form in found.items() if form is not None}
+    others = {name: texts for name, texts in columns.items() if name not in formats}
+    return formats, frozenset(name for name, texts in others.items() if holds_dates(texts))
 
 
 def _unit(texts: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, listed
 from ravine.io.numpy_files import Matrix
 from ravine.io.on_disk import FileMatrix
 from ravine.io.source import BLOCK_ROWS, Cause, Note, Source, TableError, Texts, is_missing
@@ -104,9 +104,8 @@ def read_table(source: Source, choice: Choice) -> Table:
         ("date", "dates left out", [name for name in left_out if name in source.dates]),
     ):
         if names:
-            few = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
             count = f"{len(names)} {what} column{'s' * (len(names) > 1)}"
-            notes.append((f"{count} left out ({few})", cause))  # type: ignore[arg-type]
+            notes.append((f"{count} left out ({listed(names)})", cause))  # type: ignore[arg-type]
     if not features:
         found = f"{source.path} has no numeric column to cluster by (it has {_list(source.names)})"
         raise TableError(found, "delimiter")

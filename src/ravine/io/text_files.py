@@ -11,14 +11,13 @@ from typing import TextIO
 
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, listed
 from ravine.io.arrow_files import csv_blocks
 from ravine.io.compression import is_compressed, open_text
 from ravine.io.number_text import (
     NumberFormat,
     find_decimal,
-    find_format,
-    holds_dates,
+    find_formats,
     is_number,
     parse_numbers,
 )
@@ -60,8 +59,7 @@ class _Csv(Source):
             notes.append((f"{lines} at the top skipped", None))
         commas = [name for name in self.names if name in self.formats and self.formats[name].decimal == ","]
         if commas:
-            few = ", ".join(commas[:5]) + (", ..." if len(commas) > 5 else "")
-            notes.append((f"numbers are read with decimal commas in {few}", "decimal comma"))
+            notes.append((f"numbers are read with decimal commas in {listed(commas)}", "decimal comma"))
         return notes
 
     def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
@@ -217,13 +215,12 @@ def open_csv(
     columns = {name: list(texts) for name, *texts in zip(names, *body, strict=True)}
     if decimal is None:
         decimal = find_decimal((field for texts in columns.values() for field in texts), delimiter)
-    found = {name: find_format(texts, decimal) for name, texts in columns.items()}
-    formats = {name: form for name, form in found.items() if form is not None}
+    formats, dates = find_formats(columns, decimal)
     return _Csv(
         path=path,
         names=names,
         numeric=frozenset(formats),
-        dates=frozenset(n for n, texts in columns.items() if n not in formats and holds_dates(texts)),
+        dates=dates,
         has_header=has_header,
         unnamed=unnamed,
         no_features=_no_features(unnamed, names, columns),

@@ -25,9 +25,8 @@ from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
 
 Tree = TypeVar("Tree", bound="TreeArrays")
-Visit = tuple[
-    int, IntArray, FloatArray
-]  # a node, the numbers of the rows that reach it, their signed distances
+# a node, the numbers of the rows that reach it, and their signed distances from its boundary
+Visit = tuple[int, IntArray, FloatArray]
 
 MAPPED = (
     "this tree splits the feature space of a kernel, where the columns are components of a map: "
@@ -85,7 +84,11 @@ class TreeArrays:
     @cached_property
     def leaves(self) -> IntArray:
         """The leaves from left to right."""
-        found, stack = [], [0]
+        return self.leaves_below(0)
+
+    def leaves_below(self, node: int) -> IntArray:
+        """Return the leaves below a node from left to right; below a leaf, the leaf itself."""
+        found, stack = [], [int(node)]
         while stack:
             node = stack.pop()
             if self.left[node] < 0:
@@ -101,17 +104,7 @@ class TreeArrays:
         return nodes[np.argsort(self.order[nodes])]
 
     def path(self, node: int) -> list[int]:
-        """Return the nodes from the root to a node, which is the last.
-
-        Parameters
-        ----------
-        node : int
-            The number of the node.
-
-        Returns
-        -------
-        list of int
-        """
+        """Return the nodes from the root to a node, which is the last."""
         path = [int(node)]
         while path[-1]:
             path.append(int(self.parent[path[-1]]))
@@ -228,8 +221,7 @@ class TreeArrays:
 
         Parameters
         ----------
-        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+        X : rows with the columns of the tree, as in `predict`
 
         Returns
         -------
@@ -282,8 +274,7 @@ class TreeArrays:
 
         Parameters
         ----------
-        X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-            The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+        X : rows with the columns of the tree, as in `predict`
 
         Returns
         -------

@@ -21,14 +21,13 @@ import numpy as np
 from ravine.data.block_engine import fingerprint
 from ravine.data.node import Labels
 from ravine.exceptions import InvalidInputError
-from ravine.io.archive import Stored, checksum, read_archive, require, write_archive
+from ravine.io.archive import Stored, checksum, read_archive, read_if_archive, require, write_archive
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split
 from ravine.tree.json_text import refusing
 from ravine.tree.parts import MAX_COUNT, splits_from, splits_to_parts
 
 FORMAT, VERSION = "ravine checkpoint", 2
-BEGINNING = b"PK\x03\x04"  # the first bytes of a zip archive
 WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
 MAX_SHOWN = 60  # characters of a value in a message
 ADVICE = "give another path, or delete the file"
@@ -133,11 +132,9 @@ class Checkpoint:
 
     def _read(self) -> None:
         what = f"{self.path} is not a valid ravine checkpoint"
-        with open(self.path, "rb") as file:
-            first = file.read(len(BEGINNING))
-            if first != BEGINNING:
-                raise InvalidInputError(f"{what}; {ADVICE}")
-            content = first + file.read()
+        content = read_if_archive(self.path)
+        if content is None:
+            raise InvalidInputError(f"{what}; {ADVICE}")
         with refusing(what, ADVICE):
             stored = read_archive(content, len(content))
             version = _version_of(stored)

@@ -1,4 +1,4 @@
-"""Other trees from a tree: cut, prune, merge, relabel, resplit, move, simplify. The tree never changes.
+"""Other trees from a tree: cut, prune, merge, relabel, resplit, move. The tree never changes.
 
 The public functions are methods of `ClusterTree`.
 """
@@ -16,23 +16,14 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray, check_int, check_real
 from ravine.data.block_engine import rows_among
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, measure, sample
-from ravine.data.query import run
-from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import Tree, TreeArrays
-from ravine.tree.features import ranked
 from ravine.tree.score import depth_at_boundary
-from ravine.tree.summary import means_of
-
-BoolArray = npt.NDArray[np.bool_]
-
-SIMPLIFY_ROWS = 1 << 17  # rows up to which all decide whether a split can be simplified; else a sample
 
 
-def _keep_splits(tree: Tree, kept: BoolArray) -> Tree:
+def _keep_splits(tree: Tree, kept: npt.NDArray[np.bool_]) -> Tree:
     """Return the tree with only these splits; a node that loses its split keeps it as refused.
 
     Labels are numbered again from left to right, and leaves that shared one still do. Splits keep their
@@ -79,11 +70,6 @@ def cut(tree: Tree, n_leaves: int) -> Tree:
     ----------
     n_leaves : int
         The number of leaves, at most that of the tree.
-
-    Returns
-    -------
-    ClusterTree
-        A new tree.
     """
     n_leaves = check_int("the number of leaves", n_leaves, 1)
     if n_leaves > tree.n_leaves:
@@ -102,11 +88,6 @@ def prune(tree: Tree, node: int) -> Tree:
     ----------
     node : int
         The number of the node.
-
-    Returns
-    -------
-    ClusterTree
-        A new tree.
     """
     _check_node(tree, node)
     kept = tree.left >= 0
@@ -128,11 +109,6 @@ def merge(tree: Tree, a: int, b: int) -> Tree:
     ----------
     a, b : int
         The labels of two clusters.
-
-    Returns
-    -------
-    ClusterTree
-        A new tree.
     """
     known = np.unique(tree.label[tree.leaves])
     for label in (a, b):
@@ -154,11 +130,6 @@ def relabel(tree: Tree, labels: Mapping[int, int]) -> Tree:
     ----------
     labels : mapping from int to int
         New numbers by old ones, one-to-one; clusters that are not in it keep their number.
-
-    Returns
-    -------
-    ClusterTree
-        A new tree.
     """
     k = tree.n_clusters
     new = np.array([labels.get(old, old) for old in range(k)])
@@ -181,24 +152,18 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
         The number of the node, which may be a leaf.
     estimator : clusterer of ravine
         It has to be without a kernel, to split on the columns of the tree.
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    X : rows with the columns of the tree, as in `predict`
     sample_weight : array of shape (n_rows,), optional
         A weight of k counts as k copies of the row.
     y : array of shape (n_rows,), optional
         Partial labels of all rows of X, as in `fit`, which guide the splits.
-
-    Returns
-    -------
-    ClusterTree
-        A new tree.
     """
     from sklearn.base import clone
 
     _check_node(tree, node)
     rows = tree.rows(X, sample_weight)
     base = prune(tree, node) if tree.left[node] >= 0 else tree
-    at = _same_node(tree, base, node)
+    at = node_at_same_place(tree, base, node)
     members = np.flatnonzero(base.leaf_of(rows) == at)
     if len(members) < 2:
         raise InvalidInputError(
@@ -235,15 +200,9 @@ def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = No
         The number of a node with a split by a hyperplane.
     distance : float
         In the unit of `transform`: the user's units, or standard deviations where columns are standardized.
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    X : rows with the columns of the tree, as in `predict`
     sample_weight : array of shape (n_rows,), optional
         A weight of k counts as k copies of the row.
-
-    Returns
-    -------
-    ClusterTree
-        A new tree.
 
     Examples
     --------
@@ -260,8 +219,7 @@ def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = No
         raise InvalidInputError(f"node {node} has no threshold to move: it needs a split by a hyperplane")
     distance = check_real("distance", distance, -np.inf, np.inf)
     rows = tree.rows(X, sample_weight)
-    below = np.array([node in tree.path(i) for i in range(tree.n_nodes)])
-    part = rows.select(np.flatnonzero(below[tree.leaf_of(rows)]))
+    part = rows.select(np.flatnonzero(np.isin(tree.leaf_of(rows), tree.leaves_below(node))))
     weight, places = part.map(lambda block: block.weights), split.boundary.signed_distance(part) - distance
     if not (weight[places > 0].any() and weight[places <= 0].any()):
         raise InvalidInputError(f"with its threshold moved by {distance:g}, node {node} has an empty side")
@@ -286,11 +244,11 @@ def _weights(tree: TreeArrays, rows: MemoryRows) -> FloatArray:
     return weight
 
 
-def _same_node(tree: TreeArrays, base: TreeArrays, node: int) -> int:
-    """Return the number that a node of `tree` has in a pruned copy of it."""
+def node_at_same_place(tree: TreeArrays, other: TreeArrays, node: int) -> int:
+    """Return the node of another tree that is reached by the same sides as a node of this one."""
     at = 0
     for parent, child in pairwise(tree.path(node)):
-        at = int(base.right[at] if tree.right[parent] == child else base.left[at])
+        at = int(other.right[at] if tree.right[parent] == child else other.left[at])
     return at
 
 
@@ -334,123 +292,3 @@ def _with_pivot_of(base: TreeArrays, splits: tuple[Split | None, ...]) -> list[S
         split if split is None or pivot is None else replace(split, boundary=split.boundary.about(pivot))
         for split in splits
     ]
-
-
-def simplify(
-    tree: Tree, X: Any, max_features: int = 3, agreement: float = 0.95, sample_weight: Any = None
-) -> Tree:
-    """Return the tree with every split refitted to its strongest features, where that changes little.
-
-    A split is replaced if enough of the rows of X that reach it (through the simplified splits above) stay on
-    their side; its `status` gives the share. The weights of the features are
-    refitted by least squares to the two sides, and the threshold is the one that keeps the most rows on their
-    side. Weights of nodes are those of X, and the quality of a new split is its depth in these rows. Costs
-    three passes over the rows that reach a split. If there are more than SIMPLIFY_ROWS rows, a sample of that
-    size is used.
-
-    Parameters
-    ----------
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
-    max_features : int, default 3
-        Number of features of a simplified split.
-    agreement : float, default 0.95
-        Minimum share of the rows that stay on their side.
-    sample_weight : array of shape (n_rows,), optional
-        A weight of k counts as k copies of the row.
-
-    Returns
-    -------
-    ClusterTree
-        A new tree.
-    """
-    max_features = check_int("max_features", max_features, 1)
-    agreement = check_real("agreement", agreement, 0, 1)
-    rows = tree.rows(X, sample_weight)
-    if rows.shape[0] <= SIMPLIFY_ROWS:
-        return _simplify(tree, rows, max_features, agreement)
-    few = run(sample(run(measure(Node(rows))), SIMPLIFY_ROWS, "simplify")).rows
-    simpler = _simplify(tree, few, max_features, agreement)
-    return replace(simpler, weight=means_of(simpler, rows).weight)
-
-
-def _simplify(tree: Tree, rows: Any, max_features: int, agreement: float) -> Tree:
-    standardization = run(measure(Node(rows))).standardization
-    row_weight = rows.map(lambda block: block.weights)
-    splits, weight = list(tree.splits), np.zeros(tree.n_nodes)
-    weight[0] = row_weight.sum()
-
-    def distances(node: int, members: IntArray) -> FloatArray:
-        split, part = splits[node], rows.select(members)
-        assert split is not None
-        simpler = splits[node] = _simpler(split, part, standardization, max_features, agreement)
-        return simpler.boundary.signed_distance(part)
-
-    for node, members, distance in tree.walk(rows.shape[0], distances):
-        weight[tree.left[node]] = row_weight[members[distance <= 0]].sum()
-        weight[tree.right[node]] = row_weight[members[distance > 0]].sum()
-    return replace(tree, splits=tuple(splits), weight=weight)
-
-
-def _simpler(
-    split: Split, rows: MemoryRows, standardization: Standardization, max_features: int, agreement: float
-) -> Split:
-    """Return the split with fewer features, or itself if too many rows would change sides."""
-    right = split.boundary.signed_distance(rows) > 0
-    top = np.sort(ranked(split)[:max_features])
-    if (split.direction != 0).sum() <= max_features or right.all() or not right.any():
-        return split
-    standardization = replace(standardization, inverse_scale=_scale(split))
-    mean, scale = standardization.mean[top], standardization.inverse_scale[top]
-    kept = rows.map(lambda block: (block.dense()[:, top] - mean) * scale)
-    weight = rows.map(lambda block: block.weights)
-    coefficients = _least_squares(kept, np.where(right, 1.0, -1.0), weight)
-    if not coefficients.any():
-        return split
-    direction = np.zeros_like(split.direction)
-    direction[top] = coefficients / np.linalg.norm(coefficients)
-    points = kept @ direction[top]
-    threshold, share = _best_threshold(points, right, weight)
-    if share < agreement:
-        return split
-    status = f"simplified to {len(top)} of {len(direction)} features: {share:.1%} of the rows keep their side"
-    return replace(
-        split,
-        boundary=Hyperplane.of(standardization, direction, threshold, split.boundary.pivot),
-        direction=direction,
-        status=status,
-        quality=depth_at_boundary(points - threshold, weight),
-        value=np.nan,
-        evidence=None,
-        facts={},
-    )
-
-
-def _least_squares(X: FloatArray, target: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the coefficients of a weighted linear regression with an intercept."""
-    root = np.sqrt(weight)
-    centered = (X - weight @ X / weight.sum()) * root[:, None]
-    return np.asarray(
-        np.linalg.lstsq(centered, (target - weight @ target / weight.sum()) * root, rcond=None)[0]
-    )
-
-
-def _scale(split: Split) -> FloatArray:
-    """Return the factor of each column in the search that found a split; 0 where it is not known."""
-    known = split.direction != 0
-    return np.asarray(split.boundary.normal / np.where(known, split.direction, np.inf))
-
-
-def _best_threshold(points: FloatArray, right: BoolArray, weight: FloatArray) -> tuple[float, float]:
-    """Return the threshold that keeps the most weight on its side, and the share of that weight."""
-    order = np.argsort(points, kind="stable")
-    ordered, on_right, mass = points[order], right[order], weight[order]
-    left_of = np.concatenate([[0.0], np.cumsum(np.where(on_right, 0.0, mass))])
-    right_of = np.concatenate([[0.0], np.cumsum(np.where(on_right, mass, 0.0))])
-    stay = left_of + right_of[-1] - right_of
-    distinct = np.concatenate([[True], np.diff(ordered) > 0, [True]])
-    k = int(np.argmax(np.where(distinct, stay, -1.0)))
-    share = float(stay[k] / mass.sum())
-    if k in (0, len(points)):
-        return float(ordered[0] - 1.0 if k == 0 else ordered[-1] + 1.0), share
-    return float(ordered[k - 1] / 2 + ordered[k] / 2), share

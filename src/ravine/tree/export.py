@@ -18,7 +18,7 @@ from ravine.tree.features import names_of, strongest
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
-    """Return the tree as indented text: size and depth of each split, and its strongest features.
+    """Return the tree as indented text: size and quality of each split, and its strongest features.
 
     Parameters
     ----------
@@ -26,10 +26,6 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
         Names of the columns, by default those seen in `fit`.
     n_features : int, default 3
         Number of features that are named per split.
-
-    Returns
-    -------
-    str
     """
     names = names_of(tree, feature_names)
     lines: list[str] = []
@@ -46,16 +42,22 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
     return "\n".join(lines)
 
 
-def html(tree: TreeArrays) -> str:
-    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
+def html(
+    tree: TreeArrays, drawing: Callable[[int], str] | None = None, style: Callable[[int], str] | None = None
+) -> str:
+    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped.
+
+    `drawing` returns what stands before the text of a split, `style` the style of the name of a cluster.
+    """
     names = names_of(tree, None)
 
     def item(node: int, below: str) -> str:
-        split = tree.splits[node]
+        split, label = tree.splits[node], int(tree.label[node])
         if split is None:
-            return f"<li><b>cluster {tree.label[node]}</b>: {escape(_leaf_text(tree, node))}</li>"
+            own = f' style="{style(label)}"' if style else ""
+            return f"<li><b{own}>cluster {label}</b>: {escape(_leaf_text(tree, node))}</li>"
         title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        return f"<li>{title}<ul>{below}</ul></li>"
+        return f"<li>{drawing(node) if drawing else ''}{title}<ul>{below}</ul></li>"
 
     return f'<ul class="ravine-tree">{bottom_up(tree, item)}</ul>'
 
@@ -74,22 +76,21 @@ def _size(tree: TreeArrays, node: int) -> str:
 
 
 def _split_text(tree: TreeArrays, node: int, split: Split) -> str:
-    p_value = "" if split.evidence is None else f" (p = {split.evidence.p_value:.1g})"
-    return f"{_size(tree, node)}, split at depth {split.quality:.2f}{p_value} by "
+    p_value = "" if split.evidence is None else f" (p = {split.evidence.p_value:.2g})"
+    return f"{_size(tree, node)}, split with quality {split.quality:.2f}{p_value} by "
 
 
 def _leaf_text(tree: TreeArrays, node: int) -> str:
     size, refused = _size(tree, node), tree.refused[node]
     if refused is None:
         return size
-    if refused.evidence is None:
-        return (
-            f"{size}, not split: its gap is between values of a discrete column"
-            if MADE_BY in refused.facts
-            else size
-        )
-    p_value = refused.evidence.p_value
-    return f"{size}, not split: no significant valley (depth {refused.quality:.2f}, p = {p_value:.1g})"
+    if refused.evidence is not None:
+        figures = f"quality {refused.quality:.2f}, p = {refused.evidence.p_value:.2g}"
+        return f"{size}, not split: no significant valley ({figures})"
+    # with a given number of clusters, whose splits are not tested, such a split would be made in its turn
+    is_tested = all(split.evidence is not None for split in tree.splits if split is not None)
+    is_reason = is_tested and MADE_BY in refused.facts
+    return f"{size}, not split: its gap is between values of a discrete column" if is_reason else size
 
 
 def frame(tree: TreeArrays) -> Any:
@@ -153,10 +154,6 @@ def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
     ----------
     feature_names : sequence of str, optional
         Names of the columns, by default those seen in `fit`.
-
-    Returns
-    -------
-    str
     """
     names = names_of(tree, feature_names)
     lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
@@ -165,7 +162,7 @@ def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
         if split is None:
             title = f"cluster {tree.label[node]}\n{title}"
         else:
-            title += f"\ndepth {split.quality:.2f}\n{strongest(split, names, 3)}"
+            title += f"\nquality {split.quality:.2f}\n{strongest(split, names, 3)}"
         escaped = title.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         lines.append(f'  {node} [label="{escaped}"];')
         if node:
@@ -199,10 +196,6 @@ def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence
         The quotation marks of names are those of this dialect.
     columns : sequence of str, optional
         The names of the features in the table, by default those seen in `fit`.
-
-    Returns
-    -------
-    str
     """
     if tree.mapped:
         raise RavineError("SQL is not available with a kernel: the boundaries are not linear in the columns")

@@ -26,12 +26,7 @@ INTEGERS = (
 
 
 def to_json(tree: TreeArrays) -> str:
-    """Return the whole tree as JSON; numbers that are not finite become strings.
-
-    Returns
-    -------
-    str
-    """
+    """Return the whole tree as JSON; numbers that are not finite become strings."""
     facts, arrays = tree_to_parts(tree)
     lists = {name: jsonable(array) for name, array in arrays.items()}
     shape = list(np.shape(arrays["split_normal"]))

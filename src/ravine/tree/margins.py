@@ -301,7 +301,7 @@ def unimodal(heights: FloatArray, widths: FloatArray) -> FloatArray:
     >>> unimodal(np.array([1.0, 3.0, 1.0, 2.0]), np.ones(4)).tolist()
     [1.0, 3.0, 1.5, 1.5]
     """
-    up, down = _errors_of_rise(heights, widths), _errors_of_rise(heights[::-1], widths[::-1])[::-1]
+    up, down = _blocks(heights, widths)[1], _blocks(heights[::-1], widths[::-1])[1][::-1]
     top = int(np.argmin(up + down))  # bins before the first of the fall
     rise = _rise(heights[:top], widths[:top])
     fall = _rise(heights[top:][::-1], widths[top:][::-1])[::-1]
@@ -309,7 +309,10 @@ def unimodal(heights: FloatArray, widths: FloatArray) -> FloatArray:
 
 
 def _blocks(heights: FloatArray, widths: FloatArray) -> tuple[list[list[float]], FloatArray]:
-    """Return the blocks (height, width, number) of the nearest rising heights, and the error per prefix."""
+    """Return the blocks (height, width, number) of the nearest rising heights.
+
+    Also returns the squared error of the nearest rising heights of every prefix, from that of length 0.
+    """
     blocks: list[list[float]] = []
     errors = np.zeros(len(heights) + 1)
     error = 0.0
@@ -322,11 +325,6 @@ def _blocks(heights: FloatArray, widths: FloatArray) -> tuple[list[list[float]],
             blocks.append([(a[0] * a[1] + b[0] * b[1]) / both, both, a[2] + b[2]])
         errors[k + 1] = error
     return blocks, errors
-
-
-def _errors_of_rise(heights: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return the squared error of the nearest rising heights of every prefix, from that of length 0."""
-    return _blocks(heights, widths)[1]
 
 
 def _rise(heights: FloatArray, widths: FloatArray) -> FloatArray:

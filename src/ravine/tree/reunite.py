@@ -37,7 +37,8 @@ def reunite(
     sums[leaves] = found
     weight = np.array([some.total for some in rows])
     groups = [[int(leaf)] for leaf in tree.leaves]
-    tested = set(_leaves_below(tree))
+    # below an inner node, leaves have a significant split together: that of the node
+    tested = {frozenset(tree.leaves_below(node).tolist()) for node in tree.inner.tolist()}
     while True:
         pairs = _next_pairs(groups, weight, sums, tested)
         if not pairs:
@@ -58,14 +59,6 @@ def _sum(rows: RowSet, standardization: Standardization) -> Query[FloatArray]:
     """Return the sum of the standardized rows."""
     ((totals, _, _),) = yield [Asked(rows, Moments(standardization.mean, standardization.inverse_scale))]
     return np.asarray(totals[0])
-
-
-def _leaves_below(tree: ClusterTree) -> list[frozenset[int]]:
-    """Return the leaves below each inner node: together they have a significant split, that of the node."""
-    below: dict[int, frozenset[int]] = {int(leaf): frozenset([int(leaf)]) for leaf in tree.leaves}
-    for node in sorted(tree.inner.tolist(), reverse=True):
-        below[node] = below[int(tree.left[node])] | below[int(tree.right[node])]
-    return [below[node] for node in tree.inner.tolist()]
 
 
 def _next_pairs(

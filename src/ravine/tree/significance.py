@@ -132,8 +132,9 @@ class Reference:
     """One kind of reference rows without clusters: how n of them are drawn, and how they are searched.
 
     With `has_gaps` they have gaps between the values of discrete columns, which have to be seen at the
-    bandwidth of the rows, deviation * total^(-1/5), `deviation` along the first principal direction: the
-    weight of the reference is the one that gives it this bandwidth. `weights` is None if all are 1.
+    bandwidth of the rows. That is proportional to deviation * total^(-1/5), where `deviation` is the one
+    along the first principal direction, so the reference gets the weight that leads to the same bandwidth.
+    `weights` is None if all are 1.
     """
 
     draw: Callable[[int, np.random.Generator], FloatArray]

@@ -141,8 +141,7 @@ def exemplars(tree: TreeArrays, X: Any, n: int = 3, sample_weight: Any = None) -
 
     Parameters
     ----------
-    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
-        The rows, with the columns of the tree; also a file, as `ravine.open(path)`, or a dask collection.
+    X : rows with the columns of the tree, as in `predict`
     n : int, default 3
         The number of rows per cluster.
     sample_weight : array of shape (n_rows,), optional
@@ -164,5 +163,5 @@ def why_one_cluster(tree: TreeArrays, level: float) -> str:
         return "found one cluster: no hyperplane has enough rows on both sides"
     if refused.evidence is None:
         return "found one cluster: the deepest gap is that between the values of one discrete column"
-    found = f"the deepest valley has depth {refused.quality:.2f} (p = {refused.evidence.p_value:.1g})"
+    found = f"the deepest valley has quality {refused.quality:.2f} (p = {refused.evidence.p_value:.2g})"
     return f"found one cluster: {found}, which is not significant at the level {level:g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ravine.tree import edit, export, json_text, summary
+from ravine.tree import edit, export, json_text, simplify, summary
 from ravine.tree.arrays import TreeArrays
 
 
@@ -44,7 +44,7 @@ class ClusterTree(TreeArrays):
     >>> from sklearn.datasets import load_wine
     >>> tree = MinimumDensity(3).fit(load_wine(as_frame=True).data).tree_
     >>> print(tree.cut(2))
-    178 rows (100%), split at depth 0.30 by +proline, +flavanoids, +proanthocyanins
+    178 rows (100%), split with quality 0.30 by +proline, +flavanoids, +proanthocyanins
     ├─ cluster 0: 101 rows (57%)
     └─ cluster 1: 77 rows (43%)
     >>> tree
@@ -57,7 +57,7 @@ class ClusterTree(TreeArrays):
     relabel = edit.relabel
     resplit = edit.resplit
     move = edit.move
-    simplify = edit.simplify
+    simplify = simplify.simplify
 
     exemplars = summary.exemplars
 
@@ -76,10 +76,6 @@ class ClusterTree(TreeArrays):
         ----------
         text : str
             What `to_json` returned.
-
-        Returns
-        -------
-        ClusterTree
         """
         return json_text.from_json(cls, text)
 

@@ -168,8 +168,9 @@ def explain_means(
 
     With `surrogate` the means are in other columns than those that the tree splits.
     """
-    explain_split = _explain_by_means if surrogate else _explain_split
-    splits = {int(node): explain_split(tree, int(node), means, names) for node in tree.inner}
+    splits = {
+        node: _explain_split(tree, node, means, names, surrogate=surrogate) for node in tree.inner.tolist()
+    }
     rules: list[list[str]] = [[] for _ in means.cluster_weight]
     for leaf in tree.leaves:
         rules[tree.label[leaf]].append(_rule(tree, int(leaf), splits, n_features))
@@ -177,26 +178,22 @@ def explain_means(
     return Explanation(splits, tuple(clusters))
 
 
-def _explain_split(tree: TreeArrays, node: int, means: Means, names: Sequence[str]) -> SplitExplanation:
-    split = tree.splits[node]
+def _explain_split(
+    tree: TreeArrays, node: int, means: Means, names: Sequence[str], *, surrogate: bool
+) -> SplitExplanation:
+    """Explain a split by its normal; a curved one by the difference of its sides, in standard deviations."""
+    split, left, right = tree.splits[node], tree.left[node], tree.right[node]
     assert split is not None
-    weights, left, right = split.boundary.normal, tree.left[node], tree.right[node]
-    parts = np.nan_to_num(weights * (means.mean[right] - means.mean[left]))
+    apart = np.nan_to_num(means.mean[right] - means.mean[left])
+    if surrogate:
+        weights = apart * means.standardization.inverse_scale
+        parts, order = weights**2, np.argsort(-np.abs(weights), kind="stable")
+    else:
+        weights = split.boundary.normal
+        parts, order = weights * apart, ranked(split)
     total = float(parts.sum())
     shares = parts / total if total > 0 else np.zeros_like(parts)
     columns = weights, means.mean[left], means.mean[right], shares
-    drivers = tuple(Driver(names[j], *(float(column[j]) for column in columns)) for j in ranked(split))
-    return SplitExplanation(node, float(means.weight[left]), float(means.weight[right]), drivers)
-
-
-def _explain_by_means(tree: TreeArrays, node: int, means: Means, names: Sequence[str]) -> SplitExplanation:
-    """Explain a curved split by the difference of its sides in each column, in standard deviations."""
-    left, right = tree.left[node], tree.right[node]
-    differences = (means.mean[right] - means.mean[left]) * means.standardization.inverse_scale
-    differences = np.nan_to_num(differences)
-    shares = differences**2 / (float((differences**2).sum()) or 1.0)
-    columns = differences, means.mean[left], means.mean[right], shares
-    order = np.argsort(-np.abs(differences), kind="stable")
     drivers = tuple(Driver(names[j], *(float(column[j]) for column in columns)) for j in order)
     return SplitExplanation(node, float(means.weight[left]), float(means.weight[right]), drivers)
 

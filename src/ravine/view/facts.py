@@ -92,7 +92,7 @@ class Facts:
         return isinstance(self.tree, ClassPairs)
 
 
-def gather(
+def facts_of(
     model: Any,
     X: Any,
     feature_names: Sequence[str] | None,
@@ -101,7 +101,7 @@ def gather(
     labels: Any,
     coordinates: Any = None,
 ) -> Facts:
-    """Take six passes over the rows: two for means, one each for exemplars and clusters, two for densities.
+    """Return the facts, in six passes: two for means, one each for exemplars and clusters, two for densities.
 
     The map and the figures of clusters are taken from a sample. A kernel costs two more, for the means in the
     user's columns, and a fit that has set rows aside one more, to find them. The blocks of a file that hold
@@ -165,10 +165,10 @@ def _compare(cluster_of: IntArray, n_clusters: int, labels: Any) -> dict[str, An
     cluster = cluster_of[labeled]
     table = np.zeros((len(classes), n_clusters), dtype=np.int64)
     np.add.at(table, (class_of, cluster), 1)
-    return {"classes": classes.tolist(), "table": table, "scores": agreement(class_of, cluster)}
+    return {"classes": classes.tolist(), "table": table, "scores": scores_against(class_of, cluster)}
 
 
-def agreement(classes: Any, clusters: Any) -> dict[str, float]:
+def scores_against(classes: Any, clusters: Any) -> dict[str, float]:
     """Return how well clusters agree with classes, by three measures."""
     from sklearn.metrics import adjusted_rand_score
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ravine._validate import WITHOUT_EFFECT
 from ravine.data.memory import MemoryRows
 from ravine.tree.arrays import TreeArrays, as_rows
 from ravine.tree.features import names_of
@@ -25,7 +26,7 @@ def tree_of(model: Any) -> TreeArrays:
     return tree
 
 
-def rows_of(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
+def rows_for_tree(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
     """Return the rows of X in the space of the tree: mapped, where the model has a kernel."""
     tree = tree_of(model)
     if tree.mapped and tree is not model:
@@ -66,12 +67,12 @@ def counted_rows(
     Rows that are far from all others weigh nothing: they had no influence on the fit, and would hide all
     others in means and pictures.
     """
-    rows = rows_of(model, X, sample_weight)
+    rows = rows_for_tree(model, X, sample_weight)
     columns = columns_of(model, X, rows, sample_weight)
     far = far_rows(model, columns)
     if far.any():
         weight = np.where(far, 0.0, columns.map(lambda block: block.weights))
-        rows = rows_of(model, X, weight)
+        rows = rows_for_tree(model, X, weight)
         columns = columns_of(model, X, rows, weight)
     return rows, columns, far
 
@@ -82,14 +83,19 @@ def column_names(model: Any, given: Sequence[str] | None, columns: MemoryRows, r
     if columns is rows:
         return names_of(tree, given, rows.shape[1])
     seen = getattr(model, "feature_names_in_", None)
-    names = (
-        given
-        if given is not None
-        else seen
-        if seen is not None
-        else [f"x{j}" for j in range(columns.shape[1])]
-    )
-    return names_of(tree, [str(name) for name in names], columns.shape[1])
+    default = [f"x{j}" for j in range(columns.shape[1])] if seen is None else seen
+    return names_of(tree, default if given is None else given, columns.shape[1])
+
+
+def changed_parameters(model: Any) -> dict[str, str]:
+    """Return the parameters that change the result and differ from the defaults, as Python code."""
+    defaults = type(model)().get_params(deep=False)
+    given = {name: repr(value) for name, value in model.get_params(deep=False).items()}
+    return {
+        name: text
+        for name, text in given.items()
+        if name not in WITHOUT_EFFECT and text != repr(defaults[name])
+    }
 
 
 def is_standardized(model: Any) -> bool:

@@ -81,9 +81,9 @@ def color(label: int) -> str:
     return f"c{label % len(palette.CLUSTERS)}"
 
 
-def chip(label: int, text: str | None = None) -> str:
+def chip(label: int) -> str:
     """Return the number of a cluster on its color."""
-    return f'<span class="chip {color(label)}">{label if text is None else escape(text)}</span>'
+    return f'<span class="chip {color(label)}">{label}</span>'
 
 
 def table(kind: str, caption: str, items: Iterable[Any], columns: Columns, *, tools: bool = False) -> str:

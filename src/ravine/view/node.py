@@ -147,7 +147,9 @@ def _curves(index: Any, h: float, profile: Profile, points: FloatArray) -> tuple
     return alpha, alpha * profile.std, h, points, density, penalized
 
 
-def landscape(X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, alpha: float) -> FloatArray:
+def landscape_values(
+    X: Any, angles: FloatArray, model: Any, bandwidth_factor: float, alpha: float
+) -> FloatArray:
     """Return the lowest density over all thresholds for each angle of a direction in the plane.
 
     Columns, bandwidth and interval are those of the first split of the model, where there is one.

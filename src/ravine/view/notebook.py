@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from ravine.data.memory import MemoryRows
 from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.export import bottom_up
-from ravine.tree.features import names_of, strongest
+from ravine.tree.export import html
 from ravine.view import palette
 from ravine.view.density import NodeDensity, densities
 from ravine.view.draw import spark
-from ravine.view.html import many
 
 SKETCH_ROWS = 2000  # rows of the small densities, at most
 SKETCH_LEAVES = 64  # leaves of a tree that is shown with densities, at most
@@ -50,19 +46,15 @@ def sketch(tree: TreeArrays, rows: MemoryRows) -> Sketch:
 
 
 def show(tree: TreeArrays, sketched: Sketch) -> str:
-    """Return the tree as a nested list of HTML; names of columns are escaped."""
-    names, curves = names_of(tree, None), {id(split): curve for split, curve in sketched}
+    """Return the tree as a nested list of HTML, with the text of `print(tree)`."""
+    curves = {id(split): curve for split, curve in sketched}
 
-    def item(node: int, below: str) -> str:
-        rows = f"{many(tree.weight[node], 'row')} ({tree.weight[node] / tree.weight[0]:.0%})"
-        split = tree.splits[node]
-        if split is None:
-            label = int(tree.label[node])
-            color = palette.cluster(label)
-            style = f"background:{color};color:{palette.text_on(color)};border-radius:1em;padding:0 .5em"
-            return f'<li><b style="{style}">cluster {label}</b>: {rows}</li>'
-        drawing = spark(curves[id(split)]) if id(split) in curves else ""
-        words = f"{rows}, split at depth {split.quality:.2f} by {strongest(split, names, 3)}"
-        return f"<li>{drawing} {escape(words)}<ul>{below}</ul></li>"
+    def drawing(node: int) -> str:
+        curve = curves.get(id(tree.splits[node]))
+        return "" if curve is None else f"{spark(curve)} "
 
-    return f'<style>{STYLE}</style><ul class="ravine-tree">{bottom_up(tree, item)}</ul>'
+    def style(label: int) -> str:
+        color = palette.cluster(label)
+        return f"background:{color};color:{palette.text_on(color)};border-radius:1em;padding:0 .5em"
+
+    return f"<style>{STYLE}</style>{html(tree, drawing, style)}"

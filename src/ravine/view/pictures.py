@@ -234,7 +234,7 @@ def fewer(tree: TreeArrays, weight: FloatArray, n: int) -> str:
         for node in _leaves_after(tree, k - 1):
             h = weight[node] * scale
             kind = "new" if node in newest else ""
-            fill = color(tree.label[_first_leaf(tree, node)])
+            fill = color(tree.label[tree.leaves_below(node)[0]])
             high = f'y="{y:.1f}" height="{max(h - 1.5, 0.5):.1f}"'
             if k < tree.n_leaves:  # what becomes of these rows in the next column
                 pieces.append(f'<rect class="flow {fill}" x="{x + wide}" {high} width="{step - wide}"/>')
@@ -262,9 +262,3 @@ def _leaves_after(tree: TreeArrays, n_splits: int) -> list[int]:
         else:
             found.append(node)
     return found
-
-
-def _first_leaf(tree: TreeArrays, node: int) -> int:
-    while tree.left[node] >= 0:
-        node = int(tree.left[node])
-    return node

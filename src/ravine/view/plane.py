@@ -141,12 +141,12 @@ def plane_of(
     leaf = tree.leaf_of(few)
     if coordinates is not None:
         points, axes = _given(coordinates, rows.shape[0])[numbers], ("first coordinate", "second coordinate")
-        return Plane(numbers, few, points, leaf, rows.shape[0], axes, np.zeros((0, 0)), np.zeros(0), {})
-    if columns is not None:
+    elif columns is not None:
         points, axes, *_ = _principal_plane(_copied(columns.select(numbers)), standardize=True)
-        return Plane(numbers, few, points, leaf, rows.shape[0], axes, np.zeros((0, 0)), np.zeros(0), {})
-    place = _principal_plane(few, standardize=standardize)
-    return Plane(numbers, few, place[0], leaf, rows.shape[0], *place[1:], {}).of(tree)
+    else:
+        place = _principal_plane(few, standardize=standardize)
+        return Plane(numbers, few, place[0], leaf, rows.shape[0], *place[1:], {}).of(tree)
+    return Plane(numbers, few, points, leaf, rows.shape[0], axes, np.zeros((0, 0)), np.zeros(0), {})
 
 
 def _principal_plane(

@@ -22,8 +22,7 @@ from ravine.view.density import NodeDensity, densities
 from ravine.view.draw import DISTANCE
 from ravine.view.fitted import counted_rows, scales, tree_of
 from ravine.view.html import many
-from ravine.view.node import NodeRows, Step, node_rows, pursuit_path
-from ravine.view.node import landscape as landscape_values
+from ravine.view.node import NodeRows, Step, landscape_values, node_rows, pursuit_path
 from ravine.view.pairs import ClassPairs
 from ravine.view.plane import plane_of
 
@@ -207,9 +206,8 @@ def path(
     """
     ax = _axes(ax)
     steps = pursuit_path(model, X, node, start, sample_weight)
-    top = (
-        max(float(step.density.max()) for step in steps) or 1.0
-    )  # 0 where the bandwidth is so small that every curve falls between rows
+    # the maximum is 0 where the bandwidth is so small that every curve falls between rows
+    top = max(float(step.density.max()) for step in steps) or 1.0
     ticks = []
     for i, step in enumerate(steps):
         base = -float(i)

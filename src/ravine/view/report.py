@@ -25,8 +25,8 @@ from ravine._validate import IntArray
 from ravine.data.check import check
 from ravine.view import html, palette, pictures
 from ravine.view.explain import ClusterExplanation, Trait
-from ravine.view.facts import Facts, RowIds, gather
-from ravine.view.fitted import is_standardized
+from ravine.view.facts import Facts, RowIds, facts_of
+from ravine.view.fitted import changed_parameters, is_standardized
 from ravine.view.plane import ClusterQuality
 from ravine.view.report_nodes import RowHtml, classes, first_leaves, listed_pairs, nodes, pair_names
 
@@ -109,7 +109,7 @@ def report(
     >>> "proline" in page, "<script src" in page
     (True, False)
     """
-    facts = gather(model, X, feature_names, sample_weight, row_ids, labels, coordinates)
+    facts = facts_of(model, X, feature_names, sample_weight, row_ids, labels, coordinates)
     facts = replace(facts, given_names=names or {})
     files = resources.files("ravine.view")
     page, style, script = (
@@ -350,7 +350,7 @@ def _one_fewer(facts: Facts) -> str:
     last = int(tree.inner[-1])
     split = tree.splits[last]
     assert split is not None
-    below = [int(tree.label[leaf]) for leaf in tree.leaves if last in tree.path(int(leaf))]
+    below = tree.label[tree.leaves_below(last)].tolist()
     return (
         f"With one cluster fewer, {' and '.join(map(html.chip, dict.fromkeys(below)))} would be one: the "
         f"last split has a quality of {split.quality:.2f}."
@@ -428,21 +428,9 @@ def _method(facts: Facts) -> str:
     ]
     if facts.model is not None:
         items.append(("method", escape(type(facts.model).__name__)))
-        items += [(escape(key), escape(value)) for key, value in _changed(facts.model).items()]
+        items += [(escape(key), escape(value)) for key, value in changed_parameters(facts.model).items()]
         items.append(("passes over the data", f"{facts.model.n_passes_:.1f}"))
     return html.folded("Method and parameters that are not the defaults", html.listing(items))
-
-
-def _parameters(model: Any) -> dict[str, str]:
-    """Return the parameters that have an effect on the clusters, as Python code."""
-    parameters = model.get_params(deep=False)
-    return {key: repr(value) for key, value in parameters.items() if key not in ("callback", "verbose")}
-
-
-def _changed(model: Any) -> dict[str, str]:
-    """Return the parameters that differ from the defaults, as Python code."""
-    defaults = _parameters(type(model)())
-    return {key: value for key, value in _parameters(model).items() if value != defaults[key]}
 
 
 def _again(model: Any, command: str | None) -> str:
@@ -450,7 +438,7 @@ def _again(model: Any, command: str | None) -> str:
     codes = {"On the command line": command}
     if model is not None:
         name = type(model).__name__
-        changed = ", ".join(f"{key}={value}" for key, value in _changed(model).items())
+        changed = ", ".join(f"{key}={value}" for key, value in changed_parameters(model).items())
         fit, labels = ("X, y", "transduction_") if hasattr(model, "classes_") else ("X", "labels_")
         codes["In Python"] = (
             f"from ravine import {name}\n\nmodel = {name}({changed}).fit({fit})\nmodel.{labels}"

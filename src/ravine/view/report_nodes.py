@@ -56,7 +56,7 @@ def pair_names(facts: Facts, number: int) -> tuple[str, str]:
 
 def _details(facts: Facts, number: int, summary: str, body: str) -> str:
     """Return a node that a click opens; the first split is open."""
-    leaves = [leaf for leaf in facts.tree.leaves.tolist() if number in facts.tree.path(leaf)]
+    leaves = facts.tree.leaves_below(number).tolist()
     is_open = " open" if number == (listed_pairs(facts)[0] if facts.in_pairs else 0) else ""
     return (
         f'<details id="node-{number}" data-leaves="{" ".join(map(str, leaves))}"{is_open}>'
@@ -109,7 +109,10 @@ def _drivers(words: SplitExplanation, sides: tuple[str, str], *, curved: bool) -
             f'<span class="bar" style="width:{max(0.0, d.contribution / widest) * 5:.2f}rem"></span>'
         ),
     }
-    caption = "What drives the split: means on both sides, and the share of each column in their distance"
+    caption = (
+        "What drives the split, the largest weight of a column first: means on both sides, and the share of "
+        "each column in their distance"
+    )
     if curved:
         caption = (
             "Where the two sides differ: means, and the share of each column in their squared distance. The "
