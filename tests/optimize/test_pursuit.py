@@ -114,7 +114,7 @@ def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, stage):
 def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given():
     node, _ = standardized(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.2, 0.9)]
-    options = {"tol": 1e-3, "max_iter": 6, "progress": 0.0}
+    options = {"tol": 1e-3, "max_iter": 8, "progress": 0.0}
     whole = run(pursue(node, unit(3, 5), indices, **options))
     curvature = Curvature()
     first = run(pursue(node, unit(3, 5), indices[:1], curvature=curvature, **options))

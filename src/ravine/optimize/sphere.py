@@ -17,8 +17,10 @@ FIRST_ANGLE = 0.15  # radians of the first step, before any curvature is known; 
 LARGEST_ANGLE = 0.6  # radians of the longest step: the quadratic model is local; a choice
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
 SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
-FINENESS = 64.0  # directions lie on a lattice whose mean distance to any direction is below tol / FINENESS
-LEAST_SPACING = 2.0**-40  # of that lattice; squares of its coordinates, and their sum, are then nearly exact
+FINENESS = (
+    64.0  # directions of a descent lie on a lattice of spacing tol / FINENESS / sqrt(d); docs/defaults.md
+)
+LEAST_SPACING = 2.0**-40  # of that lattice, for a tol near 0: 4 digits above rounding
 BACKTRACKS = 6  # most steps of one line search, each at the cost of an evaluation; a choice
 
 CONVERGED = "converged (gradient)"
