@@ -84,7 +84,7 @@ def test_fit_prints_the_tree_and_the_files(fitted):
     assert re.search(r"against the labels: V-measure 0\.\d{3}", done.stdout)
     for line in ("labels: labels.csv", "model: wine.ravine", "report: wine.html", "sql: wine.sql"):
         assert line in done.stdout
-    assert "note: 1 text column left out (color); --one-hot includes them" in done.stderr
+    assert "note: 1 text column left out (color); --one-hot includes text" in done.stderr
     assert "3 of 3 clusters" in done.stderr
     assert "\r" not in done.stderr  # no progress bar without a terminal
 

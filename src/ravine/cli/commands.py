@@ -29,7 +29,7 @@ from ravine.cli.results import score_line, scores_of, write_clusters, write_repo
 from ravine.data.any_rows import scales_columns
 from ravine.data.open_file import matrix_blocks
 from ravine.io.on_disk import FileMatrix
-from ravine.io.source import Source
+from ravine.io.source import Source, counted
 from ravine.io.table import MEMORY_BYTES, Table
 
 FIT_OUTPUTS = ("out", "append", "model", "report", "sql")
@@ -84,7 +84,8 @@ def fit_table(
     """
     notes = check_notes(table, standardized=scales_columns(model.standardize, table.values))
     console.notes(notes)
-    console.print(f"{table.n_rows} rows, {len(table.names)} columns of {source_name(arguments)}")
+    size = f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}"
+    console.print(f"{size} of {source_name(arguments)}")
     own["callback"] = console.progress
     model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
     with console.capture_warnings(partial(_warning_text, arguments)) as caught:

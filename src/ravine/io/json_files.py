@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ravine.io.compression import open_text
-from ravine.io.number_text import NumberFormat, find_format, holds_dates, parse_numbers
+from ravine.io.number_text import NumberFormat, find_format, kinds_of_text, parse_numbers
 from ravine.io.source import BLOCK_ROWS, PEEK_ROWS, Block, Source, TableError, check_names, to_text
 
 DECODER = json.JSONDecoder()
@@ -105,7 +105,13 @@ def open_json(path: Path, encoding: str | None) -> Source:
     columns = {name: [to_text(item.get(name)) for item in items] for name in names}
     found = {name: find_format(texts) for name, texts in columns.items()}
     formats = {name: form for name, form in found.items() if form is not None}
-    dates = frozenset(name for name, texts in columns.items() if name not in formats and holds_dates(texts))
+    dates, units = kinds_of_text({n: texts for n, texts in columns.items() if n not in formats})
     return _JsonObjects(
-        path=path, names=names, numeric=frozenset(formats), dates=dates, encoding=encoding, formats=formats
+        path=path,
+        names=names,
+        numeric=frozenset(formats),
+        dates=dates,
+        units=units,
+        encoding=encoding,
+        formats=formats,
     )
