@@ -255,3 +255,83 @@ def test_files_find_the_same_far_rows(tmp_path):
     file = fitted(ravine.MinimumDensity(3, outliers="label"), ravine.open(tmp_path / "rows.npy"))
     assert (file.labels_ == memory.labels_).all()
     assert file.outliers_.tolist() == memory.outliers_.tolist()
+
+
+# --- far groups ---
+
+
+def far_group(name, n=9):
+    """Rows of a group far from the three blobs: at a place, or a marker for missing values in one column."""
+    rng = np.random.default_rng(7)
+    if name == "marker":
+        return np.column_stack([np.full(n, 99999.0), rng.choice(BLOBS[:, 1], n)])
+    return np.array([name, name / 2]) + rng.normal(0.0, 0.5, (n, 2))
+
+
+GROUPS = {
+    **{f"{name:g}": np.vstack([BLOBS, far_group(name)]) for name in (100.0, 1e3, 1e6)},
+    "marker": np.vstack([BLOBS, far_group("marker")]),
+}
+GROUPED = np.append(CLASSES, np.full(9, 3))
+
+
+@pytest.mark.parametrize("where", GROUPS)
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "rbf"])
+def test_a_far_group_is_a_cluster_and_hides_no_others(model, where):
+    found = MODELS[model](4).fit(GROUPS[where])
+    assert adjusted_rand_score(GROUPED, found.labels_) >= 0.99
+    assert len(found.outliers_) == 0
+
+
+@pytest.mark.parametrize("where", ["1e+06", "marker"])
+def test_a_far_group_is_found_by_the_test_though_it_is_small(where):
+    found = ravine.MinimumDensity("auto").fit(GROUPS[where])
+    assert adjusted_rand_score(GROUPED, found.labels_) >= 0.99
+    assert found.n_clusters_ == 4
+
+
+def test_two_far_groups_and_a_far_row():
+    rows = np.vstack([GROUPS["1000"], far_group("marker"), [[-1e7, 1e5]]])
+    found = fitted(ravine.MinimumDensity(5, outliers="label"), rows)
+    classes = np.concatenate([GROUPED, np.full(9, 4), [-1]])
+    assert adjusted_rand_score(classes, found.labels_) >= 0.99
+    assert found.outliers_.tolist() == [len(rows) - 1]
+    assert (found.predict(rows) == found.labels_).all()
+
+
+def test_a_far_group_below_a_given_size_is_set_aside():
+    found = fitted(ravine.MinimumDensity("auto", min_cluster_size=20), GROUPS["1000"])
+    assert found.outliers_.tolist() == list(range(450, 459))
+    assert adjusted_rand_score(CLASSES, found.labels_[:450]) >= 0.99
+
+
+def test_a_far_group_in_weights_copies_files_and_a_checkpoint(tmp_path):
+    rows, copies = GROUPS["marker"], np.random.default_rng(2).integers(1, 4, len(GROUPED))
+    one = ravine.MinimumDensity(4).fit(rows, sample_weight=copies)
+    np.testing.assert_array_equal(
+        np.repeat(one.labels_, copies), ravine.MinimumDensity(4).fit(np.repeat(rows, copies, axis=0)).labels_
+    )
+    np.save(tmp_path / "rows.npy", rows)
+    memory = ravine.MinimumDensity(4).fit(rows)
+    for _ in range(2):  # the second time from the checkpoint
+        model = ravine.MinimumDensity(4, checkpoint=tmp_path / "checkpoint")
+        file = model.fit(ravine.open(tmp_path / "rows.npy"))
+        np.testing.assert_array_equal(file.labels_, memory.labels_)
+
+
+def test_few_rows_of_weight_have_the_far_rows_of_their_copies():
+    rows = np.append(np.arange(14.0), 1e6)[:, None]
+    weights = np.append(np.full(14, 30.0), 1.0)
+    copies = np.repeat(rows, weights.astype(int), axis=0)
+    far = [found_in(rows, weights), found_in(copies)]
+    assert [one.rule.of_rows(rows).tolist() for one in far] == [[False] * 14 + [True]] * 2
+
+
+def test_a_single_row_is_no_side_of_the_lowest_valley():
+    """It is too near to be far, but the gap before it is the lowest valley along the principal component."""
+    rows = np.vstack([BLOBS, [[70.0, 60.0]]])
+    assert found_in(rows) is None
+    model = ravine.PrincipalDirection(3, threshold="density").fit(rows)
+    assert adjusted_rand_score(CLASSES, model.labels_[:-1]) >= 0.99
+    published = ravine.PrincipalDirection(3, threshold="density", outliers="include").fit(rows)
+    assert (published.labels_ == published.labels_[-1]).sum() == 1

@@ -23,7 +23,7 @@ from ravine.data.query import Additive, Answer, Query, Request
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import CONSTANT, SMALLEST
 
-FEWEST_ROWS = 20  # least rows of a node in which rows are called far
+FEWEST_ROWS = 20  # least weight of a node in which rows are called far
 WIDEST = 0.9  # the quantile of the distances from the median that gives the scale of a column
 NORMAL_QUANTILE = 1.645  # that quantile for a standard normal column: scales are standard deviations there
 FAR = 10.0  # scales from the median, in some column, beyond which a row may be far from everything
@@ -123,12 +123,13 @@ class FarWeight(Additive):
 class Far:
     """What is far from the bulk of a node: single rows (`rule`, or None), and groups that are clusters.
 
-    `groups` are raw rows in the middle of each group, the heaviest group first. Only what moves the scales is
-    here.
+    `groups` are raw rows in the middle of each group, the farthest group first. Only what moves the scales is
+    here. `beyond` finds the rows of both kinds.
     """
 
     rule: FarRows | None
     groups: FloatArray
+    beyond: FarRows
 
 
 def find_far(node: Node) -> Query[Far | None]:
@@ -143,7 +144,7 @@ def find_far(node: Node) -> Query[Far | None]:
     examined.
     """
     few, weights = node.few
-    if sparse.issparse(few) or node.n_rows < FEWEST_ROWS:
+    if sparse.issparse(few) or node.total < FEWEST_ROWS:
         return None
     center, scale = robust_scales(few, weights)
     rule = FarRows(center, 1.0 / np.where(scale > 0, scale, np.inf))
@@ -157,7 +158,7 @@ def find_far(node: Node) -> Query[Far | None]:
     if not len(rows):
         return None
     own = own * (weight[0] / own.sum())
-    rule, centers = _with_groups(rule, rows, own, max(GROUP_SHARE * node.total, node.min_weight))
+    beyond, (rule, centers) = rule, _with_groups(rule, rows, own, least_group(node))
     isolated, near = rule.of_rows(rows), _largest(rule.scaled(few)) <= rule.limit
     unit = np.ones(len(scale)) if node.standardize else scale / scale.max()
     bulk = rule.scaled(few[near]), weights[near] / weights[near].sum()
@@ -165,8 +166,17 @@ def find_far(node: Node) -> Query[Far | None]:
     def matters(which: npt.NDArray[np.bool_]) -> bool:
         return _matters(rule.scaled(rows[which]), own[which] / node.total, *bulk, unit)
 
-    found = Far(rule if matters(isolated) else None, rows[centers if matters(~isolated) else []])
+    groups = rows[centers if matters(~isolated) else []]
+    found = Far(rule if matters(isolated) else None, groups, beyond)
     return None if found.rule is None and not len(found.groups) else found
+
+
+def least_group(node: Node) -> float:
+    """Return the least weight of a cluster far away; less weight is a few far rows."""
+    if node.total < FEWEST_ROWS:
+        return node.min_weight
+    given = node.min_weight if node.min_group is None else node.min_group
+    return max(GROUP_WEIGHT, GROUP_SHARE * node.total, given)
 
 
 def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -211,15 +221,19 @@ def _quantiles(
 def _with_groups(
     rule: FarRows, rows: FloatArray, weights: FloatArray, least: float
 ) -> tuple[FarRows, list[int]]:
-    """Return the rule without groups that are heavy enough to be clusters, and the rows in their middle."""
+    """Return the rule without groups that are heavy enough to be clusters, and the rows in their middle.
+
+    The farthest group comes first.
+    """
     scaled = rule.scaled(rows)
     near = cdist(scaled, scaled) <= rule.radius
     mass = near @ weights
-    heavy = mass >= max(GROUP_WEIGHT, least)
+    heavy = mass >= least
     centers: list[int] = []
     while heavy.any():
         centers.append(int(np.argmax(np.where(heavy, mass, -1.0))))
         heavy &= ~near[centers[-1]]
+    centers.sort(key=lambda i: -float(np.linalg.norm(scaled[i])))
     return (replace(rule, groups=scaled[centers]) if centers else rule), centers
 
 
