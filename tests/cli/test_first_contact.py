@@ -354,3 +354,34 @@ def test_the_explorer_takes_every_method_and_its_script_repeats_the_fit(folder, 
     found = {"ravine": ravine}
     exec("\n".join(reading_code(arguments, model)), found)
     np.testing.assert_array_equal(found["model"].labels_, model.fit(FRAME).labels_)
+
+
+def test_far_rows_are_in_the_notes_the_labels_and_the_json(tmp_path):
+    rows = FRAME.to_numpy().copy()
+    rows[7, 0], rows[20, 1] = 99999, -1e6
+    pd.DataFrame(rows, columns=FRAME.columns).to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", "t.csv", *OPTIONS, "--json")
+    found = json.loads(succeed(*words, where=tmp_path).stdout)
+    assert found["n_outliers"] == 2
+    assert sum(found["sizes"]) == N
+    note = "2 rows (7, 20) are far from all others, and left out of the searches; "
+    (line,) = [line for line in found["notes"] if line.startswith(note)]
+    assert line == note + (
+        "--set outliers=label labels them -1; check for missing values that are coded as a number"
+    )
+    labeled = json.loads(
+        succeed(*words, "--set", "outliers=label", "--out", "labels.csv", where=tmp_path).stdout
+    )
+    assert sum(labeled["sizes"]) == N - 2
+    assert not any("outliers=label" in line for line in labeled["notes"])
+    assert pd.read_csv(tmp_path / "labels.csv")["cluster"][[7, 20]].tolist() == [-1, -1]
+    done = succeed("compare", "t.csv", "--clusters", "3", where=tmp_path)
+    assert "2 rows far from all others left out of the searches" in done.stderr
+
+
+def test_one_cluster_is_explained_in_the_json(tmp_path):
+    pd.DataFrame(np.random.default_rng(1).normal(size=(300, 2)), columns=["a", "b"]).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    found = json.loads(succeed("fit", "t.csv", "--jobs", "1", "--json", where=tmp_path).stdout)
+    assert any(line.startswith("found one cluster: the deepest valley") for line in found["notes"])

@@ -15,6 +15,7 @@ from ravine.data.far import FAR, FarRows, find_far, robust_scales
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run
+from ravine.estimators.judging import Judges
 from ravine.estimators.stored_model import read_model
 from ravine.exceptions import OutlierWarning
 
@@ -335,3 +336,27 @@ def test_a_single_row_is_no_side_of_the_lowest_valley():
     assert adjusted_rand_score(CLASSES, model.labels_[:-1]) >= 0.99
     published = ravine.PrincipalDirection(3, threshold="density", outliers="include").fit(rows)
     assert (published.labels_ == published.labels_[-1]).sum() == 1
+
+
+def test_judges_leave_far_rows_out():
+    """One far row made the separation probability of every clustering 0."""
+    rows = np.vstack([BLOBS, [[1e5, -1e5]]])
+    labels = np.append(CLASSES, 0)
+    clean, judges = Judges(MemoryRows(BLOBS), None)(CLASSES), Judges(MemoryRows(rows), None)
+    for some in (labels, np.append(CLASSES, -1)):
+        found = judges(some)
+        assert found.separation_probability == pytest.approx(clean.separation_probability)
+        assert (found.n_clusters, found.smallest_share) == (3, pytest.approx(1 / 3))
+    weighted = Judges(MemoryRows(rows, np.full(451, 2.0)), np.full(451, 2.0))(labels)
+    assert weighted.separation_probability == pytest.approx(clean.separation_probability)
+
+
+def test_auto_cluster_labels_outliers_if_asked():
+    rows = np.vstack([BLOBS, [[1e5, -1e5]]])
+    methods = ["minimum-density", "maximin-separation"]
+    model = fitted(ravine.AutoCluster(3, methods=methods, outliers="label"), rows)
+    assert model.outliers_.tolist() == np.flatnonzero(model.labels_ == -1).tolist() == [450]
+    assert (model.predict(rows) == model.labels_).all()
+    assert model.n_clusters_ == 3
+    assert model.candidates_[0].separation_probability > 0.5
+    assert fitted(ravine.AutoCluster(3, methods=methods), rows).labels_.min() == 0

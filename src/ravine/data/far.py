@@ -18,8 +18,8 @@ from scipy.spatial.distance import cdist
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node
-from ravine.data.query import Additive, Answer, Query, Request
+from ravine.data.node import Node, open_node
+from ravine.data.query import Additive, Answer, Query, Request, RowSet, run
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import CONSTANT, SMALLEST
 
@@ -169,6 +169,15 @@ def find_far(node: Node) -> Query[Far | None]:
     groups = rows[centers if matters(~isolated) else []]
     found = Far(rule if matters(isolated) else None, groups, beyond)
     return None if found.rule is None and not len(found.groups) else found
+
+
+def near_and_far(node: Node) -> tuple[RowSet, RowSet | None]:
+    """Return the rows of a node that are not far from everything, and those that are, if there are any."""
+    found = run(find_far(run(open_node(node, []))[0]))
+    if found is None or found.rule is None:
+        return node.rows, None
+    ((near, far),) = node.rows.engine.divide([(node.rows, found.rule)])
+    return near, far
 
 
 def least_group(node: Node) -> float:
