@@ -360,3 +360,16 @@ def test_auto_cluster_labels_outliers_if_asked():
     assert model.n_clusters_ == 3
     assert model.candidates_[0].separation_probability > 0.5
     assert fitted(ravine.AutoCluster(3, methods=methods), rows).labels_.min() == 0
+
+
+@pytest.mark.parametrize("draw", ["lognormal", "pareto", "cauchy"])
+def test_the_end_of_a_tail_is_no_group(draw):
+    """A few rows just beyond the limit are near each other, but there is no gap before them."""
+    columns = {
+        "lognormal": lambda rng: rng.lognormal(0.0, 1.5, (2000, 1)),
+        "pareto": lambda rng: rng.pareto(1.1, (2000, 2)),
+        "cauchy": lambda rng: rng.standard_cauchy((2000, 1)),
+    }
+    for seed in range(10):
+        found = found_in(columns[draw](np.random.default_rng(seed)), min_weight=67.0, min_group=5.0)
+        assert found is None or len(found.groups) == 0

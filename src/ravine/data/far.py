@@ -32,6 +32,11 @@ FAR_ROWS = 2000  # far rows, at most, that are compared with each other
 GROUP_RADIUS = 2.0  # scales times the square root of the columns: rows of one cluster are nearer than this
 GROUP_SHARE = 0.005  # least share of the weight that is a cluster far away, and not a few far rows
 GROUP_WEIGHT = 5.0  # least weight of such a cluster
+BETWEEN = (
+    0.4,
+    0.8,
+)  # part of the way from the bulk to such a cluster that has to be empty: 4 scales at least
+EMPTY = 0.5  # share of the weight of the cluster that may be there; the tail of the bulk has more
 SHARE_OF_SCATTER = 0.25  # far rows are set aside if they make this share of the scatter of all columns ...
 SHARE_OF_COLUMN = 0.999  # ... or this share of the variance of one column, whose scale they move thirtyfold
 LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
@@ -158,8 +163,9 @@ def find_far(node: Node) -> Query[Far | None]:
     if not len(rows):
         return None
     own = own * (weight[0] / own.sum())
-    beyond, (rule, centers) = rule, _with_groups(rule, rows, own, least_group(node))
-    isolated, near = rule.of_rows(rows), _largest(rule.scaled(few)) <= rule.limit
+    near = _largest(rule.scaled(few)) <= rule.limit
+    beyond, (rule, centers) = rule, _with_groups(rule, rows, own, node, (few[near], weights[near]))
+    isolated = rule.of_rows(rows)
     unit = np.ones(len(scale)) if node.standardize else scale / scale.max()
     bulk = rule.scaled(few[near]), weights[near] / weights[near].sum()
 
@@ -228,22 +234,41 @@ def _quantiles(
 
 
 def _with_groups(
-    rule: FarRows, rows: FloatArray, weights: FloatArray, least: float
+    rule: FarRows, rows: FloatArray, weights: FloatArray, node: Node, bulk: tuple[FloatArray, FloatArray]
 ) -> tuple[FarRows, list[int]]:
-    """Return the rule without groups that are heavy enough to be clusters, and the rows in their middle.
+    """Return the rule without groups that may be clusters, and the rows in the middle of those that are.
 
-    The farthest group comes first.
+    Heavy groups are not far rows. They are clusters if there is a gap before them; otherwise they are the
+    tail of the bulk, and searches see them. Lighter groups, down to `least_group`, need the gap. The farthest
+    comes first.
     """
     scaled = rule.scaled(rows)
     near = cdist(scaled, scaled) <= rule.radius
     mass = near @ weights
-    heavy = mass >= least
+    heavy = mass >= least_group(node)
     centers: list[int] = []
     while heavy.any():
         centers.append(int(np.argmax(np.where(heavy, mass, -1.0))))
         heavy &= ~near[centers[-1]]
-    centers.sort(key=lambda i: -float(np.linalg.norm(scaled[i])))
-    return (replace(rule, groups=scaled[centers]) if centers else rule), centers
+    share = (node.total - weights.sum()) / bulk[1].sum()
+    points = np.concatenate([scaled, rule.scaled(bulk[0])])
+    every = np.concatenate([weights, bulk[1] * share])
+    alone = [i for i in centers if _between(points, every, scaled[i], rule.radius) < EMPTY * mass[i]]
+    kept = [i for i in centers if i in alone or mass[i] >= node.min_weight]
+    alone.sort(key=lambda i: -float(np.linalg.norm(scaled[i])))
+    return (replace(rule, groups=scaled[kept]) if kept else rule), alone
+
+
+def _between(points: FloatArray, weights: FloatArray, center: FloatArray, radius: float) -> float:
+    """Return the weight of points between the center of all and that of a group, in a tube around the line.
+
+    Only the part of the line counts that neither the bulk nor the group reaches.
+    """
+    length = float(np.linalg.norm(center))
+    along = points @ (center / length)
+    across = np.sqrt(np.maximum((points**2).sum(axis=1) - along**2, 0.0))
+    inside = (along > BETWEEN[0] * length) & (along < BETWEEN[1] * length) & (across <= radius)
+    return float(weights[inside].sum())
 
 
 def _matters(
