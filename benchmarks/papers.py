@@ -91,7 +91,7 @@ def clusters(directory: str | None) -> list[Row]:
     methods: dict[str, Callable[[int], Any]] = {
         "MinimumDensity": lambda k: MinimumDensity(k),
         "PDDP": lambda k: PrincipalDirection(k),
-        "dePDDP": lambda k: PrincipalDirection(k, threshold="density"),
+        "dePDDP": lambda k: PrincipalDirection(k, threshold="density", outliers="include"),  # as published
         "KMeans": lambda k: KMeans(k, n_init=10, random_state=0),
         "BisectingKMeans": lambda k: BisectingKMeans(k, random_state=0),
         "Ward": lambda k: AgglomerativeClustering(k),

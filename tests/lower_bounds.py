@@ -20,5 +20,11 @@ def lower_bounds():
     return dict(BOUND.fullmatch(one).groups() for one in declared())
 
 
+def frames():
+    """Return the oldest polars with which the tests are run: old scikit-learn does not know the new one."""
+    develops = tomllib.loads(PROJECT.read_text())["dependency-groups"]["dev"]
+    return dict(BOUND.fullmatch(one).groups() for one in develops if one.startswith("polars"))
+
+
 if __name__ == "__main__":
-    print("\n".join(f"{name}=={version}" for name, version in lower_bounds().items()))
+    print("\n".join(f"{name}=={version}" for name, version in {**lower_bounds(), **frames()}.items()))

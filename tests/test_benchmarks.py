@@ -61,7 +61,7 @@ def test_a_directory_is_read_from_npz(tmp_path):
 
 
 def test_text_is_read_as_csr_and_two_classes_are_picked_by_rank(tmp_path):
-    X = sparse.random_array((6, 4), density=0.5, format="csr", rng=np.random.default_rng(0))
+    X = sparse.random_array((6, 4), density=0.5, format="csr", random_state=np.random.default_rng(0))
     parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
     np.savez(tmp_path / "news_rec.npz", y=np.array([1, 1, 4, 4, 7, 7]), **parts)
     loaded, y = datasets.load("news_rec", str(tmp_path))

@@ -60,6 +60,8 @@ THOUSANDS = FRAME["price"].map("{:,.3f}".format)
 WRITERS = {
     "index.csv": lambda p: FRAME.to_csv(p),
     "shuffled index.csv": lambda p: FRAME.set_index(RNG.permutation(N) + 1000).to_csv(p),
+    "restarted index.csv": lambda p: pd.concat([FRAME[:50], FRAME[50:].reset_index(drop=True)]).to_csv(p),
+    "levels of an index.csv": lambda p: FRAME.set_index([np.arange(N) // 3, np.arange(N) % 3]).to_csv(p),
     "named index.parquet": lambda p: FRAME.set_index(np.arange(N) + 7).to_parquet(p),
     "array.json": lambda p: FRAME.to_json(p, orient="records", double_precision=15),
     "lines.json": lambda p: FRAME.to_json(p, orient="records", lines=True, double_precision=15),
@@ -75,10 +77,21 @@ WRITERS = {
     "euro.csv": lambda p: with_commas(FRAME).assign(price=lambda f: f["price"] + " €").to_csv(
         p, index=False, sep=";"
     ),
+    "code.csv": lambda p: FRAME.assign(price="EUR " + THOUSANDS).to_csv(p, index=False),
+    "code after.csv": lambda p: FRAME.assign(price=THOUSANDS + " USD").to_csv(p, index=False),
+    "parentheses.csv": lambda p: FRAME.assign(
+        size=[f"({-x:.3f})" if x < 0 else f"{x:.3f}" for x in FRAME["size"]]
+    ).to_csv(p, index=False),
+    "minus.csv": lambda p: FRAME.map(lambda x: f"{x:.3f}".replace("-", "\u2212")).to_csv(p, index=False),
+    "sep line.csv": lambda p: p.write_text("sep=|\n" + FRAME.to_csv(index=False, sep="|")),
     "percent.csv": lambda p: FRAME.assign(size=FRAME["size"].map("{:.3f}%".format)).to_csv(p, index=False),
     "comment.csv": lambda p: p.write_text("# made by hand\n# in 2026\n" + FRAME.to_csv(index=False)),
     "trailing.csv": lambda p: p.write_text(FRAME.to_csv(index=False).replace("\n", ",\n")),
     "date.csv": lambda p: FRAME.assign(day=pd.date_range("2024-01-31", periods=N)).to_csv(p, index=False),
+    "date in words.csv": lambda p: FRAME.assign(
+        day=pd.date_range("2024-01-31", periods=N).strftime("%d %b %Y")
+    ).to_csv(p, index=False),
+    "units.csv": lambda p: FRAME.assign(mass=[f"{i}.5 kg" for i in range(N)]).to_csv(p, index=False),
 }  # fmt: skip
 
 
@@ -88,10 +101,13 @@ def test_what_people_bring_gives_the_clusters_of_the_plain_table(tmp_path, expec
     found, notes = labels("fit", name, *OPTIONS, where=tmp_path)
     np.testing.assert_array_equal(found, expected)
     for word, note in (
-        ("index.csv", "looks like an index: it is left out; --columns uses it"),
+        ("index.csv", "like an index: "),
+        ("d index.csv", "the first column has no name and looks like an index: it is left out; --columns"),
+        ("levels", "the first 2 columns have no names and look like an index: they are left out; --columns"),
         ("comma", "numbers are read with decimal commas in size, price"),
         ("comment", "2 comment lines at the top skipped"),
-        ("date", "1 date column left out (day); convert dates to numbers, such as days, to use them"),
+        ("date", "1 date column left out (day); to use dates, convert them to numbers, such as days"),
+        ("units", "1 column of numbers with text left out (mass); to use the numbers, remove the text"),
     ):
         if word in name:
             assert note in notes
@@ -338,3 +354,34 @@ def test_the_explorer_takes_every_method_and_its_script_repeats_the_fit(folder, 
     found = {"ravine": ravine}
     exec("\n".join(reading_code(arguments, model)), found)
     np.testing.assert_array_equal(found["model"].labels_, model.fit(FRAME).labels_)
+
+
+def test_far_rows_are_in_the_notes_the_labels_and_the_json(tmp_path):
+    rows = FRAME.to_numpy().copy()
+    rows[7, 0], rows[20, 1] = 99999, -1e6
+    pd.DataFrame(rows, columns=FRAME.columns).to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", "t.csv", *OPTIONS, "--json")
+    found = json.loads(succeed(*words, where=tmp_path).stdout)
+    assert found["n_outliers"] == 2
+    assert sum(found["sizes"]) == N
+    note = "2 rows (7, 20) are far from all others, and left out of the searches; "
+    (line,) = [line for line in found["notes"] if line.startswith(note)]
+    assert line == note + (
+        "--set outliers=label labels them -1; check for missing values that are coded as a number"
+    )
+    labeled = json.loads(
+        succeed(*words, "--set", "outliers=label", "--out", "labels.csv", where=tmp_path).stdout
+    )
+    assert sum(labeled["sizes"]) == N - 2
+    assert not any("outliers=label" in line for line in labeled["notes"])
+    assert pd.read_csv(tmp_path / "labels.csv")["cluster"][[7, 20]].tolist() == [-1, -1]
+    done = succeed("compare", "t.csv", "--clusters", "3", where=tmp_path)
+    assert "2 rows far from all others left out of the searches" in done.stderr
+
+
+def test_one_cluster_is_explained_in_the_json(tmp_path):
+    pd.DataFrame(np.random.default_rng(1).normal(size=(300, 2)), columns=["a", "b"]).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    found = json.loads(succeed("fit", "t.csv", "--jobs", "1", "--json", where=tmp_path).stdout)
+    assert any(line.startswith("found one cluster: the deepest valley") for line in found["notes"])

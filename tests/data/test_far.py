@@ -15,6 +15,7 @@ from ravine.data.far import FAR, FarRows, find_far, robust_scales
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run
+from ravine.estimators.judging import Judges
 from ravine.estimators.stored_model import read_model
 from ravine.exceptions import OutlierWarning
 
@@ -255,3 +256,120 @@ def test_files_find_the_same_far_rows(tmp_path):
     file = fitted(ravine.MinimumDensity(3, outliers="label"), ravine.open(tmp_path / "rows.npy"))
     assert (file.labels_ == memory.labels_).all()
     assert file.outliers_.tolist() == memory.outliers_.tolist()
+
+
+# --- far groups ---
+
+
+def far_group(name, n=9):
+    """Rows of a group far from the three blobs: at a place, or a marker for missing values in one column."""
+    rng = np.random.default_rng(7)
+    if name == "marker":
+        return np.column_stack([np.full(n, 99999.0), rng.choice(BLOBS[:, 1], n)])
+    return np.array([name, name / 2]) + rng.normal(0.0, 0.5, (n, 2))
+
+
+GROUPS = {
+    **{f"{name:g}": np.vstack([BLOBS, far_group(name)]) for name in (100.0, 1e3, 1e6)},
+    "marker": np.vstack([BLOBS, far_group("marker")]),
+}
+GROUPED = np.append(CLASSES, np.full(9, 3))
+
+
+@pytest.mark.parametrize("where", GROUPS)
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "rbf"])
+def test_a_far_group_is_a_cluster_and_hides_no_others(model, where):
+    found = MODELS[model](4).fit(GROUPS[where])
+    assert adjusted_rand_score(GROUPED, found.labels_) >= 0.99
+    assert len(found.outliers_) == 0
+
+
+@pytest.mark.parametrize("where", ["1e+06", "marker"])
+def test_a_far_group_is_found_by_the_test_though_it_is_small(where):
+    found = ravine.MinimumDensity("auto").fit(GROUPS[where])
+    assert adjusted_rand_score(GROUPED, found.labels_) >= 0.99
+    assert found.n_clusters_ == 4
+
+
+def test_two_far_groups_and_a_far_row():
+    rows = np.vstack([GROUPS["1000"], far_group("marker"), [[-1e7, 1e5]]])
+    found = fitted(ravine.MinimumDensity(5, outliers="label"), rows)
+    classes = np.concatenate([GROUPED, np.full(9, 4), [-1]])
+    assert adjusted_rand_score(classes, found.labels_) >= 0.99
+    assert found.outliers_.tolist() == [len(rows) - 1]
+    assert (found.predict(rows) == found.labels_).all()
+
+
+def test_a_far_group_below_a_given_size_is_set_aside():
+    found = fitted(ravine.MinimumDensity("auto", min_cluster_size=20), GROUPS["1000"])
+    assert found.outliers_.tolist() == list(range(450, 459))
+    assert adjusted_rand_score(CLASSES, found.labels_[:450]) >= 0.99
+
+
+def test_a_far_group_in_weights_copies_files_and_a_checkpoint(tmp_path):
+    rows, copies = GROUPS["marker"], np.random.default_rng(2).integers(1, 4, len(GROUPED))
+    one = ravine.MinimumDensity(4).fit(rows, sample_weight=copies)
+    np.testing.assert_array_equal(
+        np.repeat(one.labels_, copies), ravine.MinimumDensity(4).fit(np.repeat(rows, copies, axis=0)).labels_
+    )
+    np.save(tmp_path / "rows.npy", rows)
+    memory = ravine.MinimumDensity(4).fit(rows)
+    for _ in range(2):  # the second time from the checkpoint
+        model = ravine.MinimumDensity(4, checkpoint=tmp_path / "checkpoint")
+        file = model.fit(ravine.open(tmp_path / "rows.npy"))
+        np.testing.assert_array_equal(file.labels_, memory.labels_)
+
+
+def test_few_rows_of_weight_have_the_far_rows_of_their_copies():
+    rows = np.append(np.arange(14.0), 1e6)[:, None]
+    weights = np.append(np.full(14, 30.0), 1.0)
+    copies = np.repeat(rows, weights.astype(int), axis=0)
+    far = [found_in(rows, weights), found_in(copies)]
+    assert [one.rule.of_rows(rows).tolist() for one in far] == [[False] * 14 + [True]] * 2
+
+
+def test_a_single_row_is_no_side_of_the_lowest_valley():
+    """It is too near to be far, but the gap before it is the lowest valley along the principal component."""
+    rows = np.vstack([BLOBS, [[70.0, 60.0]]])
+    assert found_in(rows) is None
+    model = ravine.PrincipalDirection(3, threshold="density").fit(rows)
+    assert adjusted_rand_score(CLASSES, model.labels_[:-1]) >= 0.99
+    published = ravine.PrincipalDirection(3, threshold="density", outliers="include").fit(rows)
+    assert (published.labels_ == published.labels_[-1]).sum() == 1
+
+
+def test_judges_leave_far_rows_out():
+    """One far row made the separation probability of every clustering 0."""
+    rows = np.vstack([BLOBS, [[1e5, -1e5]]])
+    labels = np.append(CLASSES, 0)
+    clean, judges = Judges(MemoryRows(BLOBS), None)(CLASSES), Judges(MemoryRows(rows), None)
+    for some in (labels, np.append(CLASSES, -1)):
+        found = judges(some)
+        assert found.separation_probability == pytest.approx(clean.separation_probability)
+        assert (found.n_clusters, found.smallest_share) == (3, pytest.approx(1 / 3))
+    weighted = Judges(MemoryRows(rows, np.full(451, 2.0)), np.full(451, 2.0))(labels)
+    assert weighted.separation_probability == pytest.approx(clean.separation_probability)
+
+
+def test_auto_cluster_labels_outliers_if_asked():
+    rows = np.vstack([BLOBS, [[1e5, -1e5]]])
+    methods = ["minimum-density", "maximin-separation"]
+    model = fitted(ravine.AutoCluster(3, methods=methods, outliers="label"), rows)
+    assert model.outliers_.tolist() == np.flatnonzero(model.labels_ == -1).tolist() == [450]
+    assert (model.predict(rows) == model.labels_).all()
+    assert model.n_clusters_ == 3
+    assert model.candidates_[0].separation_probability > 0.5
+    assert fitted(ravine.AutoCluster(3, methods=methods), rows).labels_.min() == 0
+
+
+@pytest.mark.parametrize("draw", ["lognormal", "pareto", "cauchy"])
+def test_the_end_of_a_tail_is_no_group(draw):
+    """A few rows just beyond the limit are near each other, but there is no gap before them."""
+    columns = {
+        "lognormal": lambda rng: rng.lognormal(0.0, 1.5, (2000, 1)),
+        "pareto": lambda rng: rng.pareto(1.1, (2000, 2)),
+        "cauchy": lambda rng: rng.standard_cauchy((2000, 1)),
+    }
+    for seed in range(10):
+        found = found_in(columns[draw](np.random.default_rng(seed)), min_weight=67.0, min_group=5.0)
+        assert found is None or len(found.groups) == 0

@@ -95,7 +95,7 @@ def test_wide_rows_are_judged_by_their_principal_components():
         judges(labels).separation_probability > 0.9 > judges(rng.permutation(labels)).separation_probability
     )
     wide = sparse.random_array(
-        (80, 6000), density=0.01, rng=0, format="csr"
+        (80, 6000), density=0.01, random_state=0, format="csr"
     )  # above the limit of the MSP itself
     assert 0 < Judges(MemoryRows(sparse.csr_matrix(wide)), None)(np.arange(80) % 2).separation_probability < 1
 

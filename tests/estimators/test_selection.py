@@ -62,8 +62,16 @@ def test_the_highest_sum_of_ranks_wins():
     assert "threshold='density'" in str(found)
 
 
+def with_an_outlier():
+    """Two clusters, and a row that is not so far from them that it is left out: the judges see it."""
+    X, truth = with_a_far_row()
+    X[0] *= 0.2
+    assert len(ravine.MinimumDensity(2).fit(X).outliers_) == 0
+    return X, truth
+
+
 def test_one_outlier_does_not_win():
-    X, _ = with_a_far_row()
+    X, _ = with_an_outlier()
     found = select(X, {"true": FirstRows(500), "far row": FirstRows(1)})
     assert [c.name for c in found.candidates] == ["true", "far row"]
     best, far = found.candidates
@@ -74,7 +82,7 @@ def test_one_outlier_does_not_win():
 
 
 def test_compare_does_not_rank_an_outlier_first():
-    X, _ = with_a_far_row()
+    X, _ = with_an_outlier()
     found = compare(X, 2, methods=[FirstRows(1), *(make() for make in CLUSTERERS.values())])
     far = next(c for c in found.candidates if c.name == "FirstRows()")
     assert far.separation_probability == max(c.separation_probability for c in found.candidates)
@@ -83,7 +91,7 @@ def test_compare_does_not_rank_an_outlier_first():
 
 
 def test_compare_uses_the_given_minimum_share():
-    X, _ = with_a_far_row()
+    X, _ = with_an_outlier()
     methods = [FirstRows(1), FirstRows(500)]
     assert compare(X, 2, methods=methods).best.n_rows == 500
     assert [c.allowed for c in compare(X, 2, methods=methods)] == [True, False]
@@ -91,7 +99,7 @@ def test_compare_uses_the_given_minimum_share():
 
 
 def test_if_no_cluster_is_large_enough_the_largest_wins_with_a_warning():
-    X, _ = with_a_far_row()
+    X, _ = with_an_outlier()
     with pytest.warns(UserWarning, match="no candidate has 0.05 of the rows in its smallest cluster"):
         found = select(X, [FirstRows(1), FirstRows(20)])
     assert found.best.n_rows == 20

@@ -164,7 +164,7 @@ def test_a_continued_session_keeps_the_states_before(session, tmp_path):
 
 
 def test_rows_are_told_from_others_with_the_same_values_in_other_columns():
-    rows = sparse.random_array((30, 8), density=0.2, rng=np.random.default_rng(0), format="csr")
+    rows = sparse.random_array((30, 8), density=0.2, random_state=np.random.default_rng(0), format="csr")
     other = sparse.csr_array((rows.data, rows.indices[::-1].copy(), rows.indptr), shape=rows.shape)
     assert digest(rows) == digest(rows.copy()) != digest(other)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ravine.io import text_files
 from ravine.io.files import open_source
-from ravine.io.number_text import NumberFormat, find_decimal, find_format
+from ravine.io.number_text import NumberFormat, find_decimal, find_format, kinds_of_text
 from ravine.io.source import TableError
 
 
@@ -26,6 +26,8 @@ from ravine.io.source import TableError
         (["1.234,5"], ",", ","),
         (["$1,234.50"], ";", "."),
         (["12,5 %"], ";", ","),
+        (["EUR 1.234,50"], ",", ","),
+        (["(1,234.50)"], ";", "."),
         (["a, b", "1.5"], ";", "."),
         (["1,5", "2.5"], ";", "."),  # both: as programs write them
     ],
@@ -54,6 +56,14 @@ def test_the_decimal_sign_of_a_file(texts, delimiter, sign):
         (NumberFormat(unit="%"), "7.5 %", 7.5),
         (NumberFormat(unit="%"), "7.5", None),
         (NumberFormat(unit="$"), "-$1,000", -1000.0),
+        (NumberFormat(unit="$"), "($1,000.50)", -1000.5),
+        (NumberFormat(unit="EUR"), "EUR 5", 5.0),
+        (NumberFormat(unit="EUR"), "(5 EUR)", -5.0),
+        (NumberFormat(), "(5)", -5.0),
+        (NumberFormat(), "(-5)", None),
+        (NumberFormat(), "(a)", None),
+        (NumberFormat(), "\u22125", -5.0),
+        (NumberFormat(","), "\u22125,5", -5.5),
         (NumberFormat(boolean=True), " TRUE ", 1.0),
         (NumberFormat(boolean=True), "1", None),
     ],
@@ -73,10 +83,32 @@ def test_what_is_written_is_read_back(x, decimal, unit):
     assert NumberFormat(decimal, unit).parse(f"{text}{unit}") == x
 
 
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["2024-01-31"], "date"),
+        (["31.01.2024", "x"], "date"),
+        (["January 31, 2024"], "date"),
+        (["31-Jan-24"], "date"),
+        (["9:05 pm", "12:30:15.5"], "date"),
+        (["5 kg", "6.5 kg", "x"], "unit"),
+        (["1,200m"], "unit"),
+        (["12 Main Street", "3 Elm Street"], None),
+        (["r1", "r2"], None),
+        (["1st", "2nd"], None),
+    ],
+)
+def test_dates_and_numbers_with_text_are_recognized(texts, kind):
+    dates, units = kinds_of_text({"a": texts})
+    assert ("date" if dates else "unit" if units else None) == kind
+
+
 def test_a_column_has_the_format_of_half_its_fields():
     assert find_format(["1", "2", "x"]) == NumberFormat()
     assert find_format(["true", "False", "NA"]) == NumberFormat(boolean=True)
     assert find_format(["5 €", "7 €"]) == NumberFormat(unit="€")
+    assert find_format(["5 USD", "(7 USD)"]) == NumberFormat(unit="USD")
+    assert find_format(["LOT 5", "LOT 7"]) is None
     assert find_format(["a", "b", "1"]) is None
     assert find_format(["", None]) == NumberFormat()
 

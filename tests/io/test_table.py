@@ -132,7 +132,7 @@ def test_missing_values_name_their_columns_or_get_the_median(tmp_path, large, ki
 
 def test_a_missing_text_is_missing_in_its_indicators(tmp_path):
     path = write(tmp_path, "a,c\n1,u\n2,\n3,v\n4,u\n5,u\n")
-    with pytest.raises(InvalidInputError, match=r"1 missing values in c \(1\)"):
+    with pytest.raises(InvalidInputError, match=r"1 missing value in c \(1\)"):
         read(path, one_hot="all")
     assert read(path, one_hot="all", impute=True).values[1].tolist() == [2.0, 1.0, 0.0]
 
@@ -151,7 +151,7 @@ BAD = {
     "blank": ("\n\n", r"is empty"),
     "text only": ("a b c\n1 2 3\n", r"no numeric column"),
     "a word among numbers": ("a,b\n1,2\n3,4\nfive,6\n", r"column 'a' holds 'five' in row 3, where"),
-    "infinity": ("a,b\n1,2\ninf,4\n", r"1 infinite values in a \(1\)"),
+    "infinity": ("a,b\n1,2\ninf,4\n", r"1 infinite value in a \(1\)"),
     "quote": ('a,b\n1,"2\n3,4\n', r"cannot be read: unexpected end of data"),
     "zero bytes": ("a\0b\n1\n", r"not text"),
 }

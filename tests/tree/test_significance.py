@@ -318,9 +318,11 @@ def test_a_reference_has_a_bounded_number_of_values():
 @pytest.mark.slow
 def test_two_groups_of_wide_sparse_rows_are_two_clusters():
     rng = np.random.default_rng(0)
-    noise = sparse.random_array((600, 8000), density=0.005, rng=rng, format="csr")
+    noise = sparse.random_array((600, 8000), density=0.005, random_state=rng, format="csr")
     group = np.arange(600) % 2
-    shifted = sparse.random_array((600, 300), density=0.3, rng=rng, format="csr").multiply(group[:, None])
+    shifted = sparse.random_array((600, 300), density=0.3, random_state=rng, format="csr").multiply(
+        group[:, None]
+    )
     X = (noise + sparse.hstack([shifted, sparse.csr_array((600, 7700))])).tocsr()
     model = MinimumDensity("auto").fit(X)
     assert adjusted_rand_score(group, model.labels_) == 1.0

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from sklearn.datasets import load_wine
 
 from ravine import MinimumDensity, PrincipalDirection
@@ -31,7 +32,7 @@ def test_a_density_is_the_kernel_estimate_of_the_rows_that_reach_the_split():
         assert projected.weight == len(distance)
         assert len(projected.points) == N_BINS
         np.testing.assert_allclose(projected.density, exact, atol=0.03 * exact.max())
-        assert np.trapezoid(projected.density, projected.points) == pytest.approx(1, abs=0.02)
+        assert trapezoid(projected.density, projected.points) == pytest.approx(1, abs=0.02)
         assert projected.points[0] < 0 < projected.points[-1]
 
 

@@ -29,7 +29,7 @@ from ravine.cli.results import score_line, scores_of, write_clusters, write_repo
 from ravine.data.any_rows import scales_columns
 from ravine.data.open_file import matrix_blocks
 from ravine.io.on_disk import FileMatrix
-from ravine.io.source import Source
+from ravine.io.source import Source, counted
 from ravine.io.table import MEMORY_BYTES, Table
 
 FIT_OUTPUTS = ("out", "append", "model", "report", "sql")
@@ -51,6 +51,7 @@ def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> 
     own = {"checkpoint": arguments.checkpoint} if arguments.checkpoint else {}
     start = time.perf_counter()
     found, caught = fit_table(arguments, console, model, table, rows, **own)
+    found += _warning_texts(arguments, caught)
     seconds = time.perf_counter() - start
     interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
     _write_fit(arguments, model, source, table)
@@ -84,10 +85,11 @@ def fit_table(
     """
     notes = check_notes(table, standardized=scales_columns(model.standardize, table.values))
     console.notes(notes)
-    console.print(f"{table.n_rows} rows, {len(table.names)} columns of {source_name(arguments)}")
+    size = f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}"
+    console.print(f"{size} of {source_name(arguments)}")
     own["callback"] = console.progress
     model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
-    with console.capture_warnings(partial(_warning_text, arguments)) as caught:
+    with console.capture_warnings(partial(_warning_texts, arguments)) as caught:
         model.fit(rows)
     model.set_params(n_jobs=arguments.jobs, **dict.fromkeys(own))
     _add_columns(model, table)
@@ -102,10 +104,18 @@ def _rows(table: Table, path: Path, memory_limit: int | None) -> Any:
     return matrix_blocks(path, table.names, rows, memory_limit)
 
 
+def _warning_texts(arguments: Namespace, caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return warnings as notes, each once; constant columns are named already."""
+    texts = dict.fromkeys(_warning_text(arguments, warning.message) for warning in caught)
+    return [text for text in texts if "columns are constant" not in text]
+
+
 def _warning_text(arguments: Namespace, message: Any) -> str:
-    """Return a warning as a note; advice is in terms of options, and constant columns are named already."""
-    if "columns are constant" in str(message):
-        return ""
+    """Return a warning as a note, with advice in terms of options."""
+    if isinstance(message, ravine.OutlierWarning):
+        offered = arguments.command == "fit" and "outliers" not in dict(arguments.set)
+        label = "; --set outliers=label labels them -1" if offered else ""
+        return str(message).replace("; see outliers_, and check", f"{label}; check")
     if not isinstance(message, ravine.OneClusterWarning):
         return str(message)
     kernel = ", --kernel diffusion" if getattr(arguments, "kernel", "") is None else ""
@@ -136,7 +146,7 @@ def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -
 
 
 def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str, float]) -> dict[str, Any]:
-    tree = model.tree_
+    tree, labels = model.tree_, model.labels_
     judged = {"candidates": [c.figures() for c in model.candidates_]} if hasattr(model, "candidates_") else {}
     return {
         **judged,
@@ -144,7 +154,8 @@ def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str
         "columns": list(table.names),
         "method": arguments.method,
         "n_clusters": model.n_clusters_,
-        "sizes": np.bincount(model.labels_, minlength=int(tree.label.max()) + 1).tolist(),
+        "sizes": np.bincount(labels[labels >= 0], minlength=int(tree.label.max()) + 1).tolist(),
+        "n_outliers": len(model.outliers_),
         "scores": scores,
         "splits": [
             {"node": int(node), "quality": tree.splits[node].quality, "weight": float(tree.weight[node])}
@@ -172,12 +183,14 @@ def run_compare(arguments: Namespace) -> None:
         table, _ = read(arguments, console, source)
     console.notes(check_notes(table, standardized=True))
     fitted = []
-    with console.capture_warnings():
+    with console.capture_warnings(partial(_warning_texts, arguments)):
         for method, model in models.items():
             model.set_params(n_jobs=arguments.jobs or os.cpu_count())
             fitted.append(fit_candidate(method, model, table.values, None))
             console.print(f"{method}: {model.n_clusters_} clusters, {fitted[-1].seconds:.1f} s")
         selection = judged(Judges(rows_of(table.values, None), None), fitted, MIN_SHARE)
+    if n_far := max(len(one.estimator.outliers_) for one in fitted):
+        console.notes([f"{counted(n_far, 'row')} far from all others left out of the searches"])
     scores = [scores_of(table, candidate.estimator.labels_) for candidate in selection]
     if arguments.json:
         found = zip(selection, scores, strict=True)

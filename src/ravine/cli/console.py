@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TextIO
 
 import ravine
 from ravine.tree.progress import UNLIMITED
@@ -89,13 +89,13 @@ class Console:
 
     @contextmanager
     def capture_warnings(
-        self, describe: Callable[[Any], str] = str
+        self, describe: Callable[[list[warnings.WarningMessage]], list[str]]
     ) -> Iterator[list[warnings.WarningMessage]]:
-        """Print warnings as notes at the end, each once and as described; yield the list of them."""
+        """Print warnings as notes at the end, as described; yield the list of them."""
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 yield caught
         finally:
             self.end_bar()
-        self.notes(list(dict.fromkeys(describe(warning.message) for warning in caught)))
+        self.notes(describe(caught))

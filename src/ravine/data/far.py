@@ -18,12 +18,12 @@ from scipy.spatial.distance import cdist
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node
-from ravine.data.query import Additive, Answer, Query, Request
+from ravine.data.node import Node, open_node
+from ravine.data.query import Additive, Answer, Query, Request, RowSet, run
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import CONSTANT, SMALLEST
 
-FEWEST_ROWS = 20  # least rows of a node in which rows are called far
+FEWEST_ROWS = 20  # least weight of a node in which rows are called far
 WIDEST = 0.9  # the quantile of the distances from the median that gives the scale of a column
 NORMAL_QUANTILE = 1.645  # that quantile for a standard normal column: scales are standard deviations there
 FAR = 10.0  # scales from the median, in some column, beyond which a row may be far from everything
@@ -32,6 +32,11 @@ FAR_ROWS = 2000  # far rows, at most, that are compared with each other
 GROUP_RADIUS = 2.0  # scales times the square root of the columns: rows of one cluster are nearer than this
 GROUP_SHARE = 0.005  # least share of the weight that is a cluster far away, and not a few far rows
 GROUP_WEIGHT = 5.0  # least weight of such a cluster
+BETWEEN = (
+    0.4,
+    0.8,
+)  # part of the way from the bulk to such a cluster that has to be empty: 4 scales at least
+EMPTY = 0.5  # share of the weight of the cluster that may be there; the tail of the bulk has more
 SHARE_OF_SCATTER = 0.25  # far rows are set aside if they make this share of the scatter of all columns ...
 SHARE_OF_COLUMN = 0.999  # ... or this share of the variance of one column, whose scale they move thirtyfold
 LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
@@ -123,12 +128,13 @@ class FarWeight(Additive):
 class Far:
     """What is far from the bulk of a node: single rows (`rule`, or None), and groups that are clusters.
 
-    `groups` are raw rows in the middle of each group, the heaviest group first. Only what moves the scales is
-    here.
+    `groups` are raw rows in the middle of each group, the farthest group first. Only what moves the scales is
+    here. `beyond` finds the rows of both kinds.
     """
 
     rule: FarRows | None
     groups: FloatArray
+    beyond: FarRows
 
 
 def find_far(node: Node) -> Query[Far | None]:
@@ -143,7 +149,7 @@ def find_far(node: Node) -> Query[Far | None]:
     examined.
     """
     few, weights = node.few
-    if sparse.issparse(few) or node.n_rows < FEWEST_ROWS:
+    if sparse.issparse(few) or node.total < FEWEST_ROWS:
         return None
     center, scale = robust_scales(few, weights)
     rule = FarRows(center, 1.0 / np.where(scale > 0, scale, np.inf))
@@ -157,16 +163,35 @@ def find_far(node: Node) -> Query[Far | None]:
     if not len(rows):
         return None
     own = own * (weight[0] / own.sum())
-    rule, centers = _with_groups(rule, rows, own, max(GROUP_SHARE * node.total, node.min_weight))
-    isolated, near = rule.of_rows(rows), _largest(rule.scaled(few)) <= rule.limit
+    near = _largest(rule.scaled(few)) <= rule.limit
+    beyond, (rule, centers) = rule, _with_groups(rule, rows, own, node, (few[near], weights[near]))
+    isolated = rule.of_rows(rows)
     unit = np.ones(len(scale)) if node.standardize else scale / scale.max()
     bulk = rule.scaled(few[near]), weights[near] / weights[near].sum()
 
     def matters(which: npt.NDArray[np.bool_]) -> bool:
         return _matters(rule.scaled(rows[which]), own[which] / node.total, *bulk, unit)
 
-    found = Far(rule if matters(isolated) else None, rows[centers if matters(~isolated) else []])
+    groups = rows[centers if matters(~isolated) else []]
+    found = Far(rule if matters(isolated) else None, groups, beyond)
     return None if found.rule is None and not len(found.groups) else found
+
+
+def near_and_far(node: Node) -> tuple[RowSet, RowSet | None]:
+    """Return the rows of a node that are not far from everything, and those that are, if there are any."""
+    found = run(find_far(run(open_node(node, []))[0]))
+    if found is None or found.rule is None:
+        return node.rows, None
+    ((near, far),) = node.rows.engine.divide([(node.rows, found.rule)])
+    return near, far
+
+
+def least_group(node: Node) -> float:
+    """Return the least weight of a cluster far away; less weight is a few far rows."""
+    if node.total < FEWEST_ROWS:
+        return node.min_weight
+    given = node.min_weight if node.min_group is None else node.min_group
+    return max(GROUP_WEIGHT, GROUP_SHARE * node.total, given)
 
 
 def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -217,18 +242,41 @@ def _quantiles(
 
 
 def _with_groups(
-    rule: FarRows, rows: FloatArray, weights: FloatArray, least: float
+    rule: FarRows, rows: FloatArray, weights: FloatArray, node: Node, bulk: tuple[FloatArray, FloatArray]
 ) -> tuple[FarRows, list[int]]:
-    """Return the rule without groups that are heavy enough to be clusters, and the rows in their middle."""
+    """Return the rule without groups that may be clusters, and the rows in the middle of those that are.
+
+    Heavy groups are not far rows. They are clusters if there is a gap before them; otherwise they are the
+    tail of the bulk, and searches see them. Lighter groups, down to `least_group`, need the gap. The farthest
+    comes first.
+    """
     scaled = rule.scaled(rows)
     near = cdist(scaled, scaled) <= rule.radius
     mass = near @ weights
-    heavy = mass >= max(GROUP_WEIGHT, least)
+    heavy = mass >= least_group(node)
     centers: list[int] = []
     while heavy.any():
         centers.append(int(np.argmax(np.where(heavy, mass, -1.0))))
         heavy &= ~near[centers[-1]]
-    return (replace(rule, groups=scaled[centers]) if centers else rule), centers
+    share = (node.total - weights.sum()) / bulk[1].sum()
+    points = np.concatenate([scaled, rule.scaled(bulk[0])])
+    every = np.concatenate([weights, bulk[1] * share])
+    alone = [i for i in centers if _between(points, every, scaled[i], rule.radius) < EMPTY * mass[i]]
+    kept = [i for i in centers if i in alone or mass[i] >= node.min_weight]
+    alone.sort(key=lambda i: -float(np.linalg.norm(scaled[i])))
+    return (replace(rule, groups=scaled[kept]) if kept else rule), alone
+
+
+def _between(points: FloatArray, weights: FloatArray, center: FloatArray, radius: float) -> float:
+    """Return the weight of points between the center of all and that of a group, in a tube around the line.
+
+    Only the part of the line counts that neither the bulk nor the group reaches.
+    """
+    length = float(np.linalg.norm(center))
+    along = points @ (center / length)
+    across = np.sqrt(np.maximum((points**2).sum(axis=1) - along**2, 0.0))
+    inside = (along > BETWEEN[0] * length) & (along < BETWEEN[1] * length) & (across <= radius)
+    return float(weights[inside].sum())
 
 
 def _matters(

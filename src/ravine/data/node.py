@@ -81,6 +81,7 @@ class Node:
     stream: tuple[int, ...] = (0,)
     min_weight: float = 1.0
     standardize: bool = True
+    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
     root: Standardization | None = None
     measured: Standardization | None = None
     deviation: float = np.nan

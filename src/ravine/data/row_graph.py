@@ -12,10 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.memory import MemoryRows
 from ravine.data.neighbors import Nearest, copies, unit_rows
 from ravine.data.node import Node, measure
-from ravine.data.query import Query, run
+from ravine.data.query import Query, RowSet, run
 from ravine.data.sample import Sample, sampled
 
 JUDGED_ROWS = 5000  # most rows of the graph, a random sample of more
@@ -63,7 +62,7 @@ def judged_rows(n_features: int) -> int:
 
 
 def row_graph(
-    rows: MemoryRows,
+    rows: RowSet,
     *,
     n_neighbors: int = JUDGE_NEIGHBORS,
     max_rows: int | None = None,

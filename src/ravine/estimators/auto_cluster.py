@@ -31,6 +31,7 @@ from ravine._validate import (
 )
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
+from ravine.data.blocks import NO_NUMBERS
 from ravine.data.kernel import Scaling, scaling_of
 from ravine.data.memory import MemoryRows
 from ravine.estimators.base import RowsEstimator
@@ -100,6 +101,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         For "auto": significance level of all candidates together, of which each gets an equal part.
     standardize : bool or "auto", default "auto"
         Scale every column to unit variance; "auto" scales those of dense rows, and not those of sparse ones.
+    outliers : {"assign", "label", "include"}, default "assign"
+        The label of rows far from all others, as in the methods of ravine, which get it. The judges leave
+        these rows out.
     verbose : int, default 0
         1 prints one line per candidate.
     callback : callable, optional
@@ -121,6 +125,8 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         The winner's tree; a method of another package has none.
     n_clusters_ : int
         Number of clusters found.
+    outliers_ : ndarray
+        Numbers of the rows far from all others.
     n_features_in_, feature_names_in_
         The columns seen in `fit`.
 
@@ -146,6 +152,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     min_share: float = MIN_SHARE
     level: float = 0.01
     standardize: bool | Literal["auto"] = "auto"
+    outliers: Literal["assign", "label", "include"] = "assign"
     verbose: int = 0
     callback: Callable[[Progress], None] | None = None
     random_state: int | np.random.Generator | np.random.RandomState | None = None
@@ -224,6 +231,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                     n_clusters=self.n_clusters,
                     level=self.level / n_own,
                     standardize=self.standardize,
+                    outliers=self.outliers,
                     callback=self.callback,
                     random_state=self.random_state,
                     n_jobs=self.n_jobs,
@@ -348,6 +356,12 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """The feature map of the winner, None without a kernel."""
         check_is_fitted(self)
         return getattr(self.best_estimator_, "feature_map_", None)
+
+    @property
+    def outliers_(self) -> Any:
+        """Numbers of the rows that the winner found far from all others."""
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, "outliers_", NO_NUMBERS)
 
     @property
     def n_clusters_(self) -> int:

@@ -112,13 +112,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             state.update(before)
             raise
 
-    def _root(self, X: Any, rows: MemoryRows, min_weight: float) -> Node:
+    def _root(self, X: Any, rows: MemoryRows, min_weight: float, min_group: float | None = None) -> Node:
         """Return the node of all rows, with the seed of this fit.
 
         With a kernel the search does not scale columns: rows were scaled before they were mapped.
         """
         standardize = self.kernel is None and scales_columns(self.standardize, X)
-        return Node(rows, (int(self._rng().integers(2**63)),), min_weight, standardize)
+        return Node(rows, (int(self._rng().integers(2**63)),), min_weight, standardize, min_group)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator for samples and random starts, with a fixed seed by default."""

@@ -19,6 +19,7 @@ from ravine._validate import FloatArray, IntArray, check_choice, check_int, chec
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
+from ravine.data.far import GROUP_WEIGHT
 from ravine.data.interrupts import interrupts_pass
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
@@ -72,8 +73,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         least 2, not a test.
     min_cluster_size : int, optional
         Minimum weight (number of rows, without weights) on each side of a split. The default is 1; for "auto"
-        and "best" it is 1.5 times the square root of the number of rows, because smaller groups are treated
-        as outliers.
+        and "best" it is 1.5 times the square root of the number of rows, because smaller groups may be tails,
+        and for a group far from all others 0.5 % of the rows, at least 5.
     max_leaves, max_depth : int, optional
         Limits of the tree, also for "auto".
     level : float, default 0.01
@@ -215,7 +216,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         auto = self.n_clusters == "auto"
         limits = self._limits(rows.shape[0], rows.total)
         warn_about_weights(rows, limits.min_weight, auto=auto)
-        root = self._root(X, rows, limits.min_weight)
+        root = self._root(X, rows, limits.min_weight, limits.min_group)
         with one_blas_thread():
             grown = grow(
                 root,
@@ -390,7 +391,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _limits(self, n_rows: int, total: float) -> Limits:
         """Check the limits of the tree and return them, for rows of this total weight."""
-        wanted, min_weight = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total)
+        wanted, min_weight, min_group = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total), GROUP_WEIGHT
         if self.n_clusters == "best":
             wanted = BEST_LEAVES
         elif self.n_clusters != "auto":
@@ -403,9 +404,9 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.max_leaves is not None:
             wanted = min(wanted, check_int("max_leaves", self.max_leaves, 1))
         if self.min_cluster_size is not None:
-            min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
+            min_weight = min_group = check_int("min_cluster_size", self.min_cluster_size, 1)
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
-        return Limits(wanted, depth, min_weight)
+        return Limits(wanted, depth, min_weight, min_group)
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray
+from ravine.data.far import near_and_far
 from ravine.data.memory import MemoryRows
+from ravine.data.node import Node
 from ravine.data.row_graph import row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.metrics import modularity_of, normalized_cut_of, separation_probability
@@ -47,12 +49,20 @@ class Judgment:
 
 
 class Judges:
-    """Judges clusterings of the same rows, on the same sample of at most 5000 of them."""
+    """Judges clusterings of the same rows, on the same sample of at most 5000 of them.
+
+    Rows far from everything have no part in it: a single one would make the covariances of its cluster so
+    large that nothing is separated.
+    """
 
     def __init__(self, rows: MemoryRows, weights: FloatArray | None, *, standardize: bool = True) -> None:
-        self.weights = weights
         with one_blas_thread():
-            self.graph = row_graph(rows, standardize=standardize)
+            near, far = near_and_far(Node(rows, standardize=standardize))
+            self.graph = row_graph(near, standardize=standardize)
+        self.weights = weights
+        if far is not None:
+            self.weights = np.ones(rows.shape[0]) if weights is None else weights.copy()
+            self.weights[far.numbers] = 0.0
 
     @cached_property
     def _columns(self) -> Any:

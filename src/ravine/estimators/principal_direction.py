@@ -23,7 +23,8 @@ class PrincipalDirection(TreeClusterer):
     Parameters
     ----------
     threshold : {"mean", "density"}, default "mean"
-        Where to split along the first principal component.
+        Where to split along the first principal component. A valley needs 0.5 % of the rows, at least 5, on
+        either side, unless `outliers="include"`.
     split_order : {"value", "depth", "size", "neighbors"}, default "value"
         Which leaf is split next. "value" is the order of the papers: the leaf with the largest scatter for
         PDDP, with the lowest density at its threshold for dePDDP. The others are those of `MinimumDensity`.
@@ -56,4 +57,5 @@ class PrincipalDirection(TreeClusterer):
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),
             check_real("bandwidth_factor", self.bandwidth_factor, 0),
+            self.outliers == "include",
         )

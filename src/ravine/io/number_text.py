@@ -21,8 +21,20 @@ NUMBER = {  # digits, in groups of three or not, and what follows the decimal si
     ),
 }
 BOOLEANS = {"true": 1.0, "false": 0.0}
+MINUS = "\u2212"  # the typographic minus sign
+IN_PARENTHESES = re.compile(r"\((.*)\)")  # negative in accounts: (1,234)
+CURRENCY_CODES = frozenset(  # of ISO 4217, those in wide use
+    "AED AUD BRL CAD CHF CLP CNY COP CZK DKK EUR GBP HKD HUF IDR ILS INR JPY "  # noqa: SIM905
+    "KRW MXN MYR NOK NZD PEN PHP PLN RON RUB SAR SEK SGD THB TRY TWD USD ZAR".split()
+)
+WORD_AT_AN_END = re.compile(r"([A-Z]{3})[\s\d.,+-]|.*[\s\d.,]([A-Z]{3})")
+WITH_UNIT = re.compile(r"[+-]?\d[\d.,' ]*?\s?([^\W\d_].*)")  # a number, then text: 12.5 kg
+TIME = r"\d{1,2}:\d{2}(:\d{2}.*)?( ?[aApP][mM])?"
 DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}.*)?"  # 2024-01-31 12:00
+    r"|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?"  # 31/01/2024
+    r"|\d{1,2}\.?[- /][^\W\d_]{3,9}\.?[- /,]+(\d{4}|\d{2})( .*)?"  # 31 Jan 2024
+    rf"|[^\W\d_]{{3,9}}\.? \d{{1,2}},? \d{{4}}( .*)?|{TIME}"  # January 31, 2024; 12:00
 )
 
 
@@ -30,13 +42,16 @@ DATE = re.compile(
 class NumberFormat:
     """How the numbers of a column are written.
 
-    `decimal` is "." or ","; the other one may separate thousands. `unit` is a percent or currency sign that
-    every number has, and that is dropped: 76.7% is 76.7. A `boolean` column has true and false, 1 and 0.
+    `decimal` is "." or ","; the other one may separate thousands. `unit` is a percent or currency sign, or
+    the code of a currency, that every number has, and that is dropped: 76.7% is 76.7. A number in parentheses
+    is negative, as in accounts. A `boolean` column has true and false, 1 and 0.
 
     >>> NumberFormat().parse("1,234.5"), NumberFormat(",").parse("1.234,5")
     (1234.5, 1234.5)
-    >>> NumberFormat(unit="$").parse("-$5"), NumberFormat(boolean=True).parse("True")
-    (-5.0, 1.0)
+    >>> NumberFormat(unit="$").parse("-$5"), NumberFormat(unit="EUR").parse("(EUR 5)")
+    (-5.0, -5.0)
+    >>> NumberFormat(boolean=True).parse("True")
+    1.0
     """
 
     decimal: str = "."
@@ -62,6 +77,7 @@ class NumberFormat:
 
 
 def _number(text: str, decimal: str) -> float | None:
+    text = _signed(text)
     if decimal == ".":
         try:
             return None if "_" in text else float(text)  # Python reads 1_000 as a number, others do not
@@ -75,6 +91,14 @@ def _number(text: str, decimal: str) -> float | None:
         return float(text.replace(",", "."))
     except ValueError:  # only a sign or a decimal comma
         return None
+
+
+def _signed(text: str) -> str:
+    """Return a number with a plain minus sign, also if it is negative by parentheses."""
+    inner = IN_PARENTHESES.fullmatch(text)
+    if inner and inner[1].strip()[:1].isdigit():
+        text = f"-{inner[1].strip()}"
+    return text.replace(MINUS, "-")
 
 
 def parse_numbers(
@@ -109,21 +133,24 @@ def find_format(texts: Sequence[str | None], decimal: str = ".") -> NumberFormat
     return None
 
 
-def find_formats(
-    columns: Mapping[str, Sequence[str | None]], decimal: str = "."
-) -> tuple[dict[str, NumberFormat], frozenset[str]]:
-    """Return how the columns of numbers are written, and which of the other columns hold dates."""
+def find_formats(columns: Mapping[str, Sequence[str | None]], decimal: str = ".") -> dict[str, NumberFormat]:
+    """Return how the columns of numbers are written; other columns are left out."""
     found = {name: find_format(texts, decimal) for name, texts in columns.items()}
-    formats = {name: form for name, form in found.items() if form is not None}
-    others = {name: texts for name, texts in columns.items() if name not in formats}
-    return formats, frozenset(name for name, texts in others.items() if holds_dates(texts))
+    return {name: form for name, form in found.items() if form is not None}
 
 
 def _unit(texts: Iterable[str]) -> str:
-    """Return the percent or currency sign at the ends of most fields, or nothing."""
-    ends = (text.strip().lstrip("+-")[0:1] + text.strip()[-1:] for text in texts)
-    signs = Counter(c for pair in ends for c in set(pair) if c == "%" or unicodedata.category(c) == "Sc")
+    """Return the percent or currency sign, or the code of a currency, of most fields, or nothing."""
+    signs = Counter(unit for text in texts for unit in _units_of(text))
     return signs.most_common(1)[0][0] if signs else ""
+
+
+def _units_of(text: str) -> set[str]:
+    """Return the signs and the code of a currency at the ends of a field."""
+    text = text.strip("() \t").lstrip(f"+-{MINUS}")
+    found = {c for c in text[:1] + text[-1:] if c == "%" or unicodedata.category(c) == "Sc"}
+    word = WORD_AT_AN_END.fullmatch(text) or WORD_AT_AN_END.match(text)
+    return found | (CURRENCY_CODES.intersection(word.groups()) if word else set())
 
 
 def find_decimal(fields: Iterable[str], delimiter: str) -> str:
@@ -138,8 +165,10 @@ def find_decimal(fields: Iterable[str], delimiter: str) -> str:
     if not any("," in field for field in fields):
         return "."
     for field in fields:
-        text = field.strip().strip("%").strip()
-        text = "".join(c for c in text if unicodedata.category(c) != "Sc").strip()
+        text = field
+        for unit in _units_of(field):
+            text = text.replace(unit, "")
+        text = text.strip()
         point, comma = _number(text, ".") is not None, _number(text, ",") is not None
         if point != comma and ("." in text or "," in text):
             votes["." if point else ","] += 1
@@ -154,7 +183,24 @@ def is_number(text: str) -> bool:
     return any(NumberFormat(decimal).parse(text) is not None for decimal in ".,")
 
 
-def holds_dates(texts: Sequence[str | None]) -> bool:
+def kinds_of_text(columns: Mapping[str, Sequence[str | None]]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return which columns of text hold dates, and which numbers with text.
+
+    >>> kinds_of_text({"day": ["31 Jan 2024"], "weight": ["12.5 kg"], "city": ["Oslo"]})
+    (frozenset({'day'}), frozenset({'weight'}))
+    """
+    dates = frozenset(name for name, texts in columns.items() if _hold_dates(texts))
+    return dates, frozenset(n for n, texts in columns.items() if n not in dates and _hold_units(texts))
+
+
+def _hold_dates(texts: Sequence[str | None]) -> bool:
     """Whether at least half of the fields present are dates."""
     present = [text.strip() for text in texts if text is not None and not is_missing(text)]
     return 0 < len(present) <= 2 * sum(DATE.fullmatch(text) is not None for text in present)
+
+
+def _hold_units(texts: Sequence[str | None]) -> bool:
+    """Whether most of the fields present are numbers with the same text after them: 12.5 kg."""
+    present = [text.strip() for text in texts if text is not None and not is_missing(text)]
+    units = Counter(match[1] for text in present if (match := WITH_UNIT.fullmatch(text)))
+    return bool(units) and 2 * units.most_common(1)[0][1] > len(present)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import lzma
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ Cause = Literal[
     "text",
     "text left out",
     "dates left out",
+    "units left out",
     "index left out",
     "decimal comma",
     "too many values",
@@ -55,16 +57,18 @@ Note = tuple[str, Cause | None]  # a sentence about a table, with a cause as in 
 class Source(ABC):
     """A table that can be read any number of times, in blocks of rows.
 
-    `names` has all columns, `numeric` those that hold numbers, `dates` those of the others that hold dates.
-    Without a header in the file (`has_header=False`) the names are x0, x1, ... Columns without a name in the
-    header are `unnamed`, and those that are `no_features` are read only on request: an index, as pandas
-    writes it, and columns without a name and without values.
+    `names` has all columns, `numeric` those that hold numbers, `dates` those of the others that hold dates,
+    and `units` those that hold numbers with text (12.5 kg). Without a header in the file
+    (`has_header=False`) the names are x0, x1, ... Columns without a name in the header are `unnamed`, and
+    those that are `no_features` are read only on request: an index, as pandas writes it, and columns without
+    a name and without values.
     """
 
     path: Path
     names: list[str]
     numeric: frozenset[str]
     dates: frozenset[str] = frozenset()
+    units: frozenset[str] = frozenset()
     has_header: bool = True
     unnamed: tuple[str, ...] = ()
     no_features: frozenset[str] = frozenset()
@@ -79,8 +83,12 @@ class Source(ABC):
         for name in self.unnamed:
             if name not in self.no_features:
                 notes.append((f"column {self.names.index(name) + 1} has no name: it is called {name}", None))
-        if self.no_features.intersection(self.names[:1]):
+        n_index = len(list(itertools.takewhile(self.no_features.__contains__, self.names)))
+        if n_index == 1:
             text = "the first column has no name and looks like an index: it is left out"
+            notes.append((text, "index left out"))
+        elif n_index:
+            text = f"the first {n_index} columns have no names and look like an index: they are left out"
             notes.append((text, "index left out"))
         return notes
 
@@ -116,6 +124,15 @@ def translate_read_errors(path: Path) -> Iterator[None]:
             raise TableError(text) from error
         first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TableError(f"{path} cannot be read: {first_line}") from error
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with its noun, which has an s unless the number is 1.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def check_names(names: Sequence[str], what: str) -> None:

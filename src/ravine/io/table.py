@@ -18,7 +18,7 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray, listed
 from ravine.io.numpy_files import Matrix
 from ravine.io.on_disk import FileMatrix
-from ravine.io.source import BLOCK_ROWS, Cause, Note, Source, TableError, Texts, is_missing
+from ravine.io.source import BLOCK_ROWS, Cause, Note, Source, TableError, Texts, counted, is_missing
 
 MEMORY_BYTES = 1 << 27  # 128 MB: larger tables go to a file
 MAX_VALUES = 50  # distinct values of a one-hot encoded column; more are most likely ids or free text
@@ -99,12 +99,13 @@ def read_table(source: Source, choice: Choice) -> Table:
     _check_known(source, [*(choice.columns or ()), *choice.exclude, *one_hot, *choice.row_columns])
     features, left_out = _features(source, choice)
     notes = source.notes
-    for what, cause, names in (
-        ("text", "text left out", [name for name in left_out if name not in source.dates]),
-        ("date", "dates left out", [name for name in left_out if name in source.dates]),
+    for what, cause, kind in (
+        ("text column", "text left out", set(left_out) - source.dates - source.units),
+        ("date column", "dates left out", source.dates),
+        ("column", "units left out", source.units),
     ):
-        if names:
-            count = f"{len(names)} {what} column{'s' * (len(names) > 1)}"
+        if names := [name for name in left_out if name in kind]:
+            count = counted(len(names), what) + " of numbers with text" * (kind is source.units)
             notes.append((f"{count} left out ({listed(names)})", cause))  # type: ignore[arg-type]
     if not features:
         found = f"{source.path} has no numeric column to cluster by (it has {_list(source.names)})"
@@ -263,7 +264,8 @@ def _load(
             rows.fill = fill
         else:
             rows = np.where(np.isnan(rows), fill, rows)
-        notes.append((f"{missing.sum()} missing values filled in with the median of their column", None))
+        filled = counted(int(missing.sum()), "missing value")
+        notes.append((f"{filled} filled in with the median of the column", None))
     class_of = None if choice.label is None else np.array(codes, dtype=np.int64)
     names = tuple(feature.name for feature in features)
     return Table(names, rows, fill, choice.id, id_blocks, tuple(classes), class_of, notes)
@@ -290,7 +292,8 @@ def _check_finite(source: Source, features: Sequence[Feature], counts: IntArray,
             by_column.setdefault(feature.column, int(count))
     if by_column:
         named = _list([f"{name} ({count})" for name, count in by_column.items()])
-        raise TableError(f"{source.path} has {sum(by_column.values())} {cause} values in {named}", cause)
+        values = counted(sum(by_column.values()), f"{cause} value")
+        raise TableError(f"{source.path} has {values} in {named}", cause)
 
 
 def _medians(rows: Any) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from ravine.io.number_text import (
     find_decimal,
     find_formats,
     is_number,
+    kinds_of_text,
     parse_numbers,
 )
 from ravine.io.source import (
@@ -30,10 +32,12 @@ from ravine.io.source import (
     TableError,
     Texts,
     check_names,
+    counted,
     is_missing,
 )
 
 DELIMITERS = ",;\t|"
+DECLARED = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line for Excel, which names the delimiter
 ARROW_BYTES = 1 << 24  # 16 MB: reading smaller files with pyarrow saves less than importing it takes
 SCAN_BYTES = 1 << 20  # bytes of a file that are searched for quotes at a time
 
@@ -55,8 +59,7 @@ class _Csv(Source):
     def notes(self) -> list[Note]:
         notes = super().notes
         if self.n_comments:
-            lines = f"{self.n_comments} comment line{'s' * (self.n_comments > 1)}"
-            notes.append((f"{lines} at the top skipped", None))
+            notes.append((f"{counted(self.n_comments, 'comment line')} at the top skipped", None))
         commas = [name for name in self.names if name in self.formats and self.formats[name].decimal == ","]
         if commas:
             notes.append((f"numbers are read with decimal commas in {listed(commas)}", "decimal comma"))
@@ -177,7 +180,7 @@ class _Csv(Source):
             n = next(len(record) for record in reader if record and len(record) != len(self.names))
             line = self.n_before + reader.line_num
             return (
-                f"{self.path} has {n} field{'s' * (n != 1)} in line {line}, but {len(self.names)} "
+                f"{self.path} has {counted(n, 'field')} in line {line}, but {len(self.names)} "
                 "in the first line: the line is damaged, the file is truncated, or the delimiter is different"
             )
 
@@ -187,9 +190,12 @@ def open_csv(
 ) -> Source:
     """Open delimited text, after `skip` lines and any comment lines, which begin with "#".
 
-    By default the delimiter is the most frequent one in the first line, and the decimal sign that of the
-    numbers.
+    By default the delimiter is that of a first line "sep=;", as Excel writes it, or the most frequent one in
+    the first line, and the decimal sign that of the numbers.
     """
+    with open_text(path, encoding, skip) as file:
+        if declared := DECLARED.fullmatch(next(file, "")):
+            skip, delimiter = skip + 1, delimiter or declared[1]
     with open_text(path, encoding, skip) as file:
         n_top = skip + _count_comments(file, delimiter)
     with open_text(path, encoding, n_top) as file:
@@ -215,12 +221,14 @@ def open_csv(
     columns = {name: list(texts) for name, *texts in zip(names, *body, strict=True)}
     if decimal is None:
         decimal = find_decimal((field for texts in columns.values() for field in texts), delimiter)
-    formats, dates = find_formats(columns, decimal)
+    formats = find_formats(columns, decimal)
+    dates, units = kinds_of_text({n: texts for n, texts in columns.items() if n not in formats})
     return _Csv(
         path=path,
         names=names,
         numeric=frozenset(formats),
         dates=dates,
+        units=units,
         has_header=has_header,
         unnamed=unnamed,
         no_features=_no_features(unnamed, names, columns),
@@ -266,15 +274,24 @@ def _no_features(
     unnamed: Sequence[str], names: Sequence[str], columns: Mapping[str, Sequence[str]]
 ) -> frozenset[str]:
     """Return the columns without a name that are an index in front, or have no values."""
-    index = [name for name in unnamed if name == names[0] and _is_index(columns[name])]
+    front = list(itertools.takewhile(unnamed.__contains__, names))
+    index = itertools.takewhile(lambda name: _is_index(columns[name], levels=len(front) > 1), front)
     return frozenset([*index, *(name for name in unnamed if all(map(is_missing, columns[name])))])
 
 
-def _is_index(texts: Sequence[str]) -> bool:
-    """Whether the fields of a column are words, or whole numbers that are all different."""
+def _is_index(texts: Sequence[str], levels: bool) -> bool:
+    """Whether the fields of a column are words, or whole numbers that are all different or mostly count up.
+
+    Numbers are counted from the start again in a table that was put together from several. The `levels` of
+    an index, which are several columns, may repeat any number.
+    """
     numbers = [NumberFormat().parse(text) for text in texts]
-    whole = all(number is not None and number == np.floor(number) for number in numbers)
-    return None in numbers or (whole and len(set(numbers)) == len(numbers))
+    if None in numbers:
+        return True
+    values = np.array(numbers, dtype=np.float64)
+    counts_up = 2 * (np.diff(values) == 1.0).sum() >= len(values) - 1
+    different = len(set(numbers)) == len(numbers)
+    return bool((values == np.floor(values)).all() and (levels or counts_up or different))
 
 
 def _is_header(first: Sequence[str]) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ravine.data.far import least_group
 from ravine.data.node import Node
 from ravine.data.principal import Principal, power_samples, principal
 from ravine.data.query import Query
@@ -28,10 +29,14 @@ class PrincipalMethod(Verbs):
 
     The value gives the order in which the papers split leaves, lowest first: minus the root of the scatter
     for PDDP, the density at the threshold for dePDDP.
+
+    The lowest valley is often the gap before a single row. So a side needs as much weight as a group far from
+    the bulk needs to be a cluster, unless `single_rows` may be sides, as in the paper.
     """
 
     threshold: str = "mean"
     bandwidth_factor: float = 1.0
+    single_rows: bool = False
 
     @property
     def name(self) -> str:
@@ -58,7 +63,8 @@ class PrincipalMethod(Verbs):
             threshold: float | None = 0.0
             value = -own.unit * math.sqrt(end.scatter)
         else:
-            threshold = index.lowest_valley(profile, node.min_weight)
+            least = 0.0 if self.single_rows else least_group(node)
+            threshold = index.lowest_valley(profile, max(node.min_weight, least))
             value = 0.0 if threshold is None else math.exp(index.log_density(profile, threshold)) / own.unit
         if threshold is None:
             return None

@@ -32,7 +32,7 @@ from ravine.split.split import Split
 # best end on a sample may not be the best on more rows.
 FINALIST_ROWS = 1 << 16
 FINE = 8  # bins per bandwidth of the density that gives the reported depth
-GAP_BINS = 512  # bins between the mean and a group far from the bulk
+GAP_BINS = 512  # bins between the bulk and a group far from it
 GAP = "gap before a far group"
 
 
@@ -249,26 +249,34 @@ def _boundary(node: Node, outcome: Outcome, direction: FloatArray, threshold: fl
     return centers.about(node.pivot)
 
 
-def gap_split(node: Node, method: Method, group: FloatArray) -> Query[Split | None]:
-    """Return the split at the widest gap between the mean and a group far from the bulk; one pass.
+def gap_split(node: Node, method: Method, bulk: FloatArray, group: FloatArray) -> Query[Split | None]:
+    """Return the split at the widest gap between the bulk and the group farthest from it; one pass.
 
-    Such a group widens the bandwidth until searches see no valley, and the gap may be beyond their interval.
+    `bulk` and `group` are raw rows in their middle. Such a group widens the bandwidth until searches see no
+    valley, and the gap may be beyond their interval. The group may be lighter than the node's `min_weight`,
+    down to its `min_group`.
     """
     own = node.standardization
-    center = own.apply(group)
-    distance = float(np.linalg.norm(center))
+    near, far = own.apply(bulk), own.apply(group)
+    distance = float(np.linalg.norm(far - near))
     if distance == 0.0:
         return None
-    wide = replace(node, deviation=distance / 4)  # the grid, five deviations to each side, covers the group
-    projected = yield from project(wide, distance / GAP_BINS, center / distance)
+    direction = (far - near) / distance
+    reach = max(abs(float(near @ direction)), abs(float(far @ direction)))
+    wide = replace(node, deviation=reach / 4)  # the grid, five deviations to each side, covers both
+    projected = yield from project(wide, distance / GAP_BINS, direction)
     profile = projected.profile
-    between = np.flatnonzero((profile.points[:-1] >= 0) & (profile.points[1:] <= distance))
+    end = float(far @ direction) + distance / GAP_BINS  # the bin of the group may reach beyond its middle
+    middle = np.searchsorted(np.cumsum(profile.mass), profile.total / 2)
+    between = middle + np.flatnonzero(profile.points[middle + 1 :] <= end)
     if not len(between):
         return None
     widest = between[np.argmax(np.diff(profile.points)[between])]
     threshold = float(profile.points[widest] / 2 + profile.points[widest + 1] / 2)
     h = bandwidth(profile.std, profile.total)
-    outcome = Outcome(center / distance, threshold, 0.0, GAP, 0, profile=profile, bandwidth=h)
+    outcome = Outcome(direction, threshold, 0.0, GAP, 0, profile=profile, bandwidth=h)
+    if node.min_group is not None:
+        node = replace(node, min_weight=node.min_group)
     return (yield from measure_boundary(node, method, outcome))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine.data.far import Far
 from ravine.data.node import Labels, Node
 from ravine.data.query import RowSet
 from ravine.split.split import Split
@@ -29,7 +29,7 @@ class Cell:
     depth: int
     labels: Labels | None
     far: tuple[RowSet, ...] = ()
-    groups: FloatArray | None = None  # rows in the middle of groups far from the bulk
+    beyond: Far | None = None  # what is far from the bulk
     opened: Node | None = None  # measured, but not yet searched
     searched: bool = False
     reached: bool = False  # whether the best-first order needs the search; others are speculative

@@ -118,11 +118,17 @@ def _widest(edges: Any, side: BoolArray, first: BoolArray) -> float:
     inside = np.flatnonzero(side)
     part = edges[inside][:, inside]
     start = np.flatnonzero(first[inside])
-    hops = dijkstra(part, directed=False, indices=start, unweighted=True, min_only=True)
+    hops = dijkstra(_narrow(part), directed=False, indices=start, unweighted=True, min_only=True)
     pairs = part.tocoo()
     outward = np.isfinite(hops[pairs.row]) & (hops[pairs.col] == hops[pairs.row] + 1.0)
     layers = np.bincount(hops[pairs.row[outward]].astype(np.int64), pairs.data[outward])
     return float(layers.max(initial=0.0))
+
+
+def _narrow(edges: Any) -> Any:
+    """Return edges with indices of 32 bits, which older versions of scipy's graph routines need."""
+    indices, starts = edges.indices.astype(np.int32), edges.indptr.astype(np.int32)
+    return sparse.csr_array((edges.data, indices, starts), shape=edges.shape)
 
 
 def graph_tests(method: Method, level: float, fallback_share: float, graph: RowGraph) -> Sequence[GraphTest]:

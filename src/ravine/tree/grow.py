@@ -32,6 +32,7 @@ from ravine.tree.significance import SignificanceTest, reference_samples, signif
 from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
+FIRST = 1e300  # priority of a split before a far group: above all others
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
 
 
@@ -57,6 +58,7 @@ class Limits:
     max_leaves: int
     max_depth: int
     min_weight: float
+    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
 
 
 Priority = Callable[[Split, Node], Query[float]]
@@ -169,8 +171,10 @@ class _Growth:
         rules = []
         for cell, far in zip(cells, run_all([self.examine(cell) for cell in cells]), strict=True):
             if far is not None:
-                cell.groups = far.groups
+                cell.beyond = far
                 rules.append((cell, far.rule))
+                if len(far.groups) and not cell.path and self.standardization is None:
+                    self.measure_bulk(cell, far)
         found = [(cell, rule) for cell, rule in rules if rule is not None]
         if not found:
             return
@@ -181,6 +185,15 @@ class _Growth:
                 cell.labels = cell.labels.pick(~rule.of_rows(cell.labels.rows))
             if not cell.path:
                 self.rule, self.root = rule, replace(self.root, rows=near)
+
+    def measure_bulk(self, root: Cell, far: Far) -> None:
+        """Take the scales of all nodes from the rows of the root that are not far; two passes.
+
+        A far group would make columns tiny in which it is far, and so hide their clusters from all others.
+        """
+        ((near, _),) = self.root.rows.engine.divide([(root.rows, far.beyond)])
+        self.standardization = run(_standardization(replace(self.root, rows=near, memo={})))
+        root.opened = None
 
     def examine(self, cell: Cell) -> Query[Far | None]:
         """Open the node of a cell, and return what is far from the bulk of its rows."""
@@ -223,7 +236,8 @@ class _Growth:
             return
         cells = self.nodes.cells[:1]
         self.set_aside(cells)
-        self.standardization = run(_standardization(replace(self.root, memo={})))
+        if self.standardization is None:
+            self.standardization = run(_standardization(replace(self.root, memo={})))
         self.checkpoint.check_rows()
         if self.priority is _neighbors:  # leaves share the graph of the root, whose search is not repeated
             run(neighbor_graph(replace(self.root, measured=self.standardization, memo={})))
@@ -254,10 +268,10 @@ class _Growth:
         """Search a cell for its best split, and compute the rank of the split in the queue."""
         opened, cell.opened = cell.opened, None
         node = opened or (yield from self.open(cell.rows, cell.path))
+        split = yield from self.before_group(node, cell.beyond)
+        if split is not None:  # first of all, because the group hides the clusters of the bulk
+            return SearchResult(split, True, (False, -FIRST, -cell.rows.total, split.value))
         split, worth, node = yield from self.best_split(node, cell.labels, *cell.path)
-        if split is None and cell.groups is not None and len(cell.groups):
-            split = yield from gap_split(node, self.method, cell.groups[0])
-            worth = split is not None
         if split is None or not worth:
             return SearchResult(split, worth)
         priority = 0.0
@@ -265,6 +279,12 @@ class _Growth:
             priority = yield from self.priority(split, node)
         divides = _divides_labels(cell.labels, split)
         return SearchResult(split, worth, (not divides, -priority, -cell.rows.total, split.value))
+
+    def before_group(self, node: Node, far: Far | None) -> Query[Split | None]:
+        """Return the split between the bulk of a node and the farthest group, if there is one."""
+        if far is None or not len(far.groups):
+            return None
+        return (yield from gap_split(node, self.method, far.beyond.center, far.groups[0]))
 
     def best_split(
         self, node: Node, labels: Labels | None, *path: int
@@ -371,8 +391,11 @@ class _Growth:
     def comes_apart(self, sets: Sequence[list[int]]) -> bool:
         """Return whether the rows of some leaves, the first set, together have a split worth making.
 
-        If passes are expensive, the rows of the other sets are searched in the same ones.
+        If passes are expensive, the rows of the other sets are searched in the same ones. A leaf below the
+        minimum weight is a group far from the bulk, and stays on its own.
         """
+        if min(self.nodes.cells[node].rows.total for node in sets[0]) < self.limits.min_weight:
+            return True
         unions = {frozenset(some): some for some in sets[: 1 if self.root.rows.engine.local else None]}
         missing = [key for key in unions if key not in self.apart]
         found = run_all([self.search_union(unions[key]) for key in missing])
@@ -389,6 +412,10 @@ class _Growth:
     def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[SearchResult]:
         """Search some rows that are not those of one cell."""
         node = yield from self.open(rows, path)
+        far = (yield from find_far(node)) if self.sets_aside else None
+        split = yield from self.before_group(node, far)
+        if split is not None:
+            return SearchResult(split, True)
         split, worth, _ = yield from self.best_split(node, None, *path)
         return SearchResult(split, worth)
 
