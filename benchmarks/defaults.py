@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -30,6 +31,7 @@ if not __package__:  # run as a script, from anywhere
 from benchmarks.choice import real_sets
 from benchmarks.generators import generated
 from ravine import MaximumMargin, MinimumDensity, SpectralConnectivity, metrics
+from ravine.split import margin as margin_search
 
 Array = np.ndarray[Any, Any]
 Make = Callable[[int], Any]
@@ -78,15 +80,14 @@ def methods() -> dict[str, Make]:
 
 
 class _ScaledMargin:
-    """MaximumMargin with a multiple of C="auto", which depends on the rows."""
+    """MaximumMargin with a multiple of C="auto", which depends on the rows of every node."""
 
     def __init__(self, k: int, factor: float) -> None:
         self.k, self.factor = k, factor
 
     def fit(self, X: Array) -> Any:
-        scaled = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
-        first = float(np.linalg.eigvalsh(np.cov(scaled.T, bias=True).reshape(X.shape[1], -1))[-1])
-        return MaximumMargin(self.k, C=10.0 * self.factor / first).fit(X)
+        with mock.patch.object(margin_search, "AUTO_C", self.factor * margin_search.AUTO_C):
+            return MaximumMargin(self.k).fit(X)
 
 
 class _ScaledWidth:

@@ -422,6 +422,17 @@ def test_best_with_one_number_for_all_candidates(tmp_path):
     assert ravine.load(tmp_path / "m").n_clusters == "best"
 
 
+def test_best_finds_more_than_twenty_clusters_if_the_tree_may_have_more_leaves():
+    """Thirty classes of fifteen rows in 500 columns."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 15)
+    X = rng.normal(size=(30, 500))[y] + 0.3 * rng.normal(size=(450, 500))
+    model = SpectralConnectivity("best", max_leaves=40, min_cluster_size=5).fit(X)
+    assert max(model.cut_values_) == 40
+    assert 28 <= model.n_clusters_ <= 32
+    assert metrics.v_measure(y, model.labels_) > 0.95
+
+
 def test_best_where_there_is_no_split_is_one_cluster():
     with pytest.warns(UserWarning, match="no candidate|constant"):
         model = AutoCluster("best", methods=FEW).fit(np.ones((30, 2)))
