@@ -79,8 +79,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         and "best" it is 1.5 times the square root of the number of rows, because smaller groups are treated
         as outliers.
     max_leaves, max_depth : int, optional
-        Limits of the tree, also for "auto". For "best", `max_leaves` is the number of leaves to grow instead of
-        20.
+        Limits of the tree, also for "auto". For "best", `max_leaves` leaves are grown instead of 20.
     level : float, default 0.01
         For "auto": significance level of the whole tree, that is, the probability of any split of unimodal
         rows. A leaf with 20 % of the rows is tested at 20 % of the level.
