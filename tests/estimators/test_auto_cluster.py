@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, load_wine, make_circles
+from sklearn.datasets import load_iris, load_wine, make_circles, make_moons
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -77,6 +77,23 @@ def test_a_clustering_that_separates_far_fewer_neighbors_goes_first():
     assert best_first([linear, a_few_more], np.array([6.0, 3.0]), 0.05) == [0, 1]
     tiny = judgment(0.1, 0.47, 0.004, share=0.01)
     assert best_first([linear, tiny], np.array([6.0, 3.0]), 0.05) == [0, 1]
+
+
+def test_a_clustering_that_separates_no_neighbors_goes_first_although_its_sizes_are_unequal():
+    linear, apart = judgment(0.9, 0.48, 0.06), judgment(0.1, 0.35, 0.001)
+    assert best_first([linear, apart], np.array([6.0, 3.0]), 0.05) == [1, 0]
+    finer = judgment(0.9, 0.6, 0.06, k=3)  # of which the other may be groups
+    assert best_first([finer, apart], np.array([6.0, 3.0]), 0.05) == [0, 1]
+    assert best_first([linear, judgment(0.1, 0.35, 0.003)], np.array([6.0, 3.0]), 0.05) == [0, 1]
+    assert best_first([linear, judgment(0.1, 0.35, 0.0, share=0.01)], np.array([6.0, 3.0]), 0.05) == [0, 1]
+
+
+def test_moons_of_unequal_sizes_are_found():
+    """A diagonal through both halves them, which is more modular."""
+    X, y = make_moons((600, 180), noise=0.05, random_state=0)
+    model = AutoCluster(2).fit(X)
+    assert metrics.v_measure(y, model.labels_) > 0.99
+    assert max(c.modularity for c in model.candidates_) > model.candidates_[0].modularity + 0.05
 
 
 def test_ties_go_to_the_candidate_that_was_given_first():
