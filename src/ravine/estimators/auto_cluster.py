@@ -77,8 +77,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     .. math:: \operatorname{argmax}_c \, R_{MSP}(c) + R_Q(c) + R_a(c),
 
     unless another one separates four times fewer neighbors (two rings, for example, which no hyperplane
-    separates), and either is as modular or separates none, into no fewer clusters. A clustering whose smallest of K clusters has less than 2 / K of `min_share` of
-    the rows does not count. More than 5000 rows are judged on a sample.
+    separates), and either is as modular or separates none, into no fewer clusters. A clustering whose
+    smallest of K clusters has less than 2 / K of `min_share` of the rows does not count. More than 5000 rows
+    are judged on a sample.
 
     Parameters
     ----------
