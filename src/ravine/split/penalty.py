@@ -22,8 +22,9 @@ from scipy.special import expit
 from ravine._validate import FloatArray
 from ravine.data.node import Labels, Node
 from ravine.split.labeled import sides_of
-from ravine.split.support import LABEL_PENALTY, logistic, mean_square
+from ravine.split.support import logistic, mean_square
 
+LABEL_PENALTY = 20.0  # the penalty c if labels are few
 PENALTIES = (20.0, 10.0, 50.0, 5.0, 150.0)  # the penalties c to choose from; of equal ones the first is taken
 PRIOR = 1.0  # loss that a penalty has to gain for every squared unit of log(c / 20)
 ENOUGH_LABELS = 10.0  # weight of the labels per class from which they choose the penalty

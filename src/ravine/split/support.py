@@ -8,8 +8,6 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Node
 
-LABEL_PENALTY = 20.0  # C of the logistic regression, times the mean squared length of the rows: the default
-
 
 def support_planes(node: Node) -> list[tuple[FloatArray, float]]:
     """Return w and b of the planes w . z + b = 0 of the machine on the node's labeled rows."""
