@@ -120,6 +120,14 @@ def test_few_labels_have_the_default(monkeypatch):
         assert (found != [20.0]) is enough
 
 
+def test_very_many_labels_prefer_no_penalty(monkeypatch):
+    X, right = overlapping(40)
+    node = measured(X, labels=Labels(X, right.astype(int), np.ones(40)))
+    for most, chosen in ((40, True), (39, False)):
+        monkeypatch.setattr(penalty, "MOST_ROWS", most)
+        assert penalty_losses(node, (1,)).any() == chosen
+
+
 @pytest.mark.parametrize("scheme", ["one-vs-one", "tree"])
 def test_all_pairs_have_one_penalty_and_the_boundaries_of_a_tree_their_own(monkeypatch, scheme):
     """Classes 0 and 1 are noise, class 2 is far from both."""

@@ -28,6 +28,7 @@ LABEL_PENALTY = 20.0  # the penalty c if labels are few
 PENALTIES = (20.0, 10.0, 50.0, 5.0, 150.0)  # the penalties c to choose from; of equal ones the first is taken
 PRIOR = 1.0  # loss that a penalty has to gain for every squared unit of log(c / 20)
 ENOUGH_LABELS = 10.0  # weight of the labels per class from which they choose the penalty
+MOST_ROWS = 1000  # labeled rows of a boundary, at most, that choose it: with more it hardly matters
 SAME_LOSS = 1e-6  # difference of two losses that is rounding
 
 
@@ -37,9 +38,14 @@ def are_enough(labels: Labels) -> bool:
 
 
 def penalty_losses(node: Node, right: tuple[int, ...]) -> FloatArray:
-    """Return the loss of every penalty on the labeled rows of a measured node, each of them left out."""
+    """Return the loss of every penalty on the labeled rows of a measured node, each of them left out.
+
+    More than 1000 rows prefer none: all losses are 0.
+    """
     assert node.labels is not None
     rows, on_right = node.standardized_labels, sides_of(node.labels, right) > 0
+    if len(rows) > MOST_ROWS:
+        return np.zeros(len(PENALTIES))
     if rows.shape[1] > rows.shape[0]:  # as many columns as rows, with the same inner products
         rows = np.linalg.qr(rows.T)[1].T
     square = mean_square(node)
