@@ -3,11 +3,14 @@
 python benchmarks/defaults.py connectivity --data DIR --seeds 2
 python benchmarks/defaults.py margin --seeds 2
 python benchmarks/defaults.py width --seeds 1
+python benchmarks/defaults.py methods --seeds 8
 
 A question names a method and a few values of a parameter; the first one is the current default. Every value
 is run on every set, with the true number of clusters. A value replaces the default only if leave-sets-out
 does: on each set, take the value whose mean V-measure over all *other* sets is highest, and compare the mean
-of what it gives with that of the default. `--data` adds the dense labeled sets of a directory.
+of what it gives with that of the default. `--data` adds the dense labeled sets of a directory. The question
+"methods" compares two methods at their defaults. The standard error after +- is that of the mean difference
+from the first value over the sets.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -27,6 +31,7 @@ if not __package__:  # run as a script, from anywhere
 from benchmarks.choice import real_sets
 from benchmarks.generators import generated
 from ravine import MaximumMargin, MinimumDensity, SpectralConnectivity, metrics
+from ravine.split import margin as margin_search
 
 Array = np.ndarray[Any, Any]
 Make = Callable[[int], Any]
@@ -66,16 +71,23 @@ def width() -> dict[str, Make]:
     }
 
 
+def methods() -> dict[str, Make]:
+    """SpectralConnectivity and MinimumDensity at their defaults."""
+    return {
+        "SpectralConnectivity": _of(SpectralConnectivity, {}),
+        "MinimumDensity, to compare": _of(MinimumDensity, {}),
+    }
+
+
 class _ScaledMargin:
-    """MaximumMargin with a multiple of C="auto", which depends on the rows."""
+    """MaximumMargin with a multiple of C="auto", which depends on the rows of every node."""
 
     def __init__(self, k: int, factor: float) -> None:
         self.k, self.factor = k, factor
 
     def fit(self, X: Array) -> Any:
-        scaled = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
-        first = float(np.linalg.eigvalsh(np.cov(scaled.T, bias=True).reshape(X.shape[1], -1))[-1])
-        return MaximumMargin(self.k, C=10.0 * self.factor / first).fit(X)
+        with mock.patch.object(margin_search, "AUTO_C", self.factor * margin_search.AUTO_C):
+            return MaximumMargin(self.k).fit(X)
 
 
 class _ScaledWidth:
@@ -100,6 +112,7 @@ QUESTIONS: dict[str, Callable[[], dict[str, Make]]] = {
     "connectivity": connectivity,
     "margin": margin,
     "width": width,
+    "methods": methods,
 }
 
 
@@ -124,6 +137,16 @@ def left_out(table: Array) -> tuple[float, dict[int, int]]:
     return float(np.mean([table[i, value] for i, value in enumerate(chosen)])), counts
 
 
+def standard_errors(table: Array) -> Array:
+    """Return the standard errors of the mean differences of all columns from the first, over the rows.
+
+    >>> standard_errors(np.array([[0.5, 0.6], [0.5, 0.8]])).round(3).tolist()
+    [0.0, 0.1]
+    """
+    differences = table - table[:, :1]
+    return np.asarray(differences.std(axis=0, ddof=1) / np.sqrt(len(table)))
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -145,8 +168,9 @@ def main(argv: list[str] | None = None) -> None:
     for family in [*dict.fromkeys(families), "all"]:
         some = table[[family in ("all", one) for one in families]]
         print(f"\n{family}, {len(some)} sets")
-        for way, v in zip(ways, some.mean(axis=0), strict=True):
-            print(f"  {way:34} {v:.4f}")
+        errors = standard_errors(some)
+        for way, v, error in zip(ways, some.mean(axis=0), errors, strict=True):
+            print(f"  {way:34} {v:.4f} +- {error:.4f}")
         mean, counts = left_out(some[:, compared])
         names = ", ".join(f"{list(ways)[value]} {count} times" for value, count in counts.items())
         print(f"  {'leave-sets-out':34} {mean:.4f} ({names})")

@@ -33,7 +33,8 @@ from benchmarks import datasets
 from benchmarks.semisupervised import standardized
 from ravine import MinimumDensityClassifier
 from ravine.data.memory import MemoryRows
-from ravine.split import supervised, support
+from ravine.split import penalty as penalties
+from ravine.split import supervised
 
 Array = np.ndarray[Any, Any]
 # least depth, by how much sparser, most labels, whether mistakes count, penalty of the supervised boundary
@@ -106,7 +107,7 @@ def excess(name: str, directory: str, n_labels: int, n_rows: int, n_draws: int) 
 def alone(X: Any, partial: Array, penalty: float) -> list[Any]:
     """Return the supervised boundaries."""
     few = mock.patch.object(supervised, "FEW_LABELS", 0.0)
-    with few, mock.patch.object(support, "LABEL_PENALTY", penalty):
+    with few, mock.patch.object(penalties, "PENALTIES", (penalty,)):
         return MinimumDensityClassifier().fit(X, partial).boundaries_
 
 

@@ -23,8 +23,8 @@ from benchmarks.baselines import IterSVR
 from scipy import sparse
 
 from ravine import MinimumDensity, metrics
+from ravine.split.penalty import LABEL_PENALTY
 from ravine.split.supervised import FEW_LABELS, SPARSER, VALLEY_DEPTH
-from ravine.split.support import LABEL_PENALTY
 from tests.oracles import two_blobs
 
 RNG = np.random.default_rng(0)

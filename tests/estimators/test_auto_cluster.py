@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, load_wine, make_circles
+from sklearn.datasets import load_iris, load_wine, make_circles, make_moons
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -77,6 +77,23 @@ def test_a_clustering_that_separates_far_fewer_neighbors_goes_first():
     assert best_first([linear, a_few_more], np.array([6.0, 3.0]), 0.05) == [0, 1]
     tiny = judgment(0.1, 0.47, 0.004, share=0.01)
     assert best_first([linear, tiny], np.array([6.0, 3.0]), 0.05) == [0, 1]
+
+
+def test_a_clustering_that_separates_no_neighbors_goes_first_although_its_sizes_are_unequal():
+    linear, apart = judgment(0.9, 0.48, 0.06), judgment(0.1, 0.35, 0.001)
+    assert best_first([linear, apart], np.array([6.0, 3.0]), 0.05) == [1, 0]
+    finer = judgment(0.9, 0.6, 0.06, k=3)  # of which the other may be groups
+    assert best_first([finer, apart], np.array([6.0, 3.0]), 0.05) == [0, 1]
+    assert best_first([linear, judgment(0.1, 0.35, 0.003)], np.array([6.0, 3.0]), 0.05) == [0, 1]
+    assert best_first([linear, judgment(0.1, 0.35, 0.0, share=0.01)], np.array([6.0, 3.0]), 0.05) == [0, 1]
+
+
+def test_moons_of_unequal_sizes_are_found():
+    """A diagonal through both halves them, which is more modular."""
+    X, y = make_moons((600, 180), noise=0.05, random_state=0)
+    model = AutoCluster(2).fit(X)
+    assert metrics.v_measure(y, model.labels_) > 0.99
+    assert max(c.modularity for c in model.candidates_) > model.candidates_[0].modularity + 0.05
 
 
 def test_ties_go_to_the_candidate_that_was_given_first():
@@ -420,6 +437,17 @@ def test_best_with_one_number_for_all_candidates(tmp_path):
     assert single.n_clusters_ <= 3
     ravine.save(single, tmp_path / "m")
     assert ravine.load(tmp_path / "m").n_clusters == "best"
+
+
+def test_best_finds_more_than_twenty_clusters_if_the_tree_may_have_more_leaves():
+    """Thirty classes of fifteen rows in 500 columns."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 15)
+    X = rng.normal(size=(30, 500))[y] + 0.3 * rng.normal(size=(450, 500))
+    model = SpectralConnectivity("best", max_leaves=40, min_cluster_size=5).fit(X)
+    assert max(model.cut_values_) == 40
+    assert 28 <= model.n_clusters_ <= 32
+    assert metrics.v_measure(y, model.labels_) > 0.95
 
 
 def test_best_where_there_is_no_split_is_one_cluster():

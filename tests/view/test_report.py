@@ -10,7 +10,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
 
 import ravine
 from ravine import (
@@ -434,3 +436,19 @@ def test_a_report_reads_the_rows_six_times():
 
 def test_the_report_is_public():
     assert ravine.report is report
+
+
+def test_a_clustering_without_a_tree_has_no_report():
+    """Of a method of another package, which AutoCluster may prefer."""
+    X = load_wine().data
+    model = ravine.AutoCluster(3, methods=["hdbscan"]).fit(X)
+    for show in (ravine.report, ravine.explain):
+        with pytest.raises(InvalidInputError, match="that of hdbscan, which has no tree to show; fit with"):
+            show(model, X)
+    with pytest.raises(InvalidInputError, match="KMeans has no tree to show"):
+        ravine.report(KMeans(2, n_init=1).fit(X), X)
+
+
+def test_a_report_needs_a_fitted_model():
+    with pytest.raises(NotFittedError, match="This MinimumDensity instance is not fitted yet"):
+        ravine.report(MinimumDensity(), load_wine().data)

@@ -77,9 +77,10 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     .. math:: \operatorname{argmax}_c \, R_{MSP}(c) + R_Q(c) + R_a(c),
 
-    unless another one is as modular and separates four times fewer neighbors (two rings, for example, which
-    no hyperplane separates). A clustering whose smallest of K clusters has less than 2 / K of `min_share` of
-    the rows does not count. More than 5000 rows are judged on a sample.
+    unless another one separates four times fewer neighbors (two rings, for example, which no hyperplane
+    separates), and either is as modular or separates none, into no fewer clusters. A clustering whose
+    smallest of K clusters has less than 2 / K of `min_share` of the rows does not count. More than 5000 rows
+    are judged on a sample.
 
     Parameters
     ----------
@@ -92,7 +93,8 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         which get standardized rows and the same `n_clusters`. Names are "minimum-density",
         "spectral-connectivity", "maximin-separation", "maximum-margin" and "principal-direction"; the first
         four also followed by " diffusion"; "spectral-clustering" and "hdbscan" (of scikit-learn), and
-        "genie" (of genieclust). By default the first four, and the first two with diffusion; without
+        "genie" (of genieclust). Rows that a method labels -1, such as noise, are judged as one more cluster.
+        By default the first four, and the first two with diffusion; without
         "maximum-margin" above 2^19 values, without diffusion above 2^24, and without "maximin-separation"
         above 4096 columns.
     min_share : float, default 0.05

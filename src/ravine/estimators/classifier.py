@@ -42,6 +42,7 @@ from ravine.index.density import MinimumDensitySchedule
 from ravine.io.archive import Stored, require
 from ravine.split.boundary import Hyperplane
 from ravine.split.labeled import group_classes
+from ravine.split.penalty import are_enough, best_penalty, penalty_losses
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
 from ravine.split.split import Split
@@ -79,9 +80,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     density decides; then gamma grows.
 
     Unlabeled rows can mislead. So the default boundary is a supervised one, a logistic regression on the
-    labeled rows. The hyperplane of lowest density replaces it only if at most 20 labels are known, the
-    density is clearly lower there, and no more labeled rows are on the wrong side; `split.method` of
-    `boundaries_` says which it is.
+    labeled rows, whose penalty is chosen by left-out labels if there are ten per class or more. The
+    hyperplane of lowest density replaces it only if at most 20 labels are known, the density is clearly lower
+    there, and no more labeled rows are on the wrong side; `split.method` of `boundaries_` says which it is.
 
     Parameters
     ----------
@@ -378,6 +379,7 @@ class _Fitting:
         self.labels = labels_of(rows, self.labeled, ranks[self.labeled])
         self.node = model._root(X, rows, 0.0)
         self.root: Standardization | None = None
+        self.penalty: float | None = None  # of the supervised boundaries, if they have one in common
 
     def boundaries(self) -> Iterator[ClassBoundary]:
         """Yield the boundaries between all classes."""
@@ -393,8 +395,20 @@ class _Fitting:
             yield from self._tree(None, tuple(classes))
             return
         guesses = self._guesses(standardization)
-        for a, b in itertools.combinations(classes, 2):
-            yield self._between((a,), (b,), np.flatnonzero((guesses == a) | (guesses == b)))
+        pairs = list(itertools.combinations(classes, 2))
+        self.penalty = self._penalty(pairs, guesses)
+        for pair in pairs:
+            yield self._between(pair[:1], pair[1:], np.flatnonzero(np.isin(guesses, pair)))
+
+    def _penalty(self, pairs: Sequence[tuple[int, int]], guesses: IntArray) -> float:
+        """Choose one penalty for the supervised boundaries of all pairs of classes; one pass per pair."""
+        losses = []
+        fallback = check_bool("supervised_fallback", self.model.supervised_fallback)
+        for pair in pairs if fallback and are_enough(self.labels) else ():
+            node = run(measure(self._node(np.flatnonzero(np.isin(guesses, pair)), pair)))
+            if node.standardization.varies.any():
+                losses.append(penalty_losses(node, pair[1:]))
+        return best_penalty(losses)
 
     def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[ClassBoundary]:
         """Separate the classes of these rows (None: all) into two groups, and so on in each group."""
@@ -456,7 +470,7 @@ class _Fitting:
         assert labels is not None
         if check_bool("supervised_fallback", self.model.supervised_fallback):
             factor = self.model.bandwidth_factor
-            measured, supervised = run(search(node, SupervisedMethod(factor, right)))
+            measured, supervised = run(search(node, SupervisedMethod(factor, right, self.penalty)))
             if supervised is not None and not are_few(labels):
                 return measured, supervised
         measured, split = run(search(node, method))

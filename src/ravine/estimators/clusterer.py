@@ -76,7 +76,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         and "best" it is 1.5 times the square root of the number of rows, because smaller groups may be tails,
         and for a group far from all others 0.5 % of the rows, at least 5.
     max_leaves, max_depth : int, optional
-        Limits of the tree, also for "auto".
+        Limits of the tree, also for "auto". For "best", `max_leaves` leaves are grown instead of 20.
     level : float, default 0.01
         For "auto": significance level of the whole tree, that is, the probability of any split of unimodal
         rows. A leaf with 20 % of the rows is tested at 20 % of the level.
@@ -402,7 +402,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                     f"n_clusters={wanted} is more than n_samples={n_rows}; use fewer clusters or more rows"
                 )
         if self.max_leaves is not None:
-            wanted = min(wanted, check_int("max_leaves", self.max_leaves, 1))
+            most = check_int("max_leaves", self.max_leaves, 1)
+            wanted = most if self.n_clusters == "best" else min(wanted, most)
         if self.min_cluster_size is not None:
             min_weight = min_group = check_int("min_cluster_size", self.min_cluster_size, 1)
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)

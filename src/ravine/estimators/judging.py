@@ -147,10 +147,9 @@ def best_first(judged: Sequence[Judgment], sums: FloatArray, min_share: float) -
     """Return the candidates in order, the best one first.
 
     Those whose smallest cluster is too small come last, by its size. The others are in the order of their
-    rank sums; ties are broken by their places. There is one exception: a candidate that is as modular as the
-    first and separates four times fewer neighbors comes before it; of several, the one with the highest rank
-    sum. (A ring around another is such a clustering: no hyperplane separates it, so that its MSP is low, and
-    few methods find it.)
+    rank sums; ties are broken by their places. One goes before them: of those that are more connected than
+    the first, the one with the highest rank sum. (A ring around another is such a clustering: no hyperplane
+    separates it, so that its MSP is low, and few methods find it.)
     """
     allowed = [one.allowed(min_share) for one in judged]
     key = [
@@ -159,11 +158,17 @@ def best_first(judged: Sequence[Judgment], sums: FloatArray, min_share: float) -
     ]
     order = sorted(range(len(judged)), key=key.__getitem__, reverse=True)
     first = judged[order[0]]
-    connected = [
-        i
-        for i in order
-        if allowed[i]
-        and FEWER_CUTS * (judged[i].cut_ratio + NO_CUTS) < first.cut_ratio + NO_CUTS
-        and judged[i].modularity >= first.modularity - AS_MODULAR
-    ]
-    return [*connected[:1], *(i for i in order if i not in connected[:1])]
+    connected = [i for i in order if allowed[i] and _more_connected(judged[i], first)][:1]
+    return [*connected, *(i for i in order if i not in connected)]
+
+
+def _more_connected(one: Judgment, first: Judgment) -> bool:
+    """Return whether one clustering separates four times fewer neighbors than the first, and is as good.
+
+    It is if it is as modular, or if it separates no neighbors at all and has as many clusters: modularity is
+    higher for clusters of equal sizes, so that it can be lower for the true ones.
+    """
+    if FEWER_CUTS * (one.cut_ratio + NO_CUTS) >= first.cut_ratio + NO_CUTS:
+        return False
+    apart = one.cut_ratio <= NO_CUTS and one.n_clusters >= first.n_clusters
+    return apart or one.modularity >= first.modularity - AS_MODULAR

@@ -15,9 +15,10 @@ from ravine.data.query import Query
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
 from ravine.split.labeled import sides_of
+from ravine.split.penalty import are_enough, best_penalty, penalty_losses
 from ravine.split.search import Outcome, Verbs
 from ravine.split.split import Split
-from ravine.split.support import supervised_plane
+from ravine.split.support import mean_square, supervised_plane
 
 FEW_LABELS = 20.0  # most weight of the labeled rows of a boundary with which a valley may be better
 VALLEY_DEPTH = 0.2  # least depth of a valley that is better than the supervised boundary
@@ -28,10 +29,15 @@ FITTED = "fitted to the labels"
 
 @dataclass(frozen=True)
 class SupervisedMethod(Verbs):
-    """The plane of a logistic regression on the labeled rows."""
+    """The plane of a logistic regression on the labeled rows.
+
+    `penalty` is C times the mean squared length of the rows; None is chosen by the labels, if there are
+    enough of them.
+    """
 
     bandwidth_factor: float
     right: tuple[int, ...]
+    penalty: float | None = None
 
     takes_labels = True
     name = "supervised"
@@ -40,10 +46,15 @@ class SupervisedMethod(Verbs):
         """Return the plane of the labels, if there is one."""
         found = yield from principal(node, 1)
         assert node.labels is not None
-        own, right = node.standardization, sides_of(node.labels, self.right) > 0
-        mean_square = own.mean_variance * float(own.varies.sum())
-        plane = supervised_plane(node.standardized_labels, right, node.labels.weights, mean_square)
+        C = (self.penalty or self._own_penalty(node)) / mean_square(node)
+        right = sides_of(node.labels, self.right) > 0
+        plane = supervised_plane(node.standardized_labels, right, node.labels.weights, C)
         return replace(node, deviation=float(found.deviations[0])), [] if plane is None else [plane]
+
+    def _own_penalty(self, node: Node) -> float:
+        """Return the penalty that the labels of the node choose, or the default if they are few."""
+        assert node.labels is not None
+        return best_penalty([penalty_losses(node, self.right)] if are_enough(node.labels) else [])
 
     def solve(self, node: Node, start: tuple[FloatArray, float]) -> Query[tuple[FloatArray, float]]:
         yield from ()

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Node
 
-LABEL_PENALTY = 20.0  # C of the logistic regression, times the mean squared length of the rows
-
 
 def support_planes(node: Node) -> list[tuple[FloatArray, float]]:
     """Return w and b of the planes w . z + b = 0 of the machine on the node's labeled rows."""
@@ -33,18 +31,31 @@ def support_machine(
 
 
 def supervised_plane(
-    standardized: FloatArray, right: npt.NDArray[np.bool_], weights: FloatArray, mean_square: float
+    standardized: FloatArray, right: npt.NDArray[np.bool_], weights: FloatArray, C: float
 ) -> tuple[FloatArray, float] | None:
     """Return the unit normal v and the threshold b of the plane v . z = b of labeled rows alone.
 
-    A logistic regression with C = 20 / `mean_square`, the mean squared length of all rows: the penalty of the
-    normal then depends neither on the unit nor on the number of columns. None if the two sides have the same
-    rows.
+    None if the two sides have the same rows.
     """
+    normal, offset = logistic(standardized, right, weights, C)
+    length = float(np.linalg.norm(normal))
+    return (normal / length, -offset / length) if length > 0 else None
+
+
+def logistic(
+    rows: FloatArray, right: npt.NDArray[np.bool_], weights: FloatArray, C: float
+) -> tuple[FloatArray, float]:
+    """Return w and b of a logistic regression: rows with w . z + b > 0 are on the right."""
     from sklearn.linear_model import LogisticRegression
 
-    logistic = LogisticRegression(C=LABEL_PENALTY / mean_square, tol=1e-8, max_iter=1000)
-    logistic.fit(standardized, right, sample_weight=weights)
-    normal = np.asarray(logistic.coef_[0], dtype=np.float64)
-    length = float(np.linalg.norm(normal))
-    return (normal / length, -float(logistic.intercept_[0]) / length) if length > 0 else None
+    model = LogisticRegression(C=C, tol=1e-8, max_iter=1000).fit(rows, right, sample_weight=weights)
+    return np.asarray(model.coef_[0], dtype=np.float64), float(model.intercept_[0])
+
+
+def mean_square(node: Node) -> float:
+    """Return the mean squared length of the standardized rows of a measured node.
+
+    Penalties are relative to it, so that they depend neither on the unit nor on the number of columns.
+    """
+    own = node.standardization
+    return own.mean_variance * float(own.varies.sum())

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import WITHOUT_EFFECT
 from ravine.data.memory import MemoryRows
+from ravine.exceptions import InvalidInputError
 from ravine.tree.arrays import TreeArrays, as_rows
 from ravine.tree.features import names_of
 from ravine.view.classes import tree_of_classes
@@ -22,8 +24,22 @@ def tree_of(model: Any) -> TreeArrays:
     if hasattr(model, "boundaries_"):
         is_tree = len(model.boundaries_) == len(model.classes_) - 1
         return tree_of_classes(model) if is_tree else pairs_of_classes(model)
-    tree: TreeArrays = getattr(model, "tree_", model)
+    if isinstance(model, TreeArrays):
+        return model
+    check_is_fitted(model)
+    tree: TreeArrays | None = getattr(model, "tree_", None)
+    if tree is None:
+        raise InvalidInputError(
+            f"{_method_of(model)} has no tree to show; fit with methods of ravine, which have one"
+        )
     return tree
+
+
+def _method_of(model: Any) -> str:
+    """Return the method of a fitted model by its name: of several, that of the best one."""
+    if hasattr(model, "best_estimator_") and hasattr(model, "candidates_"):
+        return f"the best clustering is that of {model.candidates_[0].name}, which"
+    return type(model).__name__
 
 
 def rows_for_tree(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
