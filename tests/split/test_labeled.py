@@ -152,7 +152,7 @@ def test_the_machine_of_the_labels_is_a_start_and_every_start_has_its_better_sig
     np.testing.assert_allclose(starts[-1], plane[0] / np.linalg.norm(plane[0]))
     for sign in (1.0, -1.0):
         (end,) = run(replace(DENSITY, max_iter=0).solve_all(node, [sign * starts[-1]]))
-        np.testing.assert_allclose(end.point.direction, starts[-1])  # class 1 on the right
+        np.testing.assert_allclose(end.point.direction, starts[-1], atol=1e-3)  # class 1 on the right
         assert weight_of_mistakes(node.labels, (1,), end.point) == 0.0
 
 

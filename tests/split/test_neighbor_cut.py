@@ -215,7 +215,7 @@ def test_with_labels_fewer_mistakes_come_first(digits, graph):
     node = replace(digits, labels=labels, deviation=3.0)
     starts = random_starts(digits, 12, seed=9)
     method = run(ProjectionMethod(ConnectivitySchedule(betas=(1.5,)), neighbor_cut=True).prepare(node))
-    ends = [run(method.solve(node, start / np.linalg.norm(start))) for start in starts]
+    ends = run(method.solve_all(node, [start / np.linalg.norm(start) for start in starts]))
 
     def judged(end):
         point = end.point

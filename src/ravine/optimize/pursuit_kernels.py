@@ -25,6 +25,9 @@ from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SAME_
 from ravine.optimize.sphere_kernels import dot, subtract, two_loop
 
 
+ORDINARY = 10.0  # size of ordinary values; larger ones, of a tiny bandwidth, have differences in proportion
+
+
 class Bins(NamedTuple):
     """What an evaluation writes: points and bins of the rows; sums, profile and slopes of the bins."""
 
@@ -332,7 +335,8 @@ def leads(runs, options, i, j):
         return False
     cosine = dot(runs.states[i, 2], runs.states[j, 2])
     apart = abs(runs.found[i, 1] - math.copysign(runs.found[j, 1], cosine * runs.found[j, 1]))
-    return ahead > options.behind or (abs(cosine) > options.same and apart < options.apart)
+    scale = max(1.0, abs(runs.found[j, 0]) / ORDINARY)
+    return ahead > options.behind * scale or (abs(cosine) > options.same and apart < options.apart)
 
 
 def address_of_descent(

@@ -13,7 +13,7 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray
 
 ORIENTATION_DIGITS = 6  # decimal digits of standardized values by which columns are distinguished
-CLEARLY = 1e-3  # a standardized value below this is near the mean: its sign may be rounding
+ORIENTATION_ROWS = 2048  # rows that are compared, at most: every tested node is oriented
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,22 @@ class Orientation:
 
 
 def orientation(standardized: FloatArray, varies: IntArray) -> Orientation:
-    """Return the orientation of standardized rows.
+    """Return the orientation of standardized rows, whatever their order, and whether some are copies.
 
-    A column is positive in the first row where it is clearly not 0, and columns are ordered by their sizes in
-    the first row where these differ. Only columns that are equal up to their sign keep the user's order.
+    Columns are ordered by their largest absolute value, then by the next one, and so on. A column is positive
+    at the largest absolute value that it has with one sign only. Only columns that are equal up to their sign
+    keep the user's order.
     """
-    columns = standardized[:, varies].T
-    sizes = np.round(np.minimum(np.abs(columns), 1e9) * 10.0**ORIENTATION_DIGITS).astype(">i8")
-    order = np.array(sorted(range(len(varies)), key=lambda j: sizes[j].tobytes()), dtype=np.int64)
-    first = np.argmax(np.abs(columns) > CLEARLY, axis=1)
-    signs = np.where(columns[np.arange(len(varies)), first] < 0.0, -1.0, 1.0)
+    columns = standardized[:ORIENTATION_ROWS, varies].T
+    values = np.round(np.clip(columns, -1e9, 1e9) * 10.0**ORIENTATION_DIGITS).astype(np.int64)
+    different = [np.unique(column) for column in values]
+    sizes = [np.unique(np.abs(column))[::-1].tolist() for column in different]
+    order = np.array(sorted(range(len(varies)), key=sizes.__getitem__), dtype=np.int64)
+    signs = np.array([_sign(column) for column in different])
     return Orientation(varies[order], signs[order], standardized.shape[1])
+
+
+def _sign(different: IntArray) -> float:
+    """Return the sign of the largest value without its negative among different values; 1 without one."""
+    single = np.setdiff1d(different, -different)
+    return -1.0 if len(single) and single[np.argmax(np.abs(single))] < 0 else 1.0
