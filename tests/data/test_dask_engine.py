@@ -17,7 +17,8 @@ from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.query import Asked, answer
 from ravine.data.standardization import Moments
 from ravine.exceptions import InvalidInputError, RavineError
-from tests.data.test_block_engine import Above
+from tests.data.test_block_engine import Above, same
+from tests.engines import engine_of
 
 RNG = np.random.default_rng(0)
 N = 40_000
@@ -182,6 +183,22 @@ def test_requests_are_one_key_and_a_pass_is_one_tree():
     expected = answer([Asked(MemoryRows(X), Moments(np.zeros(4), np.ones(4)))])[0]
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
     assert engine.passes == before + 1
+
+
+def test_leaves_in_some_of_many_partitions_have_the_bits_of_blocks():
+    """Sums are merged in a tree of block numbers: it does not matter which blocks have rows of a leaf."""
+    ordered, weights = X[np.argsort(X[:, 0])], RNG.uniform(size=N)
+    blocks = engine_of(ordered, weights, np.arange(0, N + 1, 1000))
+    lazy = DaskEngine(DaskSource(da.from_array(ordered, chunks=(1000, 4))), weights)
+    answers = []
+    for engine in (blocks, lazy):
+        ((left, right),) = engine.divide([(engine.rows(), Above(0, ordered[4500, 0]))])
+        sets = [left, right, engine.union([left, right]), right.select(np.arange(0, 35_000, 7001))]
+        found = engine.answer([Asked(some, Moments(np.zeros(4), np.ones(4))) for some in sets[:3]])
+        answers.append([*found, *engine.answer([Asked(sets[3], Moments(np.zeros(4), np.ones(4)))])])
+        answers[-1].append([np.array([some.total for some in sets])])
+    for one, two in zip(*answers, strict=True):
+        same(one, two)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])

@@ -104,11 +104,13 @@ class BlockEngine:
 
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
         """Return the answers of all groups, merged over the blocks; None for a group without rows."""
-        merged = [Fold(group.merge) for group in groups]
-        for _, parts in self._pass(blocks, lambda i, block: answer_block(block, self.ids[i], groups)):
+        merged, before = [Fold(group.merge) for group in groups], 0
+        for i, parts in self._pass(blocks, lambda i, block: answer_block(block, self.ids[i], groups)):
             for fold, part in zip(merged, parts, strict=True):
-                if part is not None:
-                    fold.add(part)
+                for _ in range(before, i):  # blocks that were not read
+                    fold.add(None)
+                fold.add(part)
+            before = i + 1
         return [fold.result() for fold in merged]
 
     def divide(self, parts: Sequence[tuple[BlockRows, Divider]]) -> list[tuple[BlockRows, BlockRows]]:

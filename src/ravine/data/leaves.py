@@ -54,8 +54,8 @@ def total(counts: dict[int, Count]) -> Count:
     """Return the count of all blocks; weights are added in the tree of `fold`."""
     ordered = [counts[block] for block in sorted(counts)]
     weight = Fold(operator.add)
-    for one in ordered:
-        weight.add(one.total)
+    for block in range(max(counts, default=-1) + 1):
+        weight.add(counts[block].total if block in counts else None)
     firsts = [one.first for one in ordered if one.n_counted]
     return Count(
         sum(one.n_rows for one in ordered),
