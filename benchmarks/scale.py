@@ -2,7 +2,7 @@
 
 python benchmarks/scale.py                                       # 1 000 000 x 20, half a minute
 python benchmarks/scale.py --rows 20000000 --columns 50          # 4 GB of disk in --folder
-python benchmarks/scale.py --kinds npy dask --method "MinimumDensity(n_clusters='auto')"
+python benchmarks/scale.py --kinds npy --method "MinimumDensity(16)" "MinimumDensity('auto')"
 python benchmarks/scale.py --overhead 100                        # dask on two processes, per block and pass
 python benchmarks/scale.py --workers 1 2 --rows 5000000 --columns 50   # dask on so many processes
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import resource
 import subprocess
@@ -156,42 +157,45 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--method", default=METHOD)
+    parser.add_argument("--method", nargs="+", default=[METHOD], help="estimators, in Python")
     parser.add_argument("--memory-limit", type=int)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--overhead", type=int, metavar="BLOCKS", help="measure only the cost of dask")
     parser.add_argument("--workers", type=int, nargs="+", help="measure only dask on so many processes")
-    parser.add_argument("--one", choices=KINDS, help=argparse.SUPPRESS)  # the fresh process
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # kind and method of the fresh process
     arguments = parser.parse_args(argv)
     if arguments.overhead:
         own, workers = overhead(arguments.overhead)
         print(f"processor ms per block and pass: client and scheduler {own:.2f}, workers {workers:.2f}")
         return 0
     for n_workers in arguments.workers or ():
-        seconds, peak = on_workers(n_workers, arguments.rows, arguments.columns, arguments.method)
+        seconds, peak = on_workers(n_workers, arguments.rows, arguments.columns, arguments.method[0])
         print(f"{n_workers} workers: {seconds:.1f} s, peak of a worker {peak:.0f} MB", flush=True)
     if arguments.workers:
         return 0
     path = arguments.folder / f"scale-{arguments.rows}-{arguments.columns}.npy"
     if arguments.one:
-        print(json.dumps(fit(path, arguments.one, arguments.method, arguments.memory_limit, arguments.jobs)))
+        kind, method = arguments.one
+        print(json.dumps(fit(path, kind, method, arguments.memory_limit, arguments.jobs)))
         return 0
     for kind in {"npy", *arguments.kinds} & {"npy", "parquet"}:
         if not path.with_suffix(f".{kind}").exists():
             write(path, arguments.rows, arguments.columns, kind)
     plain = read_and_sum(path)
     print(f"read and sum {path.stat().st_size / 1e9:.2f} GB: {plain:.2f} s\n")
-    print("| rows | passes | seconds | processor s | per pass / read-and-sum | clusters | peak MB |")
-    print("|---|---|---|---|---|---|---|")
-    for kind in arguments.kinds:
-        command = [sys.executable, __file__, *(sys.argv[1:] if argv is None else argv), "--one", kind]
+    print("| rows | method | passes | seconds | processor s | per pass / read-and-sum | clusters | peak MB |")
+    print("|---|---|---|---|---|---|---|---|")
+    for kind, method in itertools.product(arguments.kinds, arguments.method):
+        given = sys.argv[1:] if argv is None else argv
+        command = [sys.executable, __file__, *given, "--one", kind, method]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         found = json.loads(done.stdout.splitlines()[-1])
         share = found["processor"] / found["passes"] / plain
         times = f"{found['seconds']:.1f} | {found['processor']:.1f} | {share:.1f}"
         print(
-            f"| {kind} | {found['passes']:.1f} | {times} | {found['clusters']} | {found['peak']:.0f} |",
+            f"| {kind} | {method} | {found['passes']:.1f} | {times} | {found['clusters']} | "
+            f"{found['peak']:.0f} |",
             flush=True,
         )
     return 0

@@ -2,6 +2,8 @@
 
 import threading
 import weakref
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import dask
 import dask.array as da
@@ -10,15 +12,24 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from threadpoolctl import threadpool_info
 
-from ravine import AutoCluster, MaximinSeparation, MaximumMargin, MinimumDensity, MinimumDensityClassifier
+from ravine import (
+    AutoCluster,
+    MaximinSeparation,
+    MaximumMargin,
+    MinimumDensity,
+    MinimumDensityClassifier,
+    SpectralConnectivity,
+)
 from ravine.data.dask_engine import DaskEngine, DaskSource
 from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.query import Asked, answer
 from ravine.data.standardization import Moments
 from ravine.exceptions import InvalidInputError, RavineError
 from tests.data.test_block_engine import Above, same
-from tests.engines import engine_of
+from tests.engines import ArraySource, engine_of
 
 RNG = np.random.default_rng(0)
 N = 40_000
@@ -106,6 +117,11 @@ def test_weights_labels_kernels_and_other_methods():
         (MinimumDensity(3), {"sample_weight": weights}),
         (MinimumDensity(3), {"y": y}),
         (MinimumDensity(2, kernel="rbf", kernel_params={"landmarks": 50, "n_components": 5}), {}),
+        (MinimumDensity(2, kernel="diffusion", kernel_params={"landmarks": 300, "n_components": 3}), {}),
+        (MinimumDensity("auto"), {}),
+        (SpectralConnectivity(3), {}),
+        (SpectralConnectivity(2, projection="orthogonal", n_directions=2), {}),
+        (SpectralConnectivity(2, large_margin=True), {}),
         (MaximumMargin(2), {}),
         (MaximinSeparation(3), {}),
     ):
@@ -116,6 +132,44 @@ def test_weights_labels_kernels_and_other_methods():
     one, two = (MinimumDensityClassifier().fit(some, y) for some in (X, rows))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(two.predict(rows).compute(), one.predict(X))
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_digits])
+def test_other_bounds_give_the_same_labels_on_real_data(load):
+    values = load().data
+    bounds = np.append(np.arange(0, len(values), 53), len(values))
+    one = MinimumDensity(3).fit(values).labels_
+    for rows in (da.from_array(values, chunks=(71, 5)), ArraySource(values, bounds)):
+        np.testing.assert_array_equal(np.asarray(MinimumDensity(3).fit(rows).labels_), one)
+
+
+def test_arrays_of_unknown_lengths(model):
+    rows = dd.from_pandas(pd.DataFrame(X), npartitions=4).to_dask_array()
+    assert np.isnan(rows.shape[0])
+    labels = MinimumDensity(4).fit(rows).labels_
+    np.testing.assert_array_equal(labels.compute(), model.labels_)
+    assert labels.shape == (N,)
+
+
+def test_other_processes_with_one_blas_thread_give_the_same_bits():
+    few = X[: 2 * STEP]
+    rows = da.from_array(few, chunks=(STEP, 4))
+    own = MinimumDensity(2).fit(few)
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        dask.config.set(scheduler="processes", pool=pool),
+    ):
+        two = MinimumDensity(2).fit(rows)
+        np.testing.assert_array_equal(two.labels_.compute(), own.labels_)
+        engine = DaskEngine(DaskSource(rows))
+        assert engine.map(engine.rows(), blas_threads).tolist() == [1] * len(few)
+    assert two.tree_ == own.tree_
+
+
+def blas_threads(block):
+    """One value per row: the number of threads of BLAS where the rows are."""
+    most = max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+    return np.full(len(block), most)
 
 
 def test_labels_of_the_best_cut_are_lazy(monkeypatch):

@@ -162,7 +162,8 @@ class DaskEngine(BlockEngine):
         """Return a graph, and the key of the merged answers: a task per partition, then a tree."""
         requests = _name("requests")
         graph, keys = self._tasks(blocks, tasks.answer, requests, tuple(groups))
-        merged, level, places = _name("merge"), 0, dict(zip(blocks, keys, strict=True))
+        places = {self.leaves.places[i]: key for i, key in zip(blocks, keys, strict=True)}
+        merged, level = _name("merge"), 0
         while len(places) > 1:
             level += 1
             parents = sorted({place // FAN_IN for place in places})
