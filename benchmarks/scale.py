@@ -29,6 +29,7 @@ import numpy as np
 KINDS = ("memory", "npy", "parquet", "dask")
 PIECE = 1 << 16  # rows that are written or summed at a time
 METHOD = "MinimumDensity(16)"
+PARTITION = 100_000_000  # bytes of a partition, which Dask's guide to chunks recommends
 
 
 def write(path: Path, n: int, d: int, kind: str) -> None:
@@ -113,8 +114,8 @@ def overhead(n_blocks: int, n_passes: int = 15) -> tuple[float, float]:
     return own, workers
 
 
-def on_workers(n_workers: int, n: int, d: int, method: str) -> tuple[float, float]:
-    """Return the seconds of a fit on so many processes of one thread, and the peak of a worker in MB."""
+def on_workers(n_workers: int, n: int, d: int, method: str, n_parts: int | None) -> dict[str, float]:
+    """Fit on so many processes of one thread; return seconds, processor seconds and a worker's peak in MB."""
     da: Any = importlib.import_module("dask.array")
     distributed: Any = importlib.import_module("distributed")
     import ravine
@@ -125,7 +126,8 @@ def on_workers(n_workers: int, n: int, d: int, method: str) -> tuple[float, floa
         return (centers[rng.integers(16, size=size)] + rng.standard_normal((size, d))).astype(np.float32)
 
     delayed: Any = importlib.import_module("dask").delayed(block)
-    sizes = [n // 32] * 32
+    n_parts = n_parts or max(8, -(-4 * n * d // PARTITION))
+    sizes = [n // n_parts] * n_parts
     parts = [da.from_delayed(delayed(k, m), (m, d), dtype=np.float32) for k, m in enumerate(sizes)]
     model: Any = eval(method, vars(ravine) | {name: getattr(ravine, name) for name in ravine.__all__})
     options = {"threads_per_worker": 1, "dashboard_address": None}
@@ -135,10 +137,15 @@ def on_workers(n_workers: int, n: int, d: int, method: str) -> tuple[float, floa
     ):
         rows = da.concatenate(parts).persist()
         distributed.wait(rows)
-        model.fit(rows[: 4 * sizes[0]])  # every worker compiles
-        began = time.perf_counter()
+        some = 6_000_000 // d // n_parts  # of each partition: so many values are not searched on the client
+        few = [rows[a : a + some] for a in range(0, n, sizes[0])]
+        type(model)(2).fit(da.concatenate(few))  # every worker compiles
+        before = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
         model.fit(rows)
-        return time.perf_counter() - began, max(c.run(peak_resident).values())
+        after = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
+        spent = [b - a for a, b in zip(before, after, strict=True)]
+        found = dict(zip(("seconds", "client", "workers"), spent, strict=True))
+        return {**found, "partitions": n_parts, "peak": max(c.run(peak_resident).values())}
 
 
 def peak_resident() -> float:
@@ -163,6 +170,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--overhead", type=int, metavar="BLOCKS", help="measure only the cost of dask")
     parser.add_argument("--workers", type=int, nargs="+", help="measure only dask on so many processes")
+    parser.add_argument("--partitions", type=int, help="of the rows on workers; default: 100 MB each")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # kind and method of the fresh process
     arguments = parser.parse_args(argv)
     if arguments.overhead:
@@ -170,8 +178,14 @@ def main(argv: list[str] | None = None) -> int:
         print(f"processor ms per block and pass: client and scheduler {own:.2f}, workers {workers:.2f}")
         return 0
     for n_workers in arguments.workers or ():
-        seconds, peak = on_workers(n_workers, arguments.rows, arguments.columns, arguments.method[0])
-        print(f"{n_workers} workers: {seconds:.1f} s, peak of a worker {peak:.0f} MB", flush=True)
+        shape = arguments.rows, arguments.columns
+        found = on_workers(n_workers, *shape, arguments.method[0], arguments.partitions)
+        print(
+            f"{n_workers} workers, {found['partitions']} partitions: {found['seconds']:.1f} s; processor "
+            f"time {found['client']:.1f} s of client and scheduler, {found['workers']:.1f} s of all workers; "
+            f"peak of a worker {found['peak']:.0f} MB",
+            flush=True,
+        )
     if arguments.workers:
         return 0
     path = arguments.folder / f"scale-{arguments.rows}-{arguments.columns}.npy"
