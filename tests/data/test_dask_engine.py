@@ -117,11 +117,6 @@ def test_weights_labels_kernels_and_other_methods():
         (MinimumDensity(3), {"sample_weight": weights}),
         (MinimumDensity(3), {"y": y}),
         (MinimumDensity(2, kernel="rbf", kernel_params={"landmarks": 50, "n_components": 5}), {}),
-        (MinimumDensity(2, kernel="diffusion", kernel_params={"landmarks": 300, "n_components": 3}), {}),
-        (MinimumDensity("auto"), {}),
-        (SpectralConnectivity(3), {}),
-        (SpectralConnectivity(2, projection="orthogonal", n_directions=2), {}),
-        (SpectralConnectivity(2, large_margin=True), {}),
         (MaximumMargin(2), {}),
         (MaximinSeparation(3), {}),
     ):
@@ -132,6 +127,24 @@ def test_weights_labels_kernels_and_other_methods():
     one, two = (MinimumDensityClassifier().fit(some, y) for some in (X, rows))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(two.predict(rows).compute(), one.predict(X))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MinimumDensity(2, kernel="diffusion", kernel_params={"landmarks": 300, "n_components": 3}),
+        MinimumDensity("auto"),
+        SpectralConnectivity(2),
+        SpectralConnectivity(2, projection="orthogonal", n_directions=2),
+        SpectralConnectivity(2, large_margin=True),
+    ],
+    ids=["diffusion", "auto", "connectivity", "several directions", "large margin"],
+)
+def test_other_estimators_give_the_same_labels(estimator):
+    few = X[: 2 * STEP]
+    one = estimator.fit(few).labels_
+    two = estimator.fit(da.from_array(few, chunks=(STEP, 4))).labels_
+    np.testing.assert_array_equal(two.compute(), one)
 
 
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_digits])
