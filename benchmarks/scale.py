@@ -5,6 +5,7 @@ python benchmarks/scale.py --rows 20000000 --columns 50          # 4 GB of disk 
 python benchmarks/scale.py --kinds npy --method "MinimumDensity(16)" "MinimumDensity('auto')"
 python benchmarks/scale.py --overhead 100                        # dask on two processes, per block and pass
 python benchmarks/scale.py --workers 1 2 --rows 5000000 --columns 50   # dask on so many processes
+MALLOC_TRIM_THRESHOLD_=65536 python benchmarks/scale.py --task --rows 156250 --columns 50   # one dask task
 
 A pass is compared with one plain read-and-sum of the same NPY file on one thread, measured in the same run,
 by processor time (of all threads), so that other work on the machine does not count.
@@ -114,6 +115,55 @@ def overhead(n_blocks: int, n_passes: int = 15) -> tuple[float, float]:
     return own, workers
 
 
+def task(n: int, d: int) -> None:
+    """Print processor ms of a task of dask: answer a block of 16 leaves, merge 16 answers, move one.
+
+    Dask's nanny starts workers with MALLOC_TRIM_THRESHOLD_=65536; set it to measure what they need.
+    """
+    distributed: Any = importlib.import_module("distributed")
+    from ravine.data import partition_tasks as tasks
+    from ravine.data.block_pass import Group
+    from ravine.data.profile import Grid, ProfileSum
+    from ravine.data.standardization import Standardization
+
+    rng, own = np.random.default_rng(0), Standardization.identity(d, float(n))
+    values, ids = rng.standard_normal((n, d), dtype=np.float32), rng.integers(16, size=n, dtype=np.int32)
+    grid, directions = Grid(-5.0, 0.009, 1111), np.linalg.qr(rng.standard_normal((d, d)))[0]
+    groups = [Group((k,), None, (ProfileSum(own, directions[k % d], grid, True),)) for k in range(16)]
+    seen = tasks.Seen(tasks.open_partition(values, 0), 0)
+
+    def answer() -> Any:
+        return tasks.answer(values, ids, None, seen, None, groups)
+
+    def spent(work: Any, times: int = 10) -> float:
+        began = time.process_time()
+        for _ in range(times):
+            work()
+        return 1e3 * (time.process_time() - began) / times
+
+    parts = [answer() for _ in range(16)]
+    shapes = [array.shape for array in parts[0][0][0]]
+
+    def make(_: int) -> Any:
+        return [[tuple(np.ones(shape) for shape in shapes)] for _ in range(16)]
+
+    tasks.merge(groups, parts)
+    print(
+        f"answer a block: {spent(answer):.1f} ms, merge 16: {spent(lambda: tasks.merge(groups, parts)):.1f}"
+    )
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with distributed.LocalCluster(n_workers=2, **options) as cluster, distributed.Client(cluster) as client:
+        one, other = client.scheduler_info()["workers"]
+        for _ in range(2):  # the first time, connections are made
+            held = client.map(make, range(16), workers=[one], pure=False)
+            distributed.wait(held)
+            before = sum(client.run(time.process_time).values())
+            distributed.wait(client.map(len, held, workers=[other], pure=False))
+            moved = 1e3 * (sum(client.run(time.process_time).values()) - before) / 16
+    size = sum(array.nbytes for group in parts[0] for found in group for array in found) / 1e6
+    print(f"move one answer, {size:.1f} MB: {moved:.1f} ms of both workers")
+
+
 def on_workers(n_workers: int, n: int, d: int, method: str, n_parts: int | None) -> dict[str, float]:
     """Fit on so many processes of one thread; return seconds, processor seconds and a worker's peak in MB."""
     da: Any = importlib.import_module("dask.array")
@@ -169,6 +219,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--overhead", type=int, metavar="BLOCKS", help="measure only the cost of dask")
+    parser.add_argument("--task", action="store_true", help="measure only one task of dask")
     parser.add_argument("--workers", type=int, nargs="+", help="measure only dask on so many processes")
     parser.add_argument("--partitions", type=int, help="of the rows on workers; default: 100 MB each")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # kind and method of the fresh process
@@ -176,6 +227,9 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.overhead:
         own, workers = overhead(arguments.overhead)
         print(f"processor ms per block and pass: client and scheduler {own:.2f}, workers {workers:.2f}")
+        return 0
+    if arguments.task:
+        task(arguments.rows, arguments.columns)
         return 0
     for n_workers in arguments.workers or ():
         shape = arguments.rows, arguments.columns

@@ -175,7 +175,8 @@ def _sum(arrays: Sequence[AnyArray | None]) -> AnyArray:
     Only the sum is new memory: writing to that for the first time takes longer than adding.
     """
     first = next(array for array in arrays if array is not None)
-    total, flat = np.empty_like(first), [None if array is None else array.reshape(-1) for array in arrays]
+    total = np.empty(first.shape, dtype=first.dtype)
+    flat = [None if array is None else array.reshape(-1) for array in arrays]
     between = scratch("sums", (len(arrays), VALUES_AT_A_TIME), first.dtype)
     for a in range(0, first.size, VALUES_AT_A_TIME):
         some = [None if values is None else values[a : a + VALUES_AT_A_TIME] for values in flat]
