@@ -189,7 +189,7 @@ def on_workers(n_workers: int, n: int, d: int, method: str, n_parts: int | None)
         distributed.wait(rows)
         some = 6_000_000 // d // n_parts  # of each partition: so many values are not searched on the client
         few = [rows[a : a + some] for a in range(0, n, sizes[0])]
-        type(model)(2).fit(da.concatenate(few))  # every worker compiles
+        type(model)(2).fit(da.concatenate(few).persist())  # every worker compiles
         before = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
         model.fit(rows)
         after = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())

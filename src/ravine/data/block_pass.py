@@ -18,7 +18,8 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.memory import add_block, cache_rows, make_block, rows_at
-from ravine.data.query import Answer, AnyArray, Divider, Request, fold
+from ravine.data.query import Answer, AnyArray, Divider, Request, fold, places_by
+from ravine.data.sample import Sample
 from ravine.data.scratch import scratch
 
 LeafIds = npt.NDArray[np.int32]
@@ -119,13 +120,22 @@ def answer_block(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> lis
 
 
 def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]) -> list[Answer]:
-    kinds: dict[type, list[int]] = {}
-    for i, request in enumerate(requests):
-        kinds.setdefault(type(request), []).append(i)
+    """Answer requests about some rows of a block, piece by piece; a sample takes only the rows it draws."""
+    kinds = places_by(type(request) for request in requests)
     answers = [request.start(block.values.shape[1]) for request in requests]
-    for _, piece in block.pieces(where, reuse=True):
+    for i in kinds.pop(Sample, []):
+        _draw(block, where, requests[i], answers[i])  # type: ignore[arg-type]
+    for _, piece in block.pieces(where, reuse=True) if kinds else ():
         add_block(piece, kinds, requests, answers)
     return answers
+
+
+def _draw(block: BlockData, where: IntArray, sample: Sample, answer: Answer) -> None:
+    if block.weights is not None:
+        where = where[block.weights[where] > 0]
+    few = where[sample.pick(block.start + where)]
+    weights = np.ones(len(few)) if block.weights is None else block.weights[few]
+    sample.add(make_block(rows_at(block.values, few), weights, block.start + few), answer)
 
 
 def map_block(

@@ -53,13 +53,16 @@ class Sample(Request):
 
     def add(self, block: Block, answer: Answer) -> None:
         counted = np.flatnonzero(block.weights > 0)
-        keys = hashes(block.numbers[counted], self.seed)
-        low = keys <= np.uint64(self.highest)
-        counted, keys = counted[low], keys[low]
-        few = counted[smallest(keys, block.numbers[counted], self.n)]
+        few = counted[self.pick(block.numbers[counted])]
         keys = hashes(block.numbers[few], self.seed)
         here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
         answer[:] = self.merge(answer, here) if len(answer[0]) else here  # type: ignore[index]
+
+    def pick(self, numbers: IntArray) -> IntArray:
+        """Return which rows of positive weight with these numbers are drawn, in the order of the numbers."""
+        keys = hashes(numbers, self.seed)
+        low = np.flatnonzero(keys <= np.uint64(self.highest))
+        return np.asarray(low[smallest(keys[low], numbers[low], self.n)])
 
     def merge(self, left: Answer, right: Answer) -> Answer:
         return self.merge_all([left, right])
