@@ -2,9 +2,10 @@
 
 python benchmarks/scale.py                                       # 1 000 000 x 20, half a minute
 python benchmarks/scale.py --rows 20000000 --columns 50          # 4 GB of disk in --folder
-python benchmarks/scale.py --kinds npy dask --method "MinimumDensity(n_clusters='auto')"
+python benchmarks/scale.py --kinds npy --method "MinimumDensity(16)" "MinimumDensity('auto')"
 python benchmarks/scale.py --overhead 100                        # dask on two processes, per block and pass
 python benchmarks/scale.py --workers 1 2 --rows 5000000 --columns 50   # dask on so many processes
+MALLOC_TRIM_THRESHOLD_=65536 python benchmarks/scale.py --task --rows 156250 --columns 50   # one dask task
 
 A pass is compared with one plain read-and-sum of the same NPY file on one thread, measured in the same run,
 by processor time (of all threads), so that other work on the machine does not count.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import resource
 import subprocess
@@ -28,6 +30,7 @@ import numpy as np
 KINDS = ("memory", "npy", "parquet", "dask")
 PIECE = 1 << 16  # rows that are written or summed at a time
 METHOD = "MinimumDensity(16)"
+PARTITION = 100_000_000  # bytes of a partition, which Dask's guide to chunks recommends
 
 
 def write(path: Path, n: int, d: int, kind: str) -> None:
@@ -112,8 +115,57 @@ def overhead(n_blocks: int, n_passes: int = 15) -> tuple[float, float]:
     return own, workers
 
 
-def on_workers(n_workers: int, n: int, d: int, method: str) -> tuple[float, float]:
-    """Return the seconds of a fit on so many processes of one thread, and the peak of a worker in MB."""
+def task(n: int, d: int) -> None:
+    """Print processor ms of a task of dask: answer a block of 16 leaves, merge 16 answers, move one.
+
+    Dask's nanny starts workers with MALLOC_TRIM_THRESHOLD_=65536; set it to measure what they need.
+    """
+    distributed: Any = importlib.import_module("distributed")
+    from ravine.data import partition_tasks as tasks
+    from ravine.data.block_pass import Group
+    from ravine.data.profile import Grid, ProfileSum
+    from ravine.data.standardization import Standardization
+
+    rng, own = np.random.default_rng(0), Standardization.identity(d, float(n))
+    values, ids = rng.standard_normal((n, d), dtype=np.float32), rng.integers(16, size=n, dtype=np.int32)
+    grid, directions = Grid(-5.0, 0.009, 1111), np.linalg.qr(rng.standard_normal((d, d)))[0]
+    groups = [Group((k,), None, (ProfileSum(own, directions[k % d], grid, True),)) for k in range(16)]
+    seen = tasks.Seen(tasks.open_partition(values, 0), 0)
+
+    def answer() -> Any:
+        return tasks.answer(values, ids, None, seen, None, groups)
+
+    def spent(work: Any, times: int = 10) -> float:
+        began = time.process_time()
+        for _ in range(times):
+            work()
+        return 1e3 * (time.process_time() - began) / times
+
+    parts = [answer() for _ in range(16)]
+    shapes = [array.shape for array in parts[0][0][0]]
+
+    def make(_: int) -> Any:
+        return [[tuple(np.ones(shape) for shape in shapes)] for _ in range(16)]
+
+    tasks.merge(groups, parts)
+    print(
+        f"answer a block: {spent(answer):.1f} ms, merge 16: {spent(lambda: tasks.merge(groups, parts)):.1f}"
+    )
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with distributed.LocalCluster(n_workers=2, **options) as cluster, distributed.Client(cluster) as client:
+        one, other = client.scheduler_info()["workers"]
+        for _ in range(2):  # the first time, connections are made
+            held = client.map(make, range(16), workers=[one], pure=False)
+            distributed.wait(held)
+            before = sum(client.run(time.process_time).values())
+            distributed.wait(client.map(len, held, workers=[other], pure=False))
+            moved = 1e3 * (sum(client.run(time.process_time).values()) - before) / 16
+    size = sum(array.nbytes for group in parts[0] for found in group for array in found) / 1e6
+    print(f"move one answer, {size:.1f} MB: {moved:.1f} ms of both workers")
+
+
+def on_workers(n_workers: int, n: int, d: int, method: str, n_parts: int | None) -> dict[str, float]:
+    """Fit on so many processes of one thread; return seconds, processor seconds and a worker's peak in MB."""
     da: Any = importlib.import_module("dask.array")
     distributed: Any = importlib.import_module("distributed")
     import ravine
@@ -124,7 +176,8 @@ def on_workers(n_workers: int, n: int, d: int, method: str) -> tuple[float, floa
         return (centers[rng.integers(16, size=size)] + rng.standard_normal((size, d))).astype(np.float32)
 
     delayed: Any = importlib.import_module("dask").delayed(block)
-    sizes = [n // 32] * 32
+    n_parts = n_parts or max(8, -(-4 * n * d // PARTITION))
+    sizes = [n // n_parts] * n_parts
     parts = [da.from_delayed(delayed(k, m), (m, d), dtype=np.float32) for k, m in enumerate(sizes)]
     model: Any = eval(method, vars(ravine) | {name: getattr(ravine, name) for name in ravine.__all__})
     options = {"threads_per_worker": 1, "dashboard_address": None}
@@ -134,10 +187,15 @@ def on_workers(n_workers: int, n: int, d: int, method: str) -> tuple[float, floa
     ):
         rows = da.concatenate(parts).persist()
         distributed.wait(rows)
-        model.fit(rows[: 4 * sizes[0]])  # every worker compiles
-        began = time.perf_counter()
+        some = 6_000_000 // d // n_parts  # of each partition: so many values are not searched on the client
+        few = [rows[a : a + some] for a in range(0, n, sizes[0])]
+        type(model)(2).fit(da.concatenate(few).persist())  # every worker compiles
+        before = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
         model.fit(rows)
-        return time.perf_counter() - began, max(c.run(peak_resident).values())
+        after = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
+        spent = [b - a for a, b in zip(before, after, strict=True)]
+        found = dict(zip(("seconds", "client", "workers"), spent, strict=True))
+        return {**found, "partitions": n_parts, "peak": max(c.run(peak_resident).values())}
 
 
 def peak_resident() -> float:
@@ -156,42 +214,56 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--method", default=METHOD)
+    parser.add_argument("--method", nargs="+", default=[METHOD], help="estimators, in Python")
     parser.add_argument("--memory-limit", type=int)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--overhead", type=int, metavar="BLOCKS", help="measure only the cost of dask")
+    parser.add_argument("--task", action="store_true", help="measure only one task of dask")
     parser.add_argument("--workers", type=int, nargs="+", help="measure only dask on so many processes")
-    parser.add_argument("--one", choices=KINDS, help=argparse.SUPPRESS)  # the fresh process
+    parser.add_argument("--partitions", type=int, help="of the rows on workers; default: 100 MB each")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # kind and method of the fresh process
     arguments = parser.parse_args(argv)
     if arguments.overhead:
         own, workers = overhead(arguments.overhead)
         print(f"processor ms per block and pass: client and scheduler {own:.2f}, workers {workers:.2f}")
         return 0
+    if arguments.task:
+        task(arguments.rows, arguments.columns)
+        return 0
     for n_workers in arguments.workers or ():
-        seconds, peak = on_workers(n_workers, arguments.rows, arguments.columns, arguments.method)
-        print(f"{n_workers} workers: {seconds:.1f} s, peak of a worker {peak:.0f} MB", flush=True)
+        shape = arguments.rows, arguments.columns
+        found = on_workers(n_workers, *shape, arguments.method[0], arguments.partitions)
+        print(
+            f"{n_workers} workers, {found['partitions']} partitions: {found['seconds']:.1f} s; processor "
+            f"time {found['client']:.1f} s of client and scheduler, {found['workers']:.1f} s of all workers; "
+            f"peak of a worker {found['peak']:.0f} MB",
+            flush=True,
+        )
     if arguments.workers:
         return 0
     path = arguments.folder / f"scale-{arguments.rows}-{arguments.columns}.npy"
     if arguments.one:
-        print(json.dumps(fit(path, arguments.one, arguments.method, arguments.memory_limit, arguments.jobs)))
+        kind, method = arguments.one
+        print(json.dumps(fit(path, kind, method, arguments.memory_limit, arguments.jobs)))
         return 0
     for kind in {"npy", *arguments.kinds} & {"npy", "parquet"}:
         if not path.with_suffix(f".{kind}").exists():
             write(path, arguments.rows, arguments.columns, kind)
     plain = read_and_sum(path)
     print(f"read and sum {path.stat().st_size / 1e9:.2f} GB: {plain:.2f} s\n")
-    print("| rows | passes | seconds | processor s | per pass / read-and-sum | clusters | peak MB |")
-    print("|---|---|---|---|---|---|---|")
-    for kind in arguments.kinds:
-        command = [sys.executable, __file__, *(sys.argv[1:] if argv is None else argv), "--one", kind]
+    print("| rows | method | passes | seconds | processor s | per pass / read-and-sum | clusters | peak MB |")
+    print("|---|---|---|---|---|---|---|---|")
+    for kind, method in itertools.product(arguments.kinds, arguments.method):
+        given = sys.argv[1:] if argv is None else argv
+        command = [sys.executable, __file__, *given, "--one", kind, method]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         found = json.loads(done.stdout.splitlines()[-1])
         share = found["processor"] / found["passes"] / plain
         times = f"{found['seconds']:.1f} | {found['processor']:.1f} | {share:.1f}"
         print(
-            f"| {kind} | {found['passes']:.1f} | {times} | {found['clusters']} | {found['peak']:.0f} |",
+            f"| {kind} | {method} | {found['passes']:.1f} | {times} | {found['clusters']} | "
+            f"{found['peak']:.0f} |",
             flush=True,
         )
     return 0

@@ -86,6 +86,15 @@ def test_rows_that_were_divided_stay_reachable_through_their_descendants():
     np.testing.assert_array_equal(labels, np.where(X[:, 0] > 0, 2, 1))
 
 
+def test_rows_in_some_chunks_have_the_same_bits_as_in_memory():
+    values = X[np.argsort(X[:, 0])]
+    memory, blocks = MemoryRows(values, WEIGHTS), engine_of(values, WEIGHTS).rows()
+    numbers = np.concatenate([np.arange(3, 20), np.arange(9000, 12_000), np.arange(25_000, 40_000)])
+    one, two = memory.select(numbers), blocks.select(numbers)
+    assert one.total == two.total
+    same(*(answer([Asked(rows, MOMENTS)])[0] for rows in (one, two)))
+
+
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_picked_rows_are_a_set_of_their_own(weights):
     numbers = np.flatnonzero(X[:, 2] > 1)

@@ -11,9 +11,10 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 from ravine import MinimumDensity
 from ravine.data import memory
 from ravine.data.blocks import DenseBlock, SparseBlock
-from ravine.data.memory import IN_MEMORY, MemoryRows, fold
+from ravine.data.memory import IN_MEMORY, MemoryRows
 from ravine.data.principal import CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
+from ravine.data.query import fold
 from ravine.data.standardization import Moments, Standardization
 from ravine.data.threads import one_blas_thread
 
@@ -219,6 +220,7 @@ def test_the_fold_is_a_tree_over_neighbors():
         return (f"({a[0]}{b[0]})",)
 
     assert fold(merge, [(c,) for c in "abcde"]) == ("(((ab)(cd))e)",)
+    assert fold(merge, [None, ("b",), None, None, ("e",), ("f",)]) == ("(b(ef))",)
 
 
 def test_map_keeps_the_order_of_rows_over_threads(small_blocks):

@@ -2,6 +2,8 @@
 
 import threading
 import weakref
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import dask
 import dask.array as da
@@ -10,14 +12,24 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from threadpoolctl import threadpool_info
 
-from ravine import AutoCluster, MaximinSeparation, MaximumMargin, MinimumDensity, MinimumDensityClassifier
+from ravine import (
+    AutoCluster,
+    MaximinSeparation,
+    MaximumMargin,
+    MinimumDensity,
+    MinimumDensityClassifier,
+    SpectralConnectivity,
+)
 from ravine.data.dask_engine import DaskEngine, DaskSource
 from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.query import Asked, answer
 from ravine.data.standardization import Moments
 from ravine.exceptions import InvalidInputError, RavineError
-from tests.data.test_block_engine import Above
+from tests.data.test_block_engine import Above, same
+from tests.engines import ArraySource, engine_of
 
 RNG = np.random.default_rng(0)
 N = 40_000
@@ -117,6 +129,62 @@ def test_weights_labels_kernels_and_other_methods():
     np.testing.assert_array_equal(two.predict(rows).compute(), one.predict(X))
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MinimumDensity(2, kernel="diffusion", kernel_params={"landmarks": 300, "n_components": 3}),
+        MinimumDensity("auto"),
+        SpectralConnectivity(2),
+        SpectralConnectivity(2, projection="orthogonal", n_directions=2),
+        SpectralConnectivity(2, large_margin=True),
+    ],
+    ids=["diffusion", "auto", "connectivity", "several directions", "large margin"],
+)
+def test_other_estimators_give_the_same_labels(estimator):
+    few = X[: 2 * STEP]
+    one = estimator.fit(few).labels_
+    two = estimator.fit(da.from_array(few, chunks=(STEP, 4))).labels_
+    np.testing.assert_array_equal(two.compute(), one)
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_digits])
+def test_other_bounds_give_the_same_labels_on_real_data(load):
+    values = load().data
+    bounds = np.append(np.arange(0, len(values), 53), len(values))
+    one = MinimumDensity(3).fit(values).labels_
+    for rows in (da.from_array(values, chunks=(71, 5)), ArraySource(values, bounds)):
+        np.testing.assert_array_equal(np.asarray(MinimumDensity(3).fit(rows).labels_), one)
+
+
+def test_arrays_of_unknown_lengths(model):
+    rows = dd.from_pandas(pd.DataFrame(X), npartitions=4).to_dask_array()
+    assert np.isnan(rows.shape[0])
+    labels = MinimumDensity(4).fit(rows).labels_
+    np.testing.assert_array_equal(labels.compute(), model.labels_)
+    assert labels.shape == (N,)
+
+
+def test_other_processes_with_one_blas_thread_give_the_same_bits():
+    few = X[: 2 * STEP]
+    rows = da.from_array(few, chunks=(STEP, 4))
+    own = MinimumDensity(2).fit(few)
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        dask.config.set(scheduler="processes", pool=pool),
+    ):
+        two = MinimumDensity(2).fit(rows)
+        np.testing.assert_array_equal(two.labels_.compute(), own.labels_)
+        engine = DaskEngine(DaskSource(rows))
+        assert engine.map(engine.rows(), blas_threads).tolist() == [1] * len(few)
+    assert two.tree_ == own.tree_
+
+
+def blas_threads(block):
+    """One value per row: the number of threads of BLAS where the rows are."""
+    most = max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+    return np.full(len(block), most)
+
+
 def test_labels_of_the_best_cut_are_lazy(monkeypatch):
     monkeypatch.setattr("ravine.estimators.clusterer.BEST_LEAVES", 5)
     few, lengths = X[: 2 * STEP], [STEP, 0, STEP]
@@ -182,6 +250,22 @@ def test_requests_are_one_key_and_a_pass_is_one_tree():
     expected = answer([Asked(MemoryRows(X), Moments(np.zeros(4), np.ones(4)))])[0]
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
     assert engine.passes == before + 1
+
+
+def test_leaves_in_some_of_many_partitions_have_the_bits_of_blocks():
+    """Sums are merged in a tree of block numbers: it does not matter which blocks have rows of a leaf."""
+    ordered, weights = X[np.argsort(X[:, 0])], RNG.uniform(size=N)
+    blocks = engine_of(ordered, weights, np.arange(0, N + 1, 1000))
+    lazy = DaskEngine(DaskSource(da.from_array(ordered, chunks=(1000, 4))), weights)
+    answers = []
+    for engine in (blocks, lazy):
+        ((left, right),) = engine.divide([(engine.rows(), Above(0, ordered[4500, 0]))])
+        sets = [left, right, engine.union([left, right]), right.select(np.arange(0, 35_000, 7001))]
+        asked = [Asked(some, Moments(np.zeros(4), np.ones(4))) for some in sets]
+        answers.append([*engine.answer(asked[:3]), *(engine.answer([one])[0] for one in asked)])
+        answers[-1].append([np.array([some.total for some in sets])])
+    for one, two in zip(*answers, strict=True):
+        same(one, two)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])

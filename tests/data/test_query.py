@@ -1,5 +1,6 @@
 """Queries side by side: shared passes, results in order, and errors raised where they were asked for."""
 
+import copy
 import traceback
 from dataclasses import dataclass
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 
 from ravine.data.memory import IN_MEMORY, MemoryRows
-from ravine.data.query import Additive, Asked, answer, gather, run, run_all
+from ravine.data.query import Additive, Asked, answer, fold, gather, run, run_all
+from ravine.data.standardization import Moments
+from tests.data.test_block_engine import same
 from tests.engines import in_blocks
 
 ROWS = np.random.default_rng(0).normal(size=(700, 3))
@@ -203,3 +206,20 @@ def test_other_errors_of_the_interpreter_stay():
 
     with pytest.raises(SystemError, match="other"):
         run(query())
+
+
+@pytest.mark.parametrize("missing", [(), (0,), (1, 2, 6), (0, 1, 2), tuple(range(1, 9))])
+def test_many_answers_are_merged_as_by_pairs_and_are_not_changed(missing):
+    moments, rng = Moments(np.zeros(3), np.ones(3)), np.random.default_rng(0)
+    for one, shapes in ((moments, [(2, 3), (3,), (3,)]), (Weight(), [(4000,), (4000, 3)])):
+        parts = [
+            None if k in missing else tuple(rng.standard_normal(shape) for shape in shapes) for k in range(9)
+        ]
+        parts[3] = None if 3 in missing else tuple(np.asfortranarray(array) for array in parts[3])
+        before = copy.deepcopy(parts)
+        found = one.merge_all(parts)
+        for a, b in zip(parts, before, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                same(a, b)
+        same(found, fold(one.merge, before))

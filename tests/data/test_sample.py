@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from ravine.data.memory import MemoryRows, fold
-from ravine.data.query import Asked, run
+from ravine.data.memory import MemoryRows
+from ravine.data.query import Asked, fold, run
 from ravine.data.sample import Sample, hashes, sampled, smallest
 from tests.engines import block_of, in_blocks
 

@@ -5,11 +5,11 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
-from ravine.data.memory import MemoryRows, fold
+from ravine.data.memory import MemoryRows
 from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
 from ravine.data.profile import Grid
-from ravine.data.query import run
+from ravine.data.query import fold, run
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.optimize.large_margin import (
     BINS,

@@ -27,7 +27,7 @@ from ravine.data.block_pass import (
     places_of,
 )
 from ravine.data.blocks import Block, checksum
-from ravine.data.leaves import Leaves, total
+from ravine.data.leaves import Leaves
 from ravine.data.memory import MemoryRows, ReadCount
 from ravine.data.query import Answer, AnyArray, Asked, Divider
 from ravine.data.read_ahead import over_blocks
@@ -104,11 +104,13 @@ class BlockEngine:
 
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
         """Return the answers of all groups, merged over the blocks; None for a group without rows."""
-        merged = [Fold(group.merge) for group in groups]
-        for _, parts in self._pass(blocks, lambda i, block: answer_block(block, self.ids[i], groups)):
+        merged, before = [Fold(group.merge) for group in groups], 0
+        for i, parts in self._pass(blocks, lambda i, block: answer_block(block, self.ids[i], groups)):
             for fold, part in zip(merged, parts, strict=True):
-                if part is not None:
-                    fold.add(part)
+                for _ in range(before, self.leaves.places[i]):  # blocks that were not read
+                    fold.add(None)
+                fold.add(part)
+            before = self.leaves.places[i] + 1
         return [fold.result() for fold in merged]
 
     def divide(self, parts: Sequence[tuple[BlockRows, Divider]]) -> list[tuple[BlockRows, BlockRows]]:
@@ -248,8 +250,8 @@ class BlockRows:
         leaves = self.engine.leaves
         assert self.leaves is not None
         if len(self.leaves) == 1:
-            return total(leaves.counts[min(self.leaves)])
-        return total(self.engine.count(leaves.below(self.leaves)))
+            return leaves.total(leaves.counts[min(self.leaves)])
+        return leaves.total(self.engine.count(leaves.below(self.leaves)))
 
     @property
     def n_jobs(self) -> int:
@@ -371,7 +373,7 @@ def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
         own = engine.weights[numbers]
         first = int(numbers[own > 0][0]) if (own > 0).any() else -1
         counts[int(i)] = Count(len(own), float(own.sum()), int((own > 0).sum()), first)
-    return total(counts)
+    return engine.leaves.total(counts)
 
 
 def _bounded(one: Asked) -> Any:

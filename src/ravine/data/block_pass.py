@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,9 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.memory import add_block, cache_rows, make_block, rows_at
-from ravine.data.query import Answer, AnyArray, Divider, Request
+from ravine.data.query import Answer, AnyArray, Divider, Request, fold, places_by
+from ravine.data.sample import Sample
+from ravine.data.scratch import scratch
 
 LeafIds = npt.NDArray[np.int32]
 
@@ -50,31 +51,24 @@ class BlockData:
             some = places[a : a + self.step]
             where: IntArray | slice = slice(a, a + len(some)) if everything else some
             weights = np.ones(len(some)) if self.weights is None else self.weights[where]
-            shared = reuse and not everything and self.scratch is not None
-            rows = self._taken(some) if shared else rows_at(self.values, where)
+            rows = self._taken(where, len(some)) if reuse else rows_at(self.values, where)
             yield where, make_block(rows, weights, self.start + some)
 
-    @cached_property
-    def scratch(self) -> tuple[AnyArray, FloatArray] | None:
-        """Memory for the rows of a piece, as they are and as float64; None if they are not of an array.
-
-        Worker processes of Dask return memory to the system at once, by the settings of their allocator: new
-        memory for every piece took a sixth of their time.
-        """
+    def _taken(self, where: IntArray | slice, n: int) -> Any:
+        """Return some rows: those of an array as float64, in the memory of the thread if not in place."""
         values = self.values
         if not isinstance(values, np.ndarray) or not values.flags.c_contiguous:
-            return None
-        shape = min(self.step, len(values)), values.shape[1]
-        wide = np.empty(shape)
-        return (wide if values.dtype == wide.dtype else np.empty(shape, dtype=values.dtype)), wide
-
-    def _taken(self, some: IntArray) -> FloatArray:
-        assert self.scratch is not None
-        narrow, wide = (memory[: len(some)] for memory in self.scratch)
-        np.take(self.values, some, axis=0, out=narrow, mode="clip")  # "raise" would copy once more
-        if narrow.dtype != wide.dtype:
-            with np.errstate(over="ignore"):  # as in `make_block`
-                wide[...] = narrow
+            return rows_at(values, where)
+        if isinstance(where, slice):
+            narrow = values[where]
+        else:
+            narrow = scratch("rows as they are", (n, values.shape[1]), values.dtype)
+            np.take(values, where, axis=0, out=narrow, mode="clip")  # "raise" would copy once more
+        if narrow.dtype == np.float64:
+            return narrow
+        wide = scratch("rows", narrow.shape)
+        with np.errstate(over="ignore"):  # as in `make_block`
+            wide[...] = narrow
         return wide
 
 
@@ -98,6 +92,15 @@ class Group(NamedTuple):
         """Merge the answers of two parts of the rows."""
         return [request.merge(*both) for request, *both in zip(self.requests, left, right, strict=True)]
 
+    def merge_all(self, parts: Sequence[Sequence[Answer] | None]) -> list[Answer] | None:
+        """Merge the answers of several parts, without changing any; None if no part has rows of the group."""
+        if all(part is None for part in parts):
+            return None
+        return [
+            request.merge_all([None if part is None else part[k] for part in parts])
+            for k, request in enumerate(self.requests)
+        ]
+
 
 class Part(NamedTuple):
     """Leaves to be divided by a boundary, and the ids of both sides."""
@@ -117,13 +120,22 @@ def answer_block(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> lis
 
 
 def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]) -> list[Answer]:
-    kinds: dict[type, list[int]] = {}
-    for i, request in enumerate(requests):
-        kinds.setdefault(type(request), []).append(i)
+    """Answer requests about some rows of a block, piece by piece; a sample takes only the rows it draws."""
+    kinds = places_by(type(request) for request in requests)
     answers = [request.start(block.values.shape[1]) for request in requests]
-    for _, piece in block.pieces(where, reuse=True):
+    for i in kinds.pop(Sample, []):
+        _draw(block, where, requests[i], answers[i])  # type: ignore[arg-type]
+    for _, piece in block.pieces(where, reuse=True) if kinds else ():
         add_block(piece, kinds, requests, answers)
     return answers
+
+
+def _draw(block: BlockData, where: IntArray, sample: Sample, answer: Answer) -> None:
+    if block.weights is not None:
+        where = where[block.weights[where] > 0]
+    few = where[sample.pick(block.start + where)]
+    weights = np.ones(len(few)) if block.weights is None else block.weights[few]
+    sample.add(make_block(rows_at(block.values, few), weights, block.start + few), answer)
 
 
 def map_block(
@@ -137,7 +149,8 @@ def map_block(
 def divide_block(block: BlockData, ids: LeafIds, parts: Sequence[Part]) -> tuple[LeafIds, dict[int, Count]]:
     """Return the leaf ids after dividing some leaves, and the counts of the new ones."""
     new = ids.copy()
-    for part, places in zip(parts, places_of(ids, [part.leaves for part in parts]), strict=True):
+    found = places_of(ids, [part.leaves for part in parts], reuse=True)
+    for part, places in zip(parts, found, strict=True):
         for where, piece in block.pieces(places, reuse=True):
             new[where] = np.where(part.boundary.distances(piece) > 0, part.right, part.left)
     sides = [(side,) for part in parts for side in (part.left, part.right)]
@@ -149,7 +162,7 @@ def count(
 ) -> dict[int, Count]:
     """Count the rows of sets of leaves in one block; a set is named by its first leaf."""
     counts = {}
-    for leaves, places in zip(sets, places_of(ids, sets), strict=True):
+    for leaves, places in zip(sets, places_of(ids, sets, reuse=True), strict=True):
         if len(places) == 0:
             continue
         counted, total = places, float(len(places))
@@ -162,8 +175,9 @@ def count(
 
 
 def places(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> list[IntArray]:
-    """Return where the rows of every group are in a block."""
-    by_leaves = iter(places_of(ids, [group.leaves for group in groups if group.leaves is not None]))
+    """Return where the rows of every group are in a block; valid until the thread asks again."""
+    sets = [group.leaves for group in groups if group.leaves is not None]
+    by_leaves = iter(places_of(ids, sets, reuse=True))
     found = []
     for group in groups:
         if group.picked is None:
@@ -174,34 +188,40 @@ def places(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> list[IntA
     return found
 
 
-def places_of(ids: LeafIds, sets: Sequence[tuple[int, ...]]) -> list[IntArray]:
+def places_of(ids: LeafIds, sets: Sequence[tuple[int, ...]], *, reuse: bool = False) -> list[IntArray]:
     """Return the places of the rows of every set of leaves, in increasing order; one sort for all sets.
+
+    With `reuse`, they are in memory of the thread, and valid until it asks again.
 
     >>> [places.tolist() for places in places_of(np.array([2, 0, 1, 2], dtype=np.int32), [(0, 2), (1,)])]
     [[0, 1, 3], [2]]
     """
-    if not sets or len(ids) == 0:
-        return [np.empty(0, dtype=np.int64) for _ in sets]
     leaves = [leaf for some in sets for leaf in some]
-    if len(sets) == 1 or len(set(leaves)) < len(leaves):  # sets that share leaves: one after the other
+    if not leaves or len(ids) == 0:
+        return [np.empty(0, dtype=np.int64) for _ in sets]
+    if len(set(leaves)) < len(leaves):  # sets that share leaves: one after the other
         return [np.flatnonzero(np.isin(ids, some)) for some in sets]
-    group_of = np.full(max(int(ids.max()), *leaves) + 1, len(sets), dtype=np.int16)  # sorted by radix
+    from ravine.data import kernels
+
+    set_of = np.full(max(int(ids.max()), *leaves) + 1, -1)
     for k, some in enumerate(sets):
-        group_of[list(some)] = k
-    group = group_of[ids]
-    order = np.argsort(group, kind="stable")
-    ends = np.cumsum(np.bincount(group, minlength=len(sets) + 1))[:-1]
-    return np.split(order, ends)[: len(sets)]
+        set_of[list(some)] = k
+    order = scratch("places", ids.shape, np.int64) if reuse else np.empty(len(ids), dtype=np.int64)
+    ends = np.zeros(len(sets), dtype=np.int64)
+    kernels.sort_places(ids, set_of, ends, order)
+    return np.split(order[: ends[-1]], ends[:-1])
 
 
 class Fold:
     """Merges answers as they arrive, in the tree of `fold`; holds as many as the number of blocks has bits.
 
-    >>> merged = Fold(lambda a, b: f"({a}{b})")
-    >>> for name in "abcde":
+    None is the answer of a block without rows, which keeps its place in the tree.
+
+    >>> merged = Fold("({}{})".format)
+    >>> for name in ["a", None, "c", "d", "e"]:
     ...     merged.add(name)
     >>> merged.result()
-    '(((ab)(cd))e)'
+    '((a(cd))e)'
     """
 
     def __init__(self, merge: Callable[[Any, Any], Any]) -> None:
@@ -224,5 +244,5 @@ class Fold:
 
     def _join(self) -> None:
         right, size = self._parts.pop(), self._sizes.pop()
-        self._parts[-1] = self._merge(self._parts[-1], right)
+        self._parts[-1] = fold(self._merge, [self._parts[-1], right])
         self._sizes[-1] += size

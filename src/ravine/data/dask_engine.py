@@ -1,9 +1,9 @@
-"""The engine of dask arrays and data frames; the only module that imports dask.
+"""The engine of dask arrays and data frames: it builds graphs; the only module that imports dask.
 
 One pass is one graph: a task per partition answers the requests about all sets of rows, and the answers are
-merged in a tree, in the order of the partitions. Requests are one key of the graph. Leaf ids stay with the
-partitions (4 bytes per row); only samples, small nodes and merged answers come to the client. Graphs run on
-the scheduler that is in use: threads, processes, or a cluster.
+merged in a tree by the numbers of the partitions (`partition_tasks.py`). Requests are one key of the graph.
+Leaf ids stay with the partitions (4 bytes per row); only samples, small nodes and merged answers come to the
+client. Graphs run on the scheduler that is in use: threads, processes, or a cluster.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import copy
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,42 +21,25 @@ from dask.base import compute
 from dask.delayed import Delayed, delayed
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, not_finite
+from ravine._validate import FloatArray, IntArray
+from ravine.data import partition_tasks as tasks
 from ravine.data.block_engine import BlockEngine, BlockRows
 from ravine.data.block_pass import (
-    BlockData,
     Count,
-    Fold,
     Group,
-    LeafIds,
     Part,
-    answer_block,
     count,
-    divide_block,
-    map_block,
     places_of,
 )
-from ravine.data.blocks import Block, checksum
+from ravine.data.blocks import Block
 from ravine.data.leaves import Leaves
 from ravine.data.memory import ReadCount
 from ravine.data.query import Answer, AnyArray, blame
-from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError, RavineError
 
 FAN_IN = 16  # answers that one task merges, a power of two: the tree stays that of `fold`
 
 Graph = dict[Any, Any]
-
-
-@dataclass(frozen=True)
-class Opened:
-    """What the opening pass found in a partition; later passes have to find the same."""
-
-    number: int
-    n_rows: int
-    n_columns: int
-    checksum: int
-    is_sparse: bool
 
 
 class DaskSource:
@@ -74,10 +56,10 @@ class DaskSource:
             self.graph.update(graph)
         opening, name = dict(self.graph), _name("open")
         for i, part in enumerate(self.partitions):
-            opening[name, i] = (_open, part.key, i)
+            opening[name, i] = (tasks.open_partition, part.key, i)
         keys = [(name, i) for i in range(len(self.partitions))]
         with _naming_partitions(self.partitions):
-            self.opened: list[Opened] = _compute_all(opening, keys)
+            self.opened: list[tasks.Opened] = _compute_all(opening, keys)
         widths = {one.n_columns for one in self.opened}
         if len(widths) != 1:
             raise InvalidInputError(
@@ -115,7 +97,7 @@ class DaskSource:
         graph, name, keys = dict(self.graph), _name("take"), []
         for i in np.flatnonzero(np.diff(ends)).tolist():
             places = numbers[ends[i] : ends[i + 1]] - self.bounds[i]
-            graph[name, i] = (_take, self.partitions[i].key, self.opened[i], places)
+            graph[name, i] = (tasks.take, self.partitions[i].key, self.opened[i], places)
             keys.append((name, i))
         found = _compute_all(graph, keys)
         return sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.concatenate(found)
@@ -126,7 +108,7 @@ class DaskSource:
         chunks, lengths = [], []
         for i in np.flatnonzero(np.diff(ends)).tolist():
             places = numbers[ends[i] : ends[i + 1]] - self.bounds[i]
-            chunks.append(_delay(_take, self.partitions[i], self.opened[i], places))
+            chunks.append(_delay(tasks.take, self.partitions[i], self.opened[i], places))
             lengths.append(len(places))
         return _joined(chunks, lengths, self.shape[1:], float)
 
@@ -134,7 +116,7 @@ class DaskSource:
         """Return the rows seen through a feature map, which is applied in every pass."""
         other = copy.copy(self)
         other.map_key = _name("map")
-        other.graph = {**self.graph, other.map_key: (_content, _Constant(feature_map))}
+        other.graph = {**self.graph, other.map_key: (tasks.content, tasks.Constant(feature_map))}
         other.shape = (self.shape[0], feature_map.n_components)
         return other
 
@@ -161,8 +143,8 @@ class DaskEngine(BlockEngine):
         if weights is not None:
             name = _name("weights")
             cut = zip(self.bounds[:-1], self.bounds[1:], strict=True)
-            own = {(name, i): _Constant(weights[a:b]) for i, (a, b) in enumerate(cut)}
-            self._weights = self._column(name, {key: (_content, one) for key, one in own.items()}, float)
+            own = {(name, i): tasks.Constant(weights[a:b]) for i, (a, b) in enumerate(cut)}
+            self._weights = self._column(name, {key: (tasks.content, one) for key, one in own.items()}, float)
         self.leaves = Leaves(self.count((0,)))
 
     def _column(self, name: str, graph: Graph, dtype: Any) -> Any:
@@ -172,39 +154,42 @@ class DaskEngine(BlockEngine):
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
         graph, keys = self._tree(blocks, groups)
         (found,) = self._compute(graph, keys, blocks)
-        if isinstance(found, Failed):
+        if isinstance(found, tasks.Failed):
             raise blame(found.error, groups[found.group].requests[found.request])
         return list(found)
 
     def _tree(self, blocks: Sequence[int], groups: Sequence[Group]) -> tuple[Graph, list[Any]]:
         """Return a graph, and the key of the merged answers: a task per partition, then a tree."""
         requests = _name("requests")
-        graph, keys = self._tasks(blocks, _answer, requests, tuple(groups))
+        graph, keys = self._tasks(blocks, tasks.answer, requests, tuple(groups))
+        places = {self.leaves.places[i]: key for i, key in zip(blocks, keys, strict=True)}
         merged, level = _name("merge"), 0
-        while len(keys) > 1:
+        while len(places) > 1:
             level += 1
-            parts = [keys[k : k + FAN_IN] for k in range(0, len(keys), FAN_IN)]
-            keys = [(merged, level, k) for k in range(len(parts))]
-            graph.update({key: (_merge, requests, part) for key, part in zip(keys, parts, strict=True)})
-        return graph, keys
+            parents = sorted({place // FAN_IN for place in places})
+            for k in parents:
+                parts = [places.get(place) for place in range(FAN_IN * k, FAN_IN * (k + 1))]
+                graph[merged, level, k] = (tasks.merge, requests, parts)
+            places = {k: (merged, level, k) for k in parents}
+        return graph, list(places.values())
 
     def _tasks(
         self, blocks: Sequence[int], function: Callable[..., Any], name: str, work: Any
     ) -> tuple[Graph, list[Any]]:
         """Return a graph with a task per partition, and their keys; `work` is one key of it."""
-        source, own = self.source, _name(function.__name__.strip("_"))
+        source, own = self.source, _name(function.__name__)
         graph = {**source.graph, **_flat(self._ids), **_flat(self._weights)}
-        graph[name] = (_content, _Constant(work))
+        graph[name] = (tasks.content, tasks.Constant(work))
         for i in blocks:
             weights = None if self._weights is None else (self._weights.name, i)
             part, ids = source.partitions[i].key, (self._ids.name, i)
-            seen = _Seen(source.opened[i], int(self.bounds[i]))
+            seen = tasks.Seen(source.opened[i], int(self.bounds[i]))
             graph[own, i] = (function, part, ids, weights, seen, source.map_key, name)
         return graph, [(own, i) for i in blocks]
 
     def _relabel(self, blocks: Sequence[int], parts: Sequence[Part]) -> dict[int, dict[int, Count]]:
         self._note(blocks)
-        graph, keys = self._tasks(blocks, _divide, _name("boundaries"), tuple(parts))
+        graph, keys = self._tasks(blocks, tasks.divide, _name("boundaries"), tuple(parts))
         name, divided = _name("ids"), dict(zip(blocks, keys, strict=True))
         for i in range(len(self.source.lengths)):
             graph[name, i] = divided.get(i, (self._ids.name, i))
@@ -221,7 +206,7 @@ class DaskEngine(BlockEngine):
     def _count(self, sets: Sequence[tuple[int, ...]]) -> list[dict[int, Count]]:
         """Count the rows of sets of leaves in every partition; the rows themselves are not read."""
         graph, name, own = {**_flat(self._ids), **_flat(self._weights)}, _name("count"), _name("sets")
-        graph[own] = (_content, _Constant(sets))
+        graph[own] = (tasks.content, tasks.Constant(sets))
         for i, start in enumerate(self.bounds[:-1].tolist()):
             weights = None if self._weights is None else (self._weights.name, i)
             graph[name, i] = (count, (self._ids.name, i), weights, start, own)
@@ -241,18 +226,18 @@ class DaskEngine(BlockEngine):
 
     def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> Any:
         """Return one label per row, as a lazy array with the chunks of the data."""
-        return self._ids.map_blocks(_look_up, self._label_of(parts, labels), dtype=np.int64)
+        return self._ids.map_blocks(tasks.look_up, self._label_of(parts, labels), dtype=np.int64)
 
     def each(self, function: Callable[[Any], AnyArray], dtype: Any) -> Any:
         """Return one value per row as a lazy array: a function of the rows of every partition."""
         blocks = range(len(self.source.lengths))
-        graph, keys = self._tasks(blocks, _each, _name("function"), (function, np.zeros(0, dtype)))
+        graph, keys = self._tasks(blocks, tasks.each, _name("function"), (function, np.zeros(0, dtype)))
         return Array(graph, keys[0][0], (self.source.lengths,), dtype=dtype)
 
     def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row: they come to the client."""
         blocks = sorted(rows.blocks)
-        graph, keys = self._tasks(blocks, _map, _name("function"), (rows.group(()), function))
+        graph, keys = self._tasks(blocks, tasks.map_partition, _name("function"), (rows.group(()), function))
         return np.concatenate([values for part in self._compute(graph, keys, blocks) for values in part])
 
     def _compute(self, graph: Graph, keys: Sequence[Any], blocks: Sequence[int]) -> list[Any]:
@@ -263,9 +248,6 @@ class DaskEngine(BlockEngine):
     def _note(self, blocks: Sequence[int]) -> None:
         self.passes += 1
         self.reads.add(sum(self.source.lengths[i] for i in blocks))
-
-
-# --- on the client ---
 
 
 def partitions_of(collection: Any) -> tuple[list[Any], tuple[str, ...] | None]:
@@ -294,7 +276,7 @@ def map_rows(collection: Any, function: Callable[[Any], AnyArray]) -> Any:
     sample = np.zeros((1, width))
     example = function(_like(collection, sample))
     work = delayed((function, np.asarray(example[:0])), traverse=False)
-    chunks = [_delay(_apply_to, work, part, i) for i, part in enumerate(partitions)]
+    chunks = [_delay(tasks.apply_to, work, part, i) for i, part in enumerate(partitions)]
     lengths = [np.nan] * len(partitions) if names is not None else collection.chunks[0]
     return _joined(chunks, lengths, example.shape[1:], example.dtype)
 
@@ -340,179 +322,7 @@ def _naming_partitions(partitions: Sequence[Any]) -> Iterator[None]:
     except Exception as failure:
         for i, part in enumerate(partitions):
             try:
-                compute(_delay(_probe, part))
+                compute(_delay(tasks.probe, part))
             except Exception as error:
                 raise RavineError(f"partition {i} of X cannot be computed: {error}") from error
         raise failure
-
-
-# --- in the tasks ---
-
-
-class _Constant:
-    """An object that dask does not look into for keys."""
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
-
-
-def _content(constant: _Constant) -> Any:
-    return constant.content
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What the opening pass found in a partition, and the number of its first row."""
-
-    opened: Opened
-    start: int
-
-
-def _look_up(ids: LeafIds, label_of: IntArray) -> IntArray:
-    return np.asarray(label_of[ids])
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A request that failed, by its place: objects have other identities on other machines."""
-
-    error: Exception
-    group: int
-    request: int
-
-
-def _values(partition: Any) -> Any:
-    """Return a partition as an array or a CSR matrix."""
-    if sparse.issparse(partition):
-        rows = sparse.csr_array(partition)
-        rows.sum_duplicates()
-        return rows
-    values = np.asarray(partition)
-    if values.dtype.kind == "O" and hasattr(partition, "columns"):  # nullable, Arrow, or of several kinds
-        return partition.to_numpy(dtype=np.float64, na_value=np.nan)
-    return values
-
-
-def _probe(partition: Any) -> None:
-    """Do nothing with a partition that was computed."""
-
-
-def _open(partition: Any, number: int) -> Opened:
-    values = _values(partition)
-    if values.ndim != 2 or values.dtype.kind not in "biuf":
-        raise InvalidInputError(
-            f"partition {number} of X has to be a matrix of numbers, got type {values.dtype} and shape "
-            f"{values.shape}"
-        )
-    if len(bad := _not_finite(values)):
-        raise not_finite(bad, what=f"partition {number} of X")
-    return _facts(values, number)
-
-
-def _facts(values: Any, number: int) -> Opened:
-    return Opened(number, values.shape[0], values.shape[1], checksum(values), sparse.issparse(values))
-
-
-def _not_finite(values: Any) -> IntArray:
-    """Return the columns that have NaN or infinity; a sum tells whether there are any."""
-    stored = values.data if sparse.issparse(values) else values
-    with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind != "f" or np.isfinite(stored.sum(dtype=np.float64)):
-            return np.zeros(0, dtype=np.int64)
-    if sparse.issparse(values):
-        return np.unique(values.indices[~np.isfinite(stored)])
-    return np.flatnonzero(~np.isfinite(values).all(axis=0))
-
-
-def _checked(partition: Any, opened: Opened) -> Any:
-    values = _values(partition)
-    if _facts(values, opened.number) != opened:
-        raise InvalidInputError(
-            f"partition {opened.number} of X changed since it was computed before: a fit needs the same rows "
-            "in every pass; persist X, or fix the seed of its computation"
-        )
-    return values
-
-
-def _take(partition: Any, opened: Opened, places: IntArray) -> Any:
-    return _checked(partition, opened)[places]
-
-
-def _data(partition: Any, weights: Any, seen: _Seen, feature_map: Any) -> BlockData:
-    opened, start = seen.opened, seen.start
-    values = _checked(partition, opened)
-    if feature_map is not None:
-        from ravine.data.feature_map import MappedRows, held
-
-        nothing = np.empty((0, feature_map.n_components))
-        values = held(MappedRows(values, feature_map)) if opened.n_rows else nothing
-    return BlockData(values, weights, start)
-
-
-def _answer(
-    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, groups: Sequence[Group]
-) -> Any:
-    block = _data(partition, weights, seen, feature_map)
-    with one_blas_thread():
-        try:
-            return answer_block(block, ids, groups)
-        except Exception as error:
-            places = [(g, k) for g, group in enumerate(groups) for k in range(len(group.requests))]
-            blamed = getattr(error, "request", None)
-            found = [(g, k) for g, k in places if groups[g].requests[k] is blamed]
-            if not found:
-                raise
-            del error.request  # type: ignore[attr-defined]
-            error.add_note(f"in partition {seen.opened.number}")
-            return Failed(error, *found[0])
-
-
-def _merge(groups: Sequence[Group], parts: Sequence[Any]) -> Any:
-    """Merge the answers of consecutive partitions, in the tree of `fold`."""
-    for part in parts:
-        if isinstance(part, Failed):
-            return part
-    merged = [Fold(group.merge) for group in groups]
-    for part in parts:
-        for fold, answers in zip(merged, part, strict=True):
-            if answers is not None:
-                fold.add(_copy(answers))
-    return [fold.result() for fold in merged]
-
-
-def _copy(answers: Sequence[Answer]) -> list[Answer]:
-    """Copy what a merge may change in place: the scheduler may need the part again."""
-    return [type(answer)(part.copy() for part in answer) for answer in answers]
-
-
-def _divide(
-    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, parts: Sequence[Part]
-) -> LeafIds:
-    with one_blas_thread():
-        return divide_block(_data(partition, weights, seen, feature_map), ids, parts)[0]
-
-
-def _each(partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: Any) -> AnyArray:
-    with one_blas_thread():
-        return _apply(work, _data(partition, weights, seen, feature_map).values)
-
-
-def _map(
-    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: tuple[Group, Any]
-) -> list[AnyArray]:
-    with one_blas_thread():
-        return map_block(_data(partition, weights, seen, feature_map), ids, *work)
-
-
-def _apply_to(work: Any, partition: Any, number: int) -> AnyArray:
-    try:
-        return _apply(work, partition)
-    except Exception as error:
-        error.add_note(f"in partition {number} of X")
-        raise
-
-
-def _apply(work: tuple[Callable[[Any], AnyArray], AnyArray], partition: Any) -> AnyArray:
-    """Apply a function to a partition; one without rows gives none."""
-    function, nothing = work
-    return np.asarray(function(partition)) if partition.shape[0] else nothing

@@ -9,6 +9,7 @@ group that is heavy enough is a cluster, not a few far rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -109,6 +110,9 @@ class FarSample(Request):
 
     def merge(self, left: Answer, right: Answer) -> Answer:
         return self.sample.merge(left, right)
+
+    def merge_all(self, parts: Sequence[Answer | None]) -> Answer:
+        return self.sample.merge_all(parts)
 
 
 @dataclass(frozen=True)

@@ -238,6 +238,28 @@ def bin_points(points, weights, low, width, bins, mass, moment):
 
 
 @jit
+def sort_places(ids, set_of, ends, order):
+    """Sort the places of ids by the set of the id (-1: in none); ends[k] is where set k ends in `order`.
+
+    `ends` has to be 0 before.
+    """
+    for i in range(len(ids)):
+        k = set_of[ids[i]]
+        if k >= 0:
+            ends[k] += 1
+    start = 0
+    for k in range(len(ends)):
+        n = ends[k]
+        ends[k] = start
+        start += n
+    for i in range(len(ids)):
+        k = set_of[ids[i]]
+        if k >= 0:
+            order[ends[k]] = i
+            ends[k] += 1
+
+
+@jit
 def route(X, pivot, normals, thresholds, left, right, out):
     """Walk every row down a tree of hyperplanes; out[i] is its leaf, or -1 if the row is not finite.
 

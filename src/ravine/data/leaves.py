@@ -13,11 +13,13 @@ class Leaves:
     """Leaf ids: 0 is all rows, and a leaf that was divided stands for the leaves below it.
 
     `counts` has the rows of every leaf, block by block; it is all that the owner of the blocks has to know of
-    them to skip blocks and to say how large a set of rows is.
+    them to skip blocks and to say how large a set of rows is. `places` are those of the blocks with rows in
+    the tree of `fold`, in which sums over blocks are merged.
     """
 
     def __init__(self, root: dict[int, Count]) -> None:
         self.counts: dict[int, dict[int, Count]] = {0: root}
+        self.places = {block: place for place, block in enumerate(sorted(root))}
         self.children: dict[int, tuple[int, int]] = {}
 
     def below(self, leaves: Iterable[int]) -> tuple[int, ...]:
@@ -49,17 +51,16 @@ class Leaves:
             self.counts[side] = {block: counts[side] for block, counts in found.items() if side in counts}
         self.children[leaf] = (part.left, part.right)
 
-
-def total(counts: dict[int, Count]) -> Count:
-    """Return the count of all blocks; weights are added in the tree of `fold`."""
-    ordered = [counts[block] for block in sorted(counts)]
-    weight = Fold(operator.add)
-    for one in ordered:
-        weight.add(one.total)
-    firsts = [one.first for one in ordered if one.n_counted]
-    return Count(
-        sum(one.n_rows for one in ordered),
-        weight.result() or 0.0,
-        sum(one.n_counted for one in ordered),
-        firsts[0] if firsts else -1,
-    )
+    def total(self, counts: dict[int, Count]) -> Count:
+        """Return the count of all blocks; weights are added in the tree of `fold`."""
+        ordered = [counts[block] for block in sorted(counts)]
+        weight = Fold(operator.add)
+        for block in self.places:
+            weight.add(counts[block].total if block in counts else None)
+        firsts = [one.first for one in ordered if one.n_counted]
+        return Count(
+            sum(one.n_rows for one in ordered),
+            weight.result() or 0.0,
+            sum(one.n_counted for one in ordered),
+            firsts[0] if firsts else -1,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import NO_NUMBERS, Block, DenseBlock, SparseBlock, checksum
-from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, places_by
+from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, fold, places_by
 from ravine.data.sample import Sample, hashes, smallest, stored
 
 BLOCK_BYTES = 1 << 21  # bytes of a block, which a thread reads at a time: it fits into a processor's cache
@@ -146,7 +147,11 @@ class MemoryRows:
             return answers
 
         parts = self._over_chunks(read)
-        return [fold(request.merge, [part[i] for part in parts]) for i, request in enumerate(requests)]
+        return [
+            fold(request.merge, [None if part is None else part[i] for part in parts])
+            or request.start(self.shape[1])
+            for i, request in enumerate(requests)
+        ]
 
     def _sample(self, request: Sample) -> Answer:
         """Return the rows of smallest hash, the same as `Sample.add` finds block by block."""
@@ -171,7 +176,7 @@ class MemoryRows:
         def read(chunk: tuple[int, int]) -> list[AnyArray]:
             return [function(block) for block in self._blocks(*chunk)]
 
-        return np.concatenate([values for part in self._over_chunks(read) for values in part])
+        return np.concatenate([values for part in self._over_chunks(read) for values in part or ()])
 
     def select(self, rows: IntArray) -> Self:
         """Return a subset of these rows, given by their places in increasing order."""
@@ -196,13 +201,20 @@ class MemoryRows:
         self.reads.add(self.shape[0])
         return [checksum(self.array[a:b]) for a, b in self._chunks()]
 
-    def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result]:
+    def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result | None]:
+        """Return the result of every chunk; None for one without rows."""
         self.reads.add(self.shape[0])
         chunks = self._chunks()
-        if self.n_jobs == 1 or len(chunks) == 1:
-            return [read(chunk) for chunk in chunks]
-        with ThreadPoolExecutor(min(self.n_jobs, len(chunks))) as pool:
-            return list(pool.map(read, chunks))
+        filled = [k for k, (a, b) in enumerate(chunks) if a < b]
+        found: list[Result | None] = [None] * len(chunks)
+        if self.n_jobs == 1 or len(filled) == 1:
+            for k in filled:
+                found[k] = read(chunks[k])
+            return found
+        with ThreadPoolExecutor(min(self.n_jobs, len(filled))) as pool:
+            for k, result in zip(filled, pool.map(read, [chunks[k] for k in filled]), strict=True):
+                found[k] = result
+        return found
 
     def _chunks(self) -> list[tuple[int, int]]:
         """Return the chunks as ranges of places of these rows; their bounds are rows of the whole array."""
@@ -213,7 +225,7 @@ class MemoryRows:
         bounds = np.append(np.arange(0, n, step), n)
         if self.picked is not None:
             bounds = np.searchsorted(self.picked, bounds)
-        return [(int(a), int(b)) for a, b in itertools.pairwise(bounds) if a < b]
+        return [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
 
     @cached_property
     def _single_block(self) -> Block | None:
@@ -274,7 +286,7 @@ def make_block(values: Any, weights: FloatArray, numbers: IntArray = NO_NUMBERS)
 
 
 def _fold_sums(sums: list[Any]) -> float:
-    return float(fold(lambda a, b: (a[0] + b[0],), [(one,) for one in sums])[0]) if sums else 0.0
+    return float(fold(operator.add, sums)) if sums else 0.0
 
 
 def add_block(
@@ -296,11 +308,3 @@ def _fails(block: Block, request: Request, answer: Answer) -> bool:
     except Exception:
         return True
     return False
-
-
-def fold(merge: Callable[[Answer, Answer], Answer], parts: list[Answer]) -> Answer:
-    """Merge adjacent parts until one is left: a tree that depends only on the number of parts."""
-    while len(parts) > 1:
-        paired = [merge(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
-        parts = paired + parts[len(parts) - len(parts) % 2 :]
-    return parts[0]

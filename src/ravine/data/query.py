@@ -13,15 +13,20 @@ one set after the other in memory, or all sets in one pass over blocks that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.interrupts import interrupts_pass
+from ravine.data.scratch import scratch
+
+VALUES_AT_A_TIME = 1 << 12  # values of each answer that are added at a time: 16 answers fit into a cache
 
 AnyArray = npt.NDArray[Any]
 Answer = tuple[AnyArray, ...]
@@ -54,6 +59,12 @@ class Request:
         """Return the summary of two sets of rows from that of each; may reuse `left`."""
         raise NotImplementedError
 
+    def merge_all(self, parts: Sequence[Answer | None]) -> Answer:
+        """Merge summaries in the tree of `fold` without changing any; at least one is not None."""
+        copies = [None if part is None else type(part)(one.copy() for one in part) for part in parts]
+        found: Answer = fold(self.merge, copies)
+        return found
+
 
 class Additive(Request):
     """A request whose answers are merged by adding them."""
@@ -62,6 +73,10 @@ class Additive(Request):
         for a, b in zip(left, right, strict=True):
             a += b
         return left
+
+    def merge_all(self, parts: Sequence[Answer | None]) -> Answer:
+        width = next(len(part) for part in parts if part is not None)
+        return tuple(_sum([None if part is None else part[k] for part in parts]) for k in range(width))
 
 
 class RowSet(Protocol):
@@ -130,6 +145,48 @@ class Engine(Protocol):
 
     def assign(self, parts: Sequence[Any], labels: Sequence[int]) -> AnyArray:
         """Return one label per row of the data: that of the set to which it belongs."""
+
+
+def fold(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
+    """Merge neighbors until one is left: a tree that depends only on the number of parts.
+
+    None stands for a part without rows. It keeps its place, so that the tree is that of the block numbers,
+    whichever blocks have rows.
+
+    >>> fold("({}{})".format, ["a", None, "c", "d", "e"])
+    '((a(cd))e)'
+    """
+    parts = list(parts)
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [_joined(merge, *pair) for pair in pairs] + parts[len(parts) - len(parts) % 2 :]
+    return parts[0]
+
+
+def _joined(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    return merge(left, right)
+
+
+def _sum(arrays: Sequence[AnyArray | None]) -> AnyArray:
+    """Add arrays in the tree of `fold`, some values at a time: what is between stays in the cache.
+
+    Only the sum is new memory: writing to that for the first time takes longer than adding.
+    """
+    first = next(array for array in arrays if array is not None)
+    total = np.empty(first.shape, dtype=first.dtype)
+    flat = [None if array is None else array.reshape(-1) for array in arrays]
+    between = scratch("sums", (len(arrays), VALUES_AT_A_TIME), first.dtype)
+    for a in range(0, first.size, VALUES_AT_A_TIME):
+        some = [None if values is None else values[a : a + VALUES_AT_A_TIME] for values in flat]
+        added = fold(partial(_add_into, iter(between)), some)
+        total.reshape(-1)[a : a + len(added)] = added
+    return total
+
+
+def _add_into(free: Iterator[AnyArray], one: AnyArray, other: AnyArray) -> AnyArray:
+    return np.add(one, other, out=next(free)[: len(one)])
 
 
 Query = Generator[Sequence[Asked], list[Answer], Result]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,21 +53,30 @@ class Sample(Request):
 
     def add(self, block: Block, answer: Answer) -> None:
         counted = np.flatnonzero(block.weights > 0)
-        keys = hashes(block.numbers[counted], self.seed)
-        low = keys <= np.uint64(self.highest)
-        counted, keys = counted[low], keys[low]
-        few = counted[smallest(keys, block.numbers[counted], self.n)]
+        few = counted[self.pick(block.numbers[counted])]
         keys = hashes(block.numbers[few], self.seed)
         here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
         answer[:] = self.merge(answer, here) if len(answer[0]) else here  # type: ignore[index]
 
+    def pick(self, numbers: IntArray) -> IntArray:
+        """Return which rows of positive weight with these numbers are drawn, in the order of the numbers."""
+        keys = hashes(numbers, self.seed)
+        low = np.flatnonzero(keys <= np.uint64(self.highest))
+        return np.asarray(low[smallest(keys[low], numbers[low], self.n)])
+
     def merge(self, left: Answer, right: Answer) -> Answer:
-        if len(left[0]) == 0 or len(right[0]) == 0:
-            return left if len(right[0]) == 0 else right
-        keys, numbers, weights = (np.concatenate([left[i], right[i]]) for i in range(3))
+        return self.merge_all([left, right])
+
+    def merge_all(self, parts: Sequence[Answer | None]) -> Answer:
+        """Return the rows of smallest hash among all parts: no order of merging changes them."""
+        some = [part for part in parts if part is not None]
+        full = [part for part in some if len(part[0])]
+        if len(full) < 2:
+            return (full or some)[0]
+        keys, numbers, weights = (np.concatenate([part[i] for part in full]) for i in range(3))
         few = smallest(keys, numbers, self.n)
-        both = [_matrix(left), _matrix(right)]
-        values: Any = sparse.vstack(both, format="csr") if len(left) > 4 else np.concatenate(both)
+        matrices = [_matrix(part) for part in full]
+        values: Any = sparse.vstack(matrices, format="csr") if len(full[0]) > 4 else np.concatenate(matrices)
         return [keys[few], numbers[few], weights[few], *stored(values[few])]  # type: ignore[return-value]
 
 
