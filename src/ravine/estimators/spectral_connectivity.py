@@ -17,6 +17,7 @@ from ravine.index.connectivity import BETAS, ConnectivitySchedule
 from ravine.index.graph import SIMILARITIES
 from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
 from ravine.split.projection import ProjectionMethod
+from ravine.split.published_connectivity import PublishedConnectivity
 from ravine.split.search import Method
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
@@ -48,7 +49,8 @@ class SpectralConnectivity(TreeClusterer):
         Number of directions; by default 2 orthogonal or 3 correlated ones.
     omega : float, default 0.3
         Strength of the attraction between correlated directions, in units of log lambda_2. (Orthogonal ones
-        need no penalty: they are orthonormal by construction.)
+        need no penalty: they are orthonormal by construction.) With the published formulation, the size of
+        the paper's omega, in units of lambda_2, for orthogonal directions too.
     large_margin : bool, default False
         LMSC: let sigma go to zero, with the standard Laplacian, towards the hyperplane of largest margin.
     beta : float, sequence of float or "auto", default "auto"
@@ -72,6 +74,12 @@ class SpectralConnectivity(TreeClusterer):
         of its split in a graph of ten nearest neighbors among at most 2000 rows ("neighbors"), the largest
         ("size", as in the paper), the one with the largest product of its size and the depth of its valley
         ("depth"), or the one with the smallest lambda_2 ("value").
+    formulation : {"scale-free", "published"}, default "scale-free"
+        "published" follows the paper to the letter: it minimizes lambda_2 itself plus omega times the squared
+        cosines of the directions (Equation 26), with BFGS; sides come from 2-means of the first two
+        eigenvectors; and n in the balance n / (2 K) is the number of all rows. "scale-free" minimizes
+        log lambda_2 over orthonormal or attracted directions, and sides are the signs of the second
+        eigenvector.
     n_init : int, default 4
         Number of starts: the leading principal directions (or sets of them), then combinations of two. Of the
         results with large enough sides, the one with the smallest normalized cut in the neighbor graph is
@@ -120,6 +128,7 @@ class SpectralConnectivity(TreeClusterer):
     n_microclusters: int | Literal["auto"] = "auto"
     exact_rows: int = 0
     split_order: SplitOrder = "neighbors"
+    formulation: Literal["scale-free", "published"] = "scale-free"
     n_init: int = 4
     init: Any = None
     max_iter: int = 15
@@ -141,8 +150,12 @@ class SpectralConnectivity(TreeClusterer):
             "projection": "orthogonal",
             "sigma_factor": 2.0,
             "similarity": "near-laplace",
-            "beta": tuple(half / 2 for half in range(10, 0, -1)),
+            "beta": tuple(half / 2 for half in range(6, 0, -1)),
+            "omega": 0.1 if params.get("laplacian", "normalized") == "normalized" else 1.0,
+            "formulation": "published",
             "n_init": 1,
+            "max_iter": 100,
+            "tol": 1e-6,
             "split_order": "size",
             "exact_rows": 1000,
             "samples": False,
@@ -191,14 +204,19 @@ class SpectralConnectivity(TreeClusterer):
             n_centers = max(n_centers, rows.shape[0])
         usual = {"univariate": 1, "orthogonal": 2, "correlated": 3}[projection]
         n_directions = usual if self.n_directions is None else check_int("n_directions", self.n_directions, 1)
-        if projection == "univariate" and similarity in ("auto", "laplace"):
+        formulation = check_choice("formulation", self.formulation, ("scale-free", "published"))
+        if formulation == "scale-free" and projection == "univariate" and similarity in ("auto", "laplace"):
             return _with_large_margin(univariate, share) if large_margin else univariate
-        return SeveralMethod(
+        make = SeveralMethod
+        attraction = omega if projection == "correlated" else None
+        if formulation == "published":
+            make, attraction = PublishedConnectivity, -omega if projection == "correlated" else omega
+        return make(
             univariate,
             normalized,
             "near-laplace" if similarity == "auto" else similarity,
             n_directions,
-            omega if projection == "correlated" else None,
+            attraction,
             factor,
             betas,
             share,
