@@ -151,7 +151,7 @@ class SpectralConnectivity(TreeClusterer):
             "sigma_factor": 2.0,
             "similarity": "near-laplace",
             "beta": tuple(half / 2 for half in range(6, 0, -1)),
-            "omega": 0.1 if params.get("laplacian", "normalized") == "normalized" else 1.0,
+            "omega": 0.5,
             "formulation": "published",
             "n_init": 1,
             "max_iter": 100,
