@@ -79,7 +79,7 @@ def test_the_result_is_an_ordinary_estimator(heading, tmp_path):
     ravine.save(model, tmp_path / "model.ravine")
     again = ravine.load(tmp_path / "model.ravine")
     listed = [{**m.get_params(), "gammas": tuple(getattr(m, "gammas", ()))} for m in (model, again)]
-    assert repr(listed[0]) == repr(listed[1]).replace("[3.0", "(3.0").replace("0.5]", "0.5)")
+    assert repr(listed[0]) == repr(listed[1]).replace("[2.0", "(2.0").replace("0.5]", "0.5)")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert ravine.metrics.clustering_error(y, model.predict(X)) < 0.05
 
@@ -158,11 +158,11 @@ def test_the_published_balance_counts_all_rows(params):
         [rng.normal((place, 0, 0), 1.0, (n, 3)) for n, place in zip(sizes, places, strict=True)]
     )
     split = SpectralConnectivity.as_published(3, standardize=False, **params).fit(X).tree_.splits
-    assert split[0].facts["beta"] == 3.0
-    assert split[2].facts["beta"] < 3.0  # 22 rows are more than 122 / 6, but fewer than 182 / 6
+    assert split[0].facts["beta"] == 2.0
+    assert split[2].facts["beta"] < 2.0  # 22 rows are more than 122 / 6, but fewer than 182 / 6
     usual = {**params, "formulation": "scale-free", "omega": 0.3, "tol": 0.02, "max_iter": 15}
     split = SpectralConnectivity.as_published(3, standardize=False, **usual).fit(X).tree_.splits
-    assert split[2].facts["beta"] == 3.0
+    assert split[2].facts["beta"] == 2.0
 
 
 @pytest.mark.parametrize(

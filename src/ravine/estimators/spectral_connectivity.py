@@ -140,8 +140,8 @@ class SpectralConnectivity(TreeClusterer):
         """Return the method of the paper: SCnP2, SCP2 or LMSC by the parameters, which take precedence.
 
         By default the projection is orthogonal. The scale, the kernel, the first principal components as the
-        only start and the largest cluster as the next one to split are the paper's; beta and omega begin
-        where its authors' package does. docs/as-published.md lists what differs from the defaults, and why.
+        only start, the sides, the balance and the order of splits are the paper's; omega and the first beta, which it
+        does not state, were inferred. docs/as-published.md lists what differs from the defaults, and why.
 
         >>> SpectralConnectivity.as_published(3).sigma_factor
         2.0
@@ -150,7 +150,7 @@ class SpectralConnectivity(TreeClusterer):
             "projection": "orthogonal",
             "sigma_factor": 2.0,
             "similarity": "near-laplace",
-            "beta": tuple(half / 2 for half in range(6, 0, -1)),
+            "beta": (2.0, 1.5, 1.0, 0.5),
             "omega": 0.5,
             "formulation": "published",
             "n_init": 1,
