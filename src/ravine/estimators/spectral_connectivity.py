@@ -140,8 +140,8 @@ class SpectralConnectivity(TreeClusterer):
         """Return the method of the paper: SCnP2, SCP2 or LMSC by the parameters, which take precedence.
 
         By default the projection is orthogonal. The scale, the kernel, the first principal components as the
-        only start, the sides, the balance and the order of splits are the paper's; omega and the first beta, which it
-        does not state, were inferred. docs/as-published.md lists what differs from the defaults, and why.
+        only start, the sides, the balance and the order of splits are the paper's; omega and the first beta,
+        which it does not state, were inferred. docs/as-published.md lists what differs from the defaults.
 
         >>> SpectralConnectivity.as_published(3).sigma_factor
         2.0
