@@ -1,7 +1,7 @@
 """The papers' figures in three columns: as printed, with the papers' settings here, with our defaults.
 
 python benchmarks/published.py --data DIR                        all tables
-python benchmarks/published.py --data DIR --quick                sets of few rows, one seed, one of the six SCPP
+python benchmarks/published.py --data DIR --quick                small sets, one seed, one method of SCPP
 python benchmarks/published.py --data DIR --tables mdh scpp --sets wine voting
 python benchmarks/published.py --write                           tables into RESULTS.md, nothing is run
 

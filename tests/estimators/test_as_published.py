@@ -165,6 +165,19 @@ def test_the_published_balance_counts_all_rows(params):
     assert split[2].facts["beta"] == 2.0
 
 
+def test_published_directions_are_nearly_orthogonal_or_nearly_parallel():
+    X, _ = two_blobs(100, 4, gap=3.0)
+    cosines = {}
+    for projection in ("orthogonal", "correlated"):
+        model = SpectralConnectivity.as_published(
+            2, projection=projection, n_directions=2, standardize=False
+        ).fit(X)
+        a, b = model.tree_.splits[0].boundary.directions
+        cosines[projection] = abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)
+    assert cosines["orthogonal"] < 0.3
+    assert cosines["correlated"] > 0.9
+
+
 @pytest.mark.parametrize(
     "params",
     [
