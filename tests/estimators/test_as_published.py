@@ -79,7 +79,7 @@ def test_the_result_is_an_ordinary_estimator(heading, tmp_path):
     ravine.save(model, tmp_path / "model.ravine")
     again = ravine.load(tmp_path / "model.ravine")
     listed = [{**m.get_params(), "gammas": tuple(getattr(m, "gammas", ()))} for m in (model, again)]
-    assert repr(listed[0]) == repr(listed[1]).replace("[5.0", "(5.0").replace("0.5]", "0.5)")
+    assert repr(listed[0]) == repr(listed[1]).replace("[2.0", "(2.0").replace("0.5]", "0.5)")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert ravine.metrics.clustering_error(y, model.predict(X)) < 0.05
 
@@ -150,6 +150,53 @@ def test_the_first_beta_that_is_balanced_counts():
             SpectralConnectivity(2, beta=wrong).fit(X)
 
 
+@pytest.mark.parametrize("params", [{}, {"projection": "correlated"}, {"projection": "univariate"}])
+def test_the_published_balance_counts_all_rows(params):
+    rng = np.random.default_rng(0)
+    sizes, places = (60, 100, 22), (-30.0, 0.0, 8.0)
+    X = np.concatenate(
+        [rng.normal((place, 0, 0), 1.0, (n, 3)) for n, place in zip(sizes, places, strict=True)]
+    )
+    split = SpectralConnectivity.as_published(3, standardize=False, **params).fit(X).tree_.splits
+    assert split[0].facts["beta"] == 2.0
+    assert split[2].facts["beta"] < 2.0  # 22 rows are more than 122 / 6, but fewer than 182 / 6
+    usual = {**params, "formulation": "scale-free", "omega": 0.3, "tol": 0.02, "max_iter": 15}
+    split = SpectralConnectivity.as_published(3, standardize=False, **usual).fit(X).tree_.splits
+    assert split[2].facts["beta"] == 2.0
+
+
+def test_published_directions_are_nearly_orthogonal_or_nearly_parallel():
+    X, _ = two_blobs(100, 4, gap=3.0)
+    cosines = {}
+    for projection in ("orthogonal", "correlated"):
+        model = SpectralConnectivity.as_published(
+            2, projection=projection, n_directions=2, standardize=False
+        ).fit(X)
+        a, b = model.tree_.splits[0].boundary.directions
+        cosines[projection] = abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)
+    assert cosines["orthogonal"] < 0.3
+    assert cosines["correlated"] > 0.9
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"laplacian": "standard"},
+        {"projection": "correlated"},
+        {"projection": "univariate", "large_margin": True},
+        {"large_margin": True},
+    ],
+)
+def test_every_published_form_of_spectral_connectivity_finds_three_blobs(params):
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(3), 40)
+    X = rng.standard_normal((120, 4)) + 9.0 * np.eye(4)[y]
+    model = SpectralConnectivity.as_published(3, **params).fit(X)
+    assert ravine.metrics.clustering_error(y, model.labels_) == 0
+    assert ravine.metrics.clustering_error(y, model.predict(X)) == 0
+
+
 @pytest.mark.parametrize("make", sorted(PAPERS - {SpectralConnectivity}, key=lambda make: make.__name__))
 def test_without_samples_all_rows_are_searched_from_every_start(make):
     X, y = two_blobs(9000, 2, gap=8.0)
@@ -170,6 +217,7 @@ def test_parameters_are_checked():
         (MinimumDensity(samples="no"), "samples has to be True or False"),
         (MinimumDensity(init="randomly"), "init has to be an array"),
         (SpectralConnectivity(exact_rows=-1), "exact_rows has to be a whole number"),
+        (SpectralConnectivity(formulation="paper"), "formulation has to be"),
         (MinimumDensityClassifier(n_alphas=0), "n_alphas has to be a whole number"),
         (MinimumDensityClassifier(discount_overlap=1), "discount_overlap has to be True or False"),
     ):

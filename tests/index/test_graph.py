@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from scipy.linalg import eigh
+from sklearn.cluster import KMeans
 
 from ravine.index.base import Profile
 from ravine.index.connectivity import ConnectivityIndex
-from ravine.index.graph import SIMILARITIES, GraphConnectivity
+from ravine.index.graph import SIMILARITIES, GraphConnectivity, two_means
 
 KERNELS = {
     "laplace": lambda x: np.exp(-x),
@@ -108,3 +109,38 @@ def test_the_error_of_micro_clusters_is_within_its_bound(similarity, normalized)
     found = index.evaluate(centers, np.full(20, 3.0)).eigenvalue
     diameter = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2)).max()
     assert abs(found - exact) <= index.error_bound(radius, diameter) * exact
+
+
+def test_two_means_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        values, mass = rng.standard_normal(30) ** 3, rng.integers(1, 5, 30).astype(float)
+        found = two_means(values, values[:, None], mass)
+        model = KMeans(2, n_init=30, random_state=0).fit(values[:, None], sample_weight=mass)
+        assert abs(np.mean(found == model.labels_) - 0.5) == 0.5
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_sides_of_means_are_those_of_spectral_clustering(normalized):
+    points, mass = two_groups(n=41)
+    index = GraphConnectivity(0.7, 1e6, normalized)
+    found = index.evaluate(points, mass).sides_of_means(mass)
+    rows = np.repeat(points, mass.astype(int), axis=0)
+    distance = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2))
+    K = KERNELS["near-laplace"](distance / 0.7)
+    degree = K.sum(axis=1)
+    L = np.diag(degree) - K
+    if normalized:
+        L = L / np.sqrt(np.outer(degree, degree))
+    vectors = eigh(L)[1][:, :2]
+    if normalized:
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    labels = KMeans(2, n_init=20, random_state=0).fit_predict(vectors)
+    assert abs(np.mean(np.repeat(found, mass.astype(int)) == labels) - 0.5) == 0.5
+
+
+def test_sides_of_means_need_not_be_the_signs():
+    points = np.concatenate([np.linspace(0, 1, 40), np.linspace(2, 6, 9)])[:, None]
+    mass = np.ones(49)
+    value = GraphConnectivity(0.5, 1e6, False).evaluate(points - points.mean(axis=0), mass)
+    assert not np.array_equal(value.sides_of_means(mass), value.mode > 0)

@@ -5,7 +5,7 @@ import pytest
 
 from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import GraphConnectivity
-from ravine.optimize.several import Objective, descend, leave_coalescence, pursue
+from ravine.optimize.several import Objective, PublishedObjective, descend, leave_coalescence, pursue
 
 
 def clusters(seed=0, d=5):
@@ -32,6 +32,36 @@ def test_value_and_gradient_by_free_vectors(omega, n_directions):
     for way in rng.standard_normal((3, free.size)):
         ahead, back = (objective.of_free(free.ravel() + s * 1e-6 * way, free.shape)[0] for s in (1, -1))
         assert gradient @ way == pytest.approx((ahead - back) / 2e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("omega", [0.5, -0.5])
+def test_the_published_objective_is_equation_26(omega, normalized):
+    rng = np.random.default_rng(1)
+    objective = PublishedObjective(clusters(), GraphConnectivity(0.8, 1.5, normalized), omega)
+    free = rng.standard_normal((2, 5))
+    value, gradient = objective.of_free(free.ravel(), free.shape)
+    placed, mass = objective.place(free), objective.clusters.weights
+    second = objective.index.evaluate(objective.clusters.centers @ placed.T, mass).eigenvalue
+    squared = float(placed[0] @ placed[1]) ** 2
+    assert value == pytest.approx(
+        second / (1.0 if normalized else mass.sum()) + 2 * omega * squared, rel=1e-12
+    )
+    for way in rng.standard_normal((3, free.size)):
+        ahead, back = (objective.of_free(free.ravel() + s * 1e-6 * way, free.shape)[0] for s in (1, -1))
+        assert gradient @ way == pytest.approx((ahead - back) / 2e-6, rel=1e-5)
+
+
+def test_the_sign_of_the_published_penalty_decides_between_orthogonal_and_parallel():
+    start = np.random.default_rng(3).standard_normal((2, 5))
+    apart, one = (
+        descend(
+            PublishedObjective(clusters(), GraphConnectivity(0.8, 1.5), omega), start, tol=1e-6, max_iter=100
+        ).directions
+        for omega in (3.0, -3.0)
+    )
+    assert abs(apart[0] @ apart[1]) < 0.05
+    assert abs(one[0] @ one[1]) > 0.99
 
 
 def test_directions_are_orthonormal_or_end_as_one():

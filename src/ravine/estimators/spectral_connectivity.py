@@ -17,6 +17,7 @@ from ravine.index.connectivity import BETAS, ConnectivitySchedule
 from ravine.index.graph import SIMILARITIES
 from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
 from ravine.split.projection import ProjectionMethod
+from ravine.split.published_connectivity import PublishedConnectivity
 from ravine.split.search import Method
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
@@ -49,7 +50,8 @@ class SpectralConnectivity(TreeClusterer):
         Number of directions; by default 2 orthogonal or 3 correlated ones.
     omega : float, default 0.3
         Strength of the attraction between correlated directions, in units of log lambda_2. (Orthogonal ones
-        need no penalty: they are orthonormal by construction.)
+        need no penalty: they are orthonormal by construction.) With the published formulation, the size of
+        the paper's omega, in units of lambda_2, for orthogonal directions too.
     large_margin : bool, default False
         LMSC: let sigma go to zero, with the standard Laplacian, towards the hyperplane of largest margin.
     beta : float, sequence of float or "auto", default "auto"
@@ -73,6 +75,12 @@ class SpectralConnectivity(TreeClusterer):
         of its split in a graph of ten nearest neighbors among at most 2000 rows ("neighbors"), the largest
         ("size", as in the paper), the one with the largest product of its size and the depth of its valley
         ("depth"), or the one with the smallest lambda_2 ("value").
+    formulation : {"scale-free", "published"}, default "scale-free"
+        "published" follows the paper to the letter: it minimizes lambda_2 itself plus omega times the squared
+        cosines of the directions (Equation 26), with BFGS; sides come from 2-means of the first two
+        eigenvectors; and n in the balance n / (2 K) is the number of all rows. "scale-free" minimizes
+        log lambda_2 over orthonormal or attracted directions, and sides are the signs of the second
+        eigenvector.
     n_init : int, default 4
         Number of starts: the leading principal directions (or sets of them), then combinations of two. Of the
         results with large enough sides, the one with the smallest normalized cut in the neighbor graph is
@@ -121,6 +129,7 @@ class SpectralConnectivity(TreeClusterer):
     n_microclusters: int | Literal["auto"] = "auto"
     exact_rows: int = 0
     split_order: SplitOrder = "neighbors"
+    formulation: Literal["scale-free", "published"] = "scale-free"
     n_init: int = 4
     init: Any = None
     max_iter: int = 15
@@ -132,8 +141,8 @@ class SpectralConnectivity(TreeClusterer):
         """Return the method of the paper: SCnP2, SCP2 or LMSC by the parameters, which take precedence.
 
         By default the projection is orthogonal. The scale, the kernel, the first principal components as the
-        only start and the largest cluster as the next one to split are the paper's; beta and omega begin
-        where its authors' package does. docs/as-published.md lists what differs from the defaults, and why.
+        only start, the sides, the balance and the order of splits are the paper's; omega and the first beta,
+        which it does not state, were inferred. docs/as-published.md lists what differs from the defaults.
 
         >>> SpectralConnectivity.as_published(3).sigma_factor
         2.0
@@ -142,8 +151,12 @@ class SpectralConnectivity(TreeClusterer):
             "projection": "orthogonal",
             "sigma_factor": 2.0,
             "similarity": "near-laplace",
-            "beta": tuple(half / 2 for half in range(10, 0, -1)),
+            "beta": (2.0, 1.5, 1.0, 0.5),
+            "omega": 0.5,
+            "formulation": "published",
             "n_init": 1,
+            "max_iter": 100,
+            "tol": 1e-6,
             "split_order": "size",
             "exact_rows": 1000,
             "samples": False,
@@ -162,14 +175,19 @@ class SpectralConnectivity(TreeClusterer):
         univariate = self._univariate(ConnectivitySchedule(normalized, factor, betas, share), n_features)
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_directions, n_centers = self._n_directions(projection), self._n_centers(rows)
-        if projection == "univariate" and similarity in ("auto", "laplace"):
+        formulation = check_choice("formulation", self.formulation, ("scale-free", "published"))
+        if formulation == "scale-free" and projection == "univariate" and similarity in ("auto", "laplace"):
             return _with_large_margin(univariate, share) if large_margin else univariate
-        return SeveralMethod(
+        make = SeveralMethod
+        attraction = omega if projection == "correlated" else None
+        if formulation == "published":
+            make, attraction = PublishedConnectivity, -omega if projection == "correlated" else omega
+        return make(
             univariate,
             normalized,
             "near-laplace" if similarity == "auto" else similarity,
             n_directions,
-            omega if projection == "correlated" else None,
+            attraction,
             factor,
             betas,
             share,

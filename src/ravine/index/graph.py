@@ -29,13 +29,27 @@ class GraphValue:
     `value` is log theta as in `ConnectivityIndex`; `slopes` (t, t, points, l) are the derivatives of Q' L Q
     by every coordinate of every point for the t eigenvectors Q of the second eigenvalue, scaled to be those
     of `value`: for a simple eigenvalue, `slopes[0, 0]` is its gradient. `mode` is the second eigenvector in
-    the scale of an indicator: its sign is the side of each point.
+    the scale of an indicator: its sign is the side of each point. `volume` is the sum of the degrees, or of
+    the masses without normalization.
     """
 
     value: float
     eigenvalue: float
     slopes: FloatArray
     mode: FloatArray
+    volume: float
+    normalized: bool
+
+    def sides_of_means(self, mass: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return the sides by 2-means of the first two eigenvectors, as spectral clustering has them.
+
+        With the normalized Laplacian the rows of the eigenvectors have unit length (Ng, Jordan, Weiss).
+        """
+        second = self.mode * np.sqrt(self.volume)  # in units of the first eigenvector
+        points = np.column_stack([np.ones_like(second), second])
+        if self.normalized:
+            points /= np.hypot(1.0, second)[:, None]
+        return two_means(second, points, mass)
 
     @property
     def multiplicity(self) -> int:
@@ -61,7 +75,7 @@ class GraphConnectivity:
         k, k_over = np.empty((2, len(points), len(points)))
         kind = SIMILARITIES.index(self.similarity)
         graph_kernels.similarities(moved, self.sigma, kind, ALPHA, k, k_over)
-        values, modes = self._modes(moved, k, mass)
+        volume, values, modes = self._modes(moved, k, mass)
         second = max(float(values[0]), SMALLEST)
         t = 1 + int(np.sum(values[1:] - second <= COALESCED * second))
         value, by_lambda = np.log(second), 1.0 / second
@@ -79,10 +93,12 @@ class GraphConnectivity:
                 d_std = self.beta * (by_moved * by_edge).sum(axis=0)
                 through_std = np.divide(d_std, mass.sum() * std, out=np.zeros_like(std), where=std > 0)
                 slopes[a, b] = by_moved * by_point + mass[:, None] * points * through_std
-        return GraphValue(float(value), float(values[0]), slopes, modes[:, 0])
+        return GraphValue(float(value), float(values[0]), slopes, modes[:, 0], volume, self.normalized)
 
-    def _modes(self, points: FloatArray, k: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the smallest eigenvalues except 0, and their vectors, as functions on the rows.
+    def _modes(
+        self, points: FloatArray, k: FloatArray, mass: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Return the volume, the smallest eigenvalues except 0, and their vectors, as functions on the rows.
 
         The vector of the eigenvalue 0 is known; it is lifted above all others, so that none of them can mix
         with it where they are 0 up to rounding, too. There the graph is not connected: its components are
@@ -102,7 +118,7 @@ class GraphConnectivity:
             sides = np.array([volume[~right].sum(), volume[right].sum()])
             modes = np.where(right, 1.0 / sides[1], -1.0 / sides[0])[:, None]
         modes /= np.sqrt(volume @ modes**2)
-        return rayleigh(k, mass, modes), modes
+        return float(volume.sum()), rayleigh(k, mass, modes), modes
 
     def error_bound(self, radius: float, diameter: float) -> float:
         """Bound the relative error of lambda_2 when points represent others within `radius` (Corollary 7)."""
@@ -115,6 +131,20 @@ class GraphConnectivity:
             ratio = (diameter + shift) / (diameter + r + shift)
             exponent = r / self.sigma + (alpha * np.log(ratio) if alpha else 0.0)
         return float(np.expm1(min(700.0, 2.0 * exponent if self.normalized else exponent)))
+
+
+def two_means(order: FloatArray, points: FloatArray, mass: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return which points are in the upper group: the two groups, separated in `order`, of least variance.
+
+    >>> two_means(np.array([0.0, 9.0, 1.0]), np.array([[0.0], [9.0], [1.0]]), np.ones(3)).tolist()
+    [False, True, False]
+    """
+    rank = np.argsort(order, kind="stable")
+    below, sums = np.cumsum(mass[rank]), np.cumsum(mass[rank, None] * points[rank], axis=0)
+    left, right = below[:-1], below[-1] - below[:-1]
+    between = (sums[:-1] ** 2).sum(axis=1) / left + ((sums[-1] - sums[:-1]) ** 2).sum(axis=1) / right
+    cut = int(np.argmax(between))
+    return np.asarray(order > order[rank[cut]])
 
 
 def rayleigh(k: FloatArray, mass: FloatArray, modes: FloatArray) -> FloatArray:

@@ -24,7 +24,6 @@ from ravine.optimize.held_kernels import Rows, project, weighted_sum
 from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SAME_VALUE, SUFFICIENT
 from ravine.optimize.sphere_kernels import dot, subtract, two_loop
 
-
 ORDINARY = 10.0  # size of ordinary values; larger ones, of a tiny bandwidth, have differences in proportion
 
 

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters
-from ravine.index.graph import GraphConnectivity, GraphValue
+from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
 from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 ESCAPES = 5  # most times that a descent may leave a repeated eigenvalue
@@ -58,6 +58,10 @@ class Objective:
     clusters: MicroClusters
     index: GraphConnectivity
     omega: float | None = None
+
+    def optimizer(self, tol: float) -> tuple[str, dict[str, float]]:
+        """Return the method of `scipy.optimize.minimize` and its options."""
+        return "L-BFGS-B", {"gtol": tol, "ftol": 1e-6}
 
     def place(self, free: FloatArray) -> FloatArray:
         """Return the directions for arbitrary vectors: normalized, or the nearest orthonormal ones."""
@@ -101,6 +105,31 @@ class Objective:
         return np.asarray(gradient - np.diag(products)[:, None] * directions)
 
 
+@dataclass(frozen=True)
+class PublishedObjective(Objective):
+    """lambda_2 + omega times the squared cosines of the directions (Equation 26), minimized by BFGS.
+
+    A positive `omega` makes directions nearly orthogonal, a negative one parallel. lambda_2 of the standard
+    Laplacian is divided by the mass, so that omega means the same for any number of rows.
+    """
+
+    def optimizer(self, tol: float) -> tuple[str, dict[str, float]]:
+        return "BFGS", {"gtol": tol}
+
+    def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
+        graph = self.index.evaluate(self.clusters.centers @ directions.T, self.clusters.weights)
+        second = max(graph.eigenvalue, SMALLEST)
+        by_value = second * (1.0 - second) if self.index.normalized else second  # d lambda / d log theta
+        unit = 1.0 if self.index.normalized else 1.0 / float(self.clusters.weights.sum())
+        gradients = np.einsum("abml,md->abld", unit * by_value * graph.slopes, self.clusters.centers)
+        cosines = directions @ directions.T
+        np.fill_diagonal(cosines, 0.0)
+        omega = self.omega or 0.0
+        for a in range(len(gradients)):
+            gradients[a, a] += 4.0 * omega * cosines @ directions
+        return graph, unit * second + omega * float((cosines**2).sum()), gradients
+
+
 def _through_polar(free: FloatArray, directions: FloatArray, gradient: FloatArray) -> FloatArray:
     """Return the gradient with respect to F of a function of V, the polar factor of F = P V.
 
@@ -122,14 +151,15 @@ def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: in
     ends at a repeated one, a step along the coordinate that lowers all the equal eigenvalues most.
     """
     directions, n_iter, n_escapes = objective.place(start), 0, 0
+    method, options = objective.optimizer(tol)
     while True:
         found = minimize(
             objective.of_free,
             directions.ravel(),
             args=(directions.shape,),
             jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": max_iter, "gtol": tol, "ftol": 1e-6},
+            method=method,
+            options={"maxiter": max_iter, **options},
         )
         directions = objective.place(found.x.reshape(directions.shape))
         n_iter += int(found.nit)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ravine._validate import FloatArray
 from ravine.data.microclusters import (
@@ -27,7 +28,7 @@ from ravine.data.principal import CovarianceTimes, power_samples, principal
 from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.index.connectivity import SIGMA, ConnectivityIndex
-from ravine.index.graph import GraphConnectivity
+from ravine.index.graph import GraphConnectivity, GraphValue
 from ravine.index.interval import contract_outliers
 from ravine.optimize import several
 from ravine.optimize.budget import PASS_LIMIT
@@ -51,6 +52,8 @@ SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clust
 MARGIN_ROWS = "large margin"  # the same, of the sample on which the scale of a large node is decreased
 JOINED_STEPS = 2  # most steps over all rows from a common direction, whose start took two passes
 RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
+
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,10 @@ class Coordinates:
     deviation: float
     axes: FloatArray | None
 
+    def are_too_few(self, n_directions: int) -> bool:
+        """Return whether there are too few micro-clusters or components for a search."""
+        return len(self.clusters.weights) < 3 or len(self.components) < min(2, n_directions)
+
     def directions(self, found: FloatArray) -> FloatArray:
         """Return directions in these coordinates as directions of the standardized space."""
         return found if self.axes is None else found @ self.axes
@@ -177,14 +184,8 @@ class SeveralMethod(Verbs):
 
     def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method with `omega`, or if there are too few."""
-        wide = node.n_features > WIDEST
-        found = yield from principal(node, COMPONENTS if wide else self.n_directions + EXTRA_COMPONENTS)
-        useful = found.directions[found.deviations > USEFUL * found.deviations[0]]
-        axes = useful if wide else None
-        clusters = yield from microclusters(node, self.n_microclusters, SEEDS, None, axes)
-        components = np.eye(len(useful))[: self.n_directions + EXTRA_COMPONENTS] if wide else useful
-        given = Coordinates(clusters, components, float(found.deviations[0]), axes)
-        if len(clusters.weights) < 3 or len(useful) < min(2, self.n_directions):
+        given = yield from self._coordinates(node)
+        if given.are_too_few(self.n_directions):
             return (yield from self.univariate.prepare(node))
         ready = replace(self, given=given)
         if self.omega is None:
@@ -193,6 +194,15 @@ class SeveralMethod(Verbs):
         ones = np.array([given.directions(_one(end.directions)[None, :])[0] for end in ends])
         joined = replace(self.univariate, init=node.standardization.normals(ones), full_steps=JOINED_STEPS)
         return (yield from joined.prepare(node))
+
+    def _coordinates(self, node: Node) -> Query[Coordinates]:
+        wide = node.n_features > WIDEST
+        found = yield from principal(node, COMPONENTS if wide else self.n_directions + EXTRA_COMPONENTS)
+        useful = found.directions[found.deviations > USEFUL * found.deviations[0]]
+        axes = useful if wide else None
+        clusters = yield from microclusters(node, self.n_microclusters, SEEDS, None, axes)
+        components = np.eye(len(useful))[: self.n_directions + EXTRA_COMPONENTS] if wide else useful
+        return Coordinates(clusters, components, float(found.deviations[0]), axes)
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
         yield from ()
@@ -215,16 +225,22 @@ class SeveralMethod(Verbs):
         """Minimize over the micro-clusters, with every beta in turn; no pass."""
         assert self.given is not None
         clusters, total = self.given.clusters, float(self.given.clusters.weights.sum())
-        sigma = SIGMA * self.sigma_factor * math.sqrt(len(start)) * self.given.deviation * total**-0.2
         return several.pursue(
             clusters,
             start,
-            [GraphConnectivity(sigma, beta, self.normalized, self.similarity) for beta in self.betas],
+            self._indices(start),
             omega=self.omega,
             min_weight=self.least_share * total,
             tol=self.univariate.tol,
             max_iter=self.univariate.max_iter,
         )
+
+    def _indices(self, start: FloatArray) -> list[GraphConnectivity]:
+        """Return the index at every beta."""
+        assert self.given is not None
+        total = float(self.given.clusters.weights.sum())
+        sigma = SIGMA * self.sigma_factor * math.sqrt(len(start)) * self.given.deviation * total**-0.2
+        return [GraphConnectivity(sigma, beta, self.normalized, self.similarity) for beta in self.betas]
 
     def choose(self, node: Node, ends: Sequence[several.Directions]) -> Query[list[several.Directions]]:
         """Return the ends with two large enough sides, the best first."""
@@ -245,9 +261,19 @@ class SeveralMethod(Verbs):
     def finish(self, node: Node, end: several.Directions) -> Query[Outcome | None]:
         """Assign all rows to the nearest center in the projection."""
         assert self.given is not None
-        own, clusters = node.standardization, self.given.clusters
+        clusters = self.given.clusters
         if self.large_margin:
             end, clusters = yield from self._shrink(node, end)
+        return (yield from self.assign(node, end, clusters))
+
+    def sides(self, found: GraphValue, mass: FloatArray) -> BoolArray:
+        """Return which micro-clusters lie on the right: where the second eigenvector is positive."""
+        return np.asarray(found.mode > 0)
+
+    def assign(self, node: Node, end: several.Directions, clusters: MicroClusters) -> Query[Outcome | None]:
+        """Assign all rows to the nearest of these centers in the projection."""
+        assert self.given is not None
+        own = node.standardization
         directions = self.given.directions(end.directions)
         centers = clusters.centers @ end.directions.T
         nearest_sum = NearestSum(own, np.eye(len(directions)), centers, directions)
@@ -255,7 +281,7 @@ class SeveralMethod(Verbs):
         centers, mass = centers[mass > 0], mass[mass > 0]
         if len(mass) < 2:
             return None
-        right = end.index.evaluate(centers - mass @ centers / mass.sum(), mass).mode > 0
+        right = self.sides(end.index.evaluate(centers - mass @ centers / mass.sum(), mass), mass)
         if min(mass[right].sum(), mass[~right].sum()) < max(node.min_weight, np.finfo(float).tiny):
             return None
         boundary = NearestCenter(own.unit * own.normals(directions), own.mean, own.unit * centers, right)
@@ -299,7 +325,7 @@ class SeveralMethod(Verbs):
             unresolved = end.result.eigenvalue < RESOLVED * few.total
             if unresolved or _one_sided(end, finer, self.least_share):
                 break
-            turned = _angle(best.directions, end.directions)
+            turned = angle_between(best.directions, end.directions)
             best, clusters = replace(end, n_iter=best.n_iter + end.n_iter), finer
             if turned < SETTLED_SEVERAL:
                 break
@@ -336,7 +362,7 @@ def _one(directions: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.svd(directions, full_matrices=False)[2][0])
 
 
-def _angle(old: FloatArray, new: FloatArray) -> float:
+def angle_between(old: FloatArray, new: FloatArray) -> float:
     """Return the largest angle between two subspaces."""
     a, b = np.linalg.qr(old.T)[0], np.linalg.qr(new.T)[0]
     return math.acos(min(1.0, float(np.linalg.svd(a.T @ b)[1].min())))
