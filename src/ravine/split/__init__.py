@@ -1,1 +1,1 @@
-"""Splitters: from rows to one boundary, or to the answer that there is nothing to split."""
+"""From the rows of a node to one boundary: the search, the methods, boundaries, starts."""
