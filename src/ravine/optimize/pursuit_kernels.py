@@ -330,7 +330,7 @@ def follow_stages(index, descent, rows, options, stages, stop, state, found, pai
 def leads(runs, options, i, j):
     """Return whether run j is so far ahead of run i after the first stage, or so near, that i may end."""
     ahead = runs.found[i, 0] - runs.found[j, 0]
-    if ahead < 0.0 or (ahead == 0.0 and i <= j):
+    if not ahead >= 0.0 or (ahead == 0.0 and i <= j):  # also if both values are infinite
         return False
     cosine = dot(runs.states[i, 2], runs.states[j, 2])
     apart = abs(runs.found[i, 1] - math.copysign(runs.found[j, 1], cosine * runs.found[j, 1]))
