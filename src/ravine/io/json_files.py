@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ravine.io.compression import open_text
-from ravine.io.number_text import NumberFormat, find_formats, kinds_of_text, parse_numbers
+from ravine.io.number_text import NumberFormat, find_formats, parse_numbers
 from ravine.io.source import BLOCK_ROWS, PEEK_ROWS, Block, Source, TableError, check_names, to_text
 
 DECODER = json.JSONDecoder()
@@ -103,8 +103,7 @@ def open_json(path: Path, encoding: str | None) -> Source:
     names = list(dict.fromkeys(name for item in items for name in item))
     check_names(names, f"{path}: key")
     columns = {name: [to_text(item.get(name)) for item in items] for name in names}
-    formats = find_formats(columns)
-    dates, units = kinds_of_text({n: texts for n, texts in columns.items() if n not in formats})
+    formats, dates, units = find_formats(columns)
     return _JsonObjects(
         path=path,
         names=names,

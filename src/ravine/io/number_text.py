@@ -133,10 +133,13 @@ def find_format(texts: Sequence[str | None], decimal: str = ".") -> NumberFormat
     return None
 
 
-def find_formats(columns: Mapping[str, Sequence[str | None]], decimal: str = ".") -> dict[str, NumberFormat]:
-    """Return how the columns of numbers are written; other columns are left out."""
+def find_formats(
+    columns: Mapping[str, Sequence[str | None]], decimal: str = "."
+) -> tuple[dict[str, NumberFormat], frozenset[str], frozenset[str]]:
+    """Return how the columns of numbers are written, and which others hold dates, or numbers with text."""
     found = {name: find_format(texts, decimal) for name, texts in columns.items()}
-    return {name: form for name, form in found.items() if form is not None}
+    formats = {name: form for name, form in found.items() if form is not None}
+    return formats, *kinds_of_text({n: texts for n, texts in columns.items() if n not in formats})
 
 
 def _unit(texts: Iterable[str]) -> str:

@@ -20,7 +20,6 @@ from ravine.io.number_text import (
     find_decimal,
     find_formats,
     is_number,
-    kinds_of_text,
     parse_numbers,
 )
 from ravine.io.source import (
@@ -221,8 +220,7 @@ def open_csv(
     columns = {name: list(texts) for name, *texts in zip(names, *body, strict=True)}
     if decimal is None:
         decimal = find_decimal((field for texts in columns.values() for field in texts), delimiter)
-    formats = find_formats(columns, decimal)
-    dates, units = kinds_of_text({n: texts for n, texts in columns.items() if n not in formats})
+    formats, dates, units = find_formats(columns, decimal)
     return _Csv(
         path=path,
         names=names,
