@@ -529,7 +529,7 @@ def test_a_score_with_weights_is_that_of_copies(make):
 
 
 def test_with_auto_the_minimum_weight_grows_with_the_weight_not_with_the_number_of_rows():
-    X = np.concatenate([BLOBS, two_blobs(10, 4, gap=0.0)[0] + 40])
+    X = np.concatenate([BLOBS, two_blobs(10, 4, gap=0.0)[0] + 12])  # not so far that it is a far group
     weights = np.full(310, 4.0)
     min_weight = AUTO_MIN_SIZE * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, of weight 40, are too few
     assert MinimumDensity("auto")._limits(len(X), weights.sum()).min_weight == pytest.approx(min_weight)

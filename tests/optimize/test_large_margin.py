@@ -148,7 +148,7 @@ def test_no_weight_is_lost_where_many_rows_are_at_one_place(decimals, n):
                 node.standardization.apply(X), weights, direction, threshold, max(1, n // 4)
             )[0]
             assert near.gap == pytest.approx(right[0].min() - left[0].max())
-            n_near = len(left[0]) + len(right[0])
+            n_near = sum(len(np.unique(side[0].round(9))) for side in (left, right))
             spacing = (right[0].max() - left[0].min() - near.gap) / max(1, n_near - 2)
             assert near.spacing == pytest.approx(spacing, abs=1e-12)
 

@@ -81,7 +81,6 @@ class Node:
     stream: tuple[int, ...] = (0,)
     min_weight: float = 1.0
     standardize: bool = True
-    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
     root: Standardization | None = None
     measured: Standardization | None = None
     deviation: float = np.nan
@@ -89,6 +88,7 @@ class Node:
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what is computed once
     tree_memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the whole tree
     whole: Node | None = None  # the node that this one is a sample of
+    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
 
     def ask(self, *requests: Request) -> list[Asked]:
         """Return requests about the rows of this node, for a query to yield."""

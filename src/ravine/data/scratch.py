@@ -22,7 +22,7 @@ class _Kept(threading.local):
         self.arrays: dict[tuple[str, np.dtype[Any]], AnyArray] = {}
 
 
-_KEPT = _Kept()
+_kept = _Kept()
 
 
 def scratch(purpose: str, shape: tuple[int, ...], dtype: Any = np.float64) -> AnyArray:
@@ -30,7 +30,7 @@ def scratch(purpose: str, shape: tuple[int, ...], dtype: Any = np.float64) -> An
     kind, size = np.dtype(dtype), math.prod(shape)
     if size * kind.itemsize > KEPT_BYTES:
         return np.empty(shape, dtype=kind)
-    kept = _KEPT.arrays.get((purpose, kind))
+    kept = _kept.arrays.get((purpose, kind))
     if kept is None or len(kept) < size:
-        kept = _KEPT.arrays[purpose, kind] = np.empty(size, dtype=kind)
+        kept = _kept.arrays[purpose, kind] = np.empty(size, dtype=kind)
     return kept[:size].reshape(shape)

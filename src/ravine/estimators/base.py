@@ -118,7 +118,8 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         With a kernel the search does not scale columns: rows were scaled before they were mapped.
         """
         standardize = self.kernel is None and scales_columns(self.standardize, X)
-        return Node(rows, (int(self._rng().integers(2**63)),), min_weight, standardize, min_group)
+        seed = int(self._rng().integers(2**63))
+        return Node(rows, (seed,), min_weight, standardize, min_group=min_group)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator for samples and random starts, with a fixed seed by default."""

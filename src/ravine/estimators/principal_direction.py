@@ -41,8 +41,8 @@ class PrincipalDirection(TreeClusterer):
     --------
     >>> from ravine import PrincipalDirection
     >>> from sklearn.datasets import load_iris
-    >>> PrincipalDirection(3, threshold="density").fit(load_iris().data).n_clusters_
-    3
+    >>> PrincipalDirection(2, threshold="density").fit(load_iris().data).n_clusters_
+    2
     """
 
     threshold: Literal["mean", "density"] = "mean"

@@ -15,7 +15,7 @@ from ravine.data.profile import Grid, ProfileSum
 from ravine.data.query import Additive, Answer, AnyArray, Query, Request
 from ravine.data.standardization import Standardization
 from ravine.index.connectivity import ConnectivityIndex
-from ravine.optimize.pursuit import REACH, Evaluated, project_exactly, slope_per_row, tangent
+from ravine.optimize.pursuit import REACH, ROUNDING, Evaluated, project_exactly, slope_per_row, tangent
 from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 MAX_ITERATIONS = 200  # most iterations; they work on micro-clusters in memory and need no pass over the data
@@ -160,8 +160,14 @@ def around_threshold(node: Node, direction: FloatArray, threshold: float, n: int
     clusters = MicroClusters(np.concatenate(centers), np.concatenate([near[1], near[4], mass[full]]))
     gap = float(above.min() - below.max()) if len(below) and len(above) else 0.0
     middle = float(below.max() / 2 + above.min() / 2) if gap else threshold
-    spacing = (high - low - gap) / max(1, len(below) + len(above) - 2)
+    spacing = (high - low - gap) / max(1, _n_places(below) + _n_places(above) - 2)
     return AroundThreshold(clusters, float(near[6].min()), gap, middle, spacing)
+
+
+def _n_places(points: FloatArray) -> int:
+    """Return the number of different points, so that copies are like weights; up to rounding."""
+    apart = np.diff(np.sort(points)) > ROUNDING * np.abs(points).max(initial=0.0)
+    return min(len(points), 1) + int(apart.sum())
 
 
 def _edges(grid: Grid, mass: FloatArray, low: float, high: float, n: int) -> FloatArray:

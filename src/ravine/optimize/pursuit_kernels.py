@@ -24,7 +24,7 @@ from ravine.optimize.held_kernels import Rows, project, weighted_sum
 from ravine.optimize.sphere import BACKTRACKS, FIRST_ANGLE, LARGEST_ANGLE, SAME_VALUE, SUFFICIENT
 from ravine.optimize.sphere_kernels import dot, subtract, two_loop
 
-ORDINARY = 10.0  # size of ordinary values; larger ones, of a tiny bandwidth, have differences in proportion
+ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no run is clearly behind
 
 
 class Bins(NamedTuple):
@@ -334,8 +334,8 @@ def leads(runs, options, i, j):
         return False
     cosine = dot(runs.states[i, 2], runs.states[j, 2])
     apart = abs(runs.found[i, 1] - math.copysign(runs.found[j, 1], cosine * runs.found[j, 1]))
-    scale = max(1.0, abs(runs.found[j, 0]) / ORDINARY)
-    return ahead > options.behind * scale or (abs(cosine) > options.same and apart < options.apart)
+    clearly = ahead > options.behind and abs(runs.found[j, 0]) <= ORDINARY
+    return clearly or (abs(cosine) > options.same and apart < options.apart)
 
 
 def address_of_descent(
