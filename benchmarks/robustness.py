@@ -5,6 +5,7 @@ compared by their adjusted Rand index: the bar is 0.99 everywhere.
 
 python benchmarks/robustness.py --data DIR
 python benchmarks/robustness.py --data DIR --sets iris wine --estimators MaximumMargin --variants perturbed
+python benchmarks/robustness.py --data DIR --sets letter --rows 20000 --clusters 26   all rows and classes
 """
 
 from __future__ import annotations
@@ -88,11 +89,11 @@ def permuted(X: Any) -> Any:
 VARIANTS = {f.__name__: f for f in (perturbed, negated, mirrored, permuted)}
 
 
-def rows_of(name: str, directory: str | None) -> tuple[Any, int]:
-    """Return at most 2500 rows of a set, evenly spread, and how many clusters to ask for."""
-    X, y = load(name, directory)
-    step = -(-X.shape[0] // MAX_ROWS)
-    return X[::step], min(MAX_CLUSTERS, len(np.unique(y)))
+def rows_of(name: str, given: argparse.Namespace) -> tuple[Any, int]:
+    """Return some rows of a set, evenly spread, and how many clusters to ask for."""
+    X, y = load(name, given.data)
+    step = -(-X.shape[0] // given.rows)
+    return X[::step], min(given.clusters, len(np.unique(y)))
 
 
 def partition(make: Callable[[int], Any], X: Any, k: int) -> list[int]:
@@ -106,12 +107,12 @@ def partition(make: Callable[[int], Any], X: Any, k: int) -> list[int]:
     return labels
 
 
-def label_all(names: list[str], estimators: list[str], directory: str | None, change: Any) -> dict[str, Any]:
+def label_all(names: list[str], given: argparse.Namespace, change: Any) -> dict[str, Any]:
     """Return the labels of every set and estimator, and print the slow ones."""
     found = {}
     for name in names:
-        X, k = rows_of(name, directory)
-        for estimator in estimators:
+        X, k = rows_of(name, given)
+        for estimator in given.estimators:
             began = time.perf_counter()
             found[f"{name}/{estimator}"] = partition(ESTIMATORS[estimator], change(X), k)
             seconds = time.perf_counter() - began
@@ -141,25 +142,28 @@ def main(argv: list[str] | None = None) -> int:
         default=[*VARIANTS, *filter(can_run, PROCESSORS)],
         choices=[*VARIANTS, *filter(can_run, PROCESSORS)],
     )
+    parser.add_argument("--rows", type=int, default=MAX_ROWS, help="rows per set at most")
+    parser.add_argument("--clusters", type=int, default=MAX_CLUSTERS, help="clusters at most")
     parser.add_argument("--out", help="CSV file of all pairs")
     parser.add_argument("--labels", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     names = given.sets
     if names == ["all"]:
         names = sorted(path.stem for path in Path(given.data).glob("*.npz"))
-    usual = label_all(names, given.estimators, given.data, as_it_is)
+    usual = label_all(names, given, as_it_is)
     if given.labels:
         Path(given.labels).write_text(json.dumps(usual))
         return 0
     data = ["--data", given.data] if given.data else []
-    arguments = [*data, "--sets", *names, "--estimators", *given.estimators]
+    size = ["--rows", str(given.rows), "--clusters", str(given.clusters)]
+    arguments = [*data, *size, "--sets", *names, "--estimators", *given.estimators]
     rows, low = [], 0
     for variant in given.variants:
         began = time.perf_counter()
         if variant in PROCESSORS:
             found = on_processor(variant, arguments)
         else:
-            found = label_all(names, given.estimators, given.data, VARIANTS[variant])
+            found = label_all(names, given, VARIANTS[variant])
         scores = {pair: adjusted_rand_score(usual[pair], found[pair]) for pair in usual}
         rows += [
             {"variant": variant, "set": pair.split("/")[0], "estimator": pair.split("/")[1], "index": score}
