@@ -62,3 +62,17 @@ def test_two_columns_of_one_flag_are_one_variable():
     for other in (flag, 1 - flag):
         found = grouped(np.column_stack([flag, other]).astype(float), np.ones(10), np.arange(2))
         assert [group.tolist() for group in found] == [[0, 1]]
+
+
+def test_the_order_of_the_rows_and_copies_of_them_do_not_change_the_orientation():
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((60, 5))
+    varies = np.arange(5)
+    usual = orientation(rows, varies)
+    assert (usual.signs < 0).any()
+    assert (usual.signs > 0).any()
+    for other in (rng.permutation(rows), np.repeat(rows, rng.integers(1, 4, 60), axis=0)):
+        found = orientation(other, varies)
+        np.testing.assert_array_equal(found.order, usual.order)
+        np.testing.assert_array_equal(found.signs, usual.signs)
+    np.testing.assert_array_equal(orientation(-rows, varies).signs, -usual.signs)
