@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import boolean, float64, int64, types
@@ -341,9 +341,18 @@ def leads(runs, options, i, j):
 def address_of_descent(
     index: int, rows: Rows, options: Options, stages: FloatArray, runs: Runs, bins: Bins
 ) -> int:
-    """Return the address of `descend` for arguments of these types."""
-    run = stages[0], runs.states[0], runs.found[0], runs.pairs[0]
-    return address_for(descend, index, rows, options, *run, bins, np.empty(6))
+    """Return the address of `descend` for arguments of these types.
+
+    numba's look at the types takes longer than a small pursuit, so addresses are kept by what may differ.
+    """
+    kinds = (*map(type, options), *((array.dtype, array.flags.num) for array in rows))
+    if kinds not in _DESCENTS:
+        run = stages[0], runs.states[0], runs.found[0], runs.pairs[0]
+        _DESCENTS[kinds] = address_for(descend, index, rows, options, *run, bins, np.empty(6))
+    return _DESCENTS[kinds]
+
+
+_DESCENTS: dict[tuple[Any, ...], int] = {}
 
 
 @jit

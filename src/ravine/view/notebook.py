@@ -9,7 +9,7 @@ from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.export import html
 from ravine.view import palette
-from ravine.view.density import NodeDensity, densities
+from ravine.view.density import NodeDensity, density_of
 from ravine.view.draw import spark
 
 SKETCH_ROWS = 2000  # rows of the small densities, at most
@@ -36,13 +36,18 @@ def sketch(tree: TreeArrays, rows: MemoryRows) -> Sketch:
     if tree.n_leaves > SKETCH_LEAVES or not isinstance(rows, MemoryRows):
         return ()
     n = rows.shape[0]
-    picked = np.unique(np.linspace(0, n - 1, min(n, SKETCH_ROWS)).astype(np.int64))
+    few = rows.select(np.unique(np.linspace(0, n - 1, min(n, SKETCH_ROWS)).astype(np.int64)))
+    own = np.ones(few.shape[0]) if few.own_weights is None else few.own_weights
+    found = []
     try:
         with np.errstate(over="raise", invalid="raise"):
-            found = densities(tree, rows.select(picked))
+            for node, here, distance in tree.visit(few):
+                split = tree.splits[node]
+                if split is not None and own[here].any():
+                    found.append((split, density_of(split, distance, own[here])))
     except (FloatingPointError, ValueError):  # distances beyond the range of a picture
         return ()
-    return tuple((split, found[node]) for node, split in enumerate(tree.splits) if split and node in found)
+    return tuple(found)
 
 
 def show(tree: TreeArrays, sketched: Sketch) -> str:
