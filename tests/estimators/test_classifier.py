@@ -22,7 +22,7 @@ from ravine import InvalidInputError, MinimumDensityClassifier
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels
 from ravine.data.query import run
-from ravine.estimators import classifier as classify
+from ravine.estimators import class_boundaries
 from ravine.index.density import MinimumDensityIndex
 from ravine.index.labels import LabeledIndex
 from ravine.optimize.pursuit import evaluate
@@ -170,13 +170,13 @@ def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
     known = few_labels(y, 30)
     known[[5, 85, 165]] = 1, 2, 0  # each among rows of another class
     members = []
-    between = classify._Fitting._between
+    between = class_boundaries.BoundarySearch._between
 
     def spy(fitting, left, right, rows):
         members.append(rows)
         return between(fitting, left, right, rows)
 
-    monkeypatch.setattr(classify._Fitting, "_between", spy)
+    monkeypatch.setattr(class_boundaries.BoundarySearch, "_between", spy)
     model = MinimumDensityClassifier(multi_class="tree").fit(X, known)
     first, second = model.boundaries_
     classes = second.left + second.right
@@ -193,13 +193,13 @@ def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
     known = few_labels(y, 30)
     known[[5, 85, 165]] = 1, 2, 0
     members = {}
-    between = classify._Fitting._between
+    between = class_boundaries.BoundarySearch._between
 
     def spy(fitting, left, right, rows):
         members[left + right] = rows
         return between(fitting, left, right, rows)
 
-    monkeypatch.setattr(classify._Fitting, "_between", spy)
+    monkeypatch.setattr(class_boundaries.BoundarySearch, "_between", spy)
     MinimumDensityClassifier().fit(X, known)
     for pair, rows in members.items():
         assert set(np.flatnonzero(np.isin(known, pair))) <= set(rows)

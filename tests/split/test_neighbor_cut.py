@@ -18,7 +18,7 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
-from ravine.tree.grow import PRIORITIES
+from ravine.tree.priorities import PRIORITIES
 from tests.nodes import measured, node_of
 
 

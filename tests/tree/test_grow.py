@@ -14,7 +14,8 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.search import Outcome, Verbs
 from ravine.split.split import Evidence
 from ravine.tree import grow as growing
-from ravine.tree.grow import PRIORITIES, Limits, _divides_labels, grow
+from ravine.tree.grow import Limits, _divides_labels, grow
+from ravine.tree.priorities import PRIORITIES
 from ravine.tree.significance import SignificanceTest
 from tests.nodes import node_of
 from tests.oracles import two_blobs

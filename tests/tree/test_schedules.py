@@ -16,7 +16,8 @@ from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.separation import SeparationMethod, SeparationPursuit
-from ravine.tree.grow import PRIORITIES, Limits, _Growth, grow
+from ravine.tree.grow import Limits, _Growth, grow
+from ravine.tree.priorities import PRIORITIES
 from tests.engines import engine_of
 
 

@@ -346,13 +346,13 @@ def address_of_descent(
     numba's look at the types takes longer than a small pursuit, so addresses are kept by what may differ.
     """
     kinds = (*map(type, options), *((array.dtype, array.flags.num) for array in rows))
-    if kinds not in _DESCENTS:
+    if kinds not in _descents:
         run = stages[0], runs.states[0], runs.found[0], runs.pairs[0]
-        _DESCENTS[kinds] = address_for(descend, index, rows, options, *run, bins, np.empty(6))
-    return _DESCENTS[kinds]
+        _descents[kinds] = address_for(descend, index, rows, options, *run, bins, np.empty(6))
+    return _descents[kinds]
 
 
-_DESCENTS: dict[tuple[Any, ...], int] = {}
+_descents: dict[tuple[Any, ...], int] = {}
 
 
 @jit

@@ -26,6 +26,7 @@ from ravine.tree.cells import Cell, Nodes
 from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
+from ravine.tree.priorities import Priority, by_neighbors
 from ravine.tree.progress import Progress, Watcher
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
@@ -61,37 +62,7 @@ class Limits:
     min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
 
 
-Priority = Callable[[Split, Node], Query[float]]
 AnyTest = SignificanceTest | GraphTest
-
-
-def _depth(split: Split, node: Node) -> Query[float]:
-    yield from ()
-    return split.quality * node.total
-
-
-def _size(split: Split, node: Node) -> Query[float]:
-    yield from ()
-    return node.total
-
-
-def _value(split: Split, node: Node) -> Query[float]:
-    yield from ()
-    return -split.value
-
-
-def _neighbors(split: Split, node: Node) -> Query[float]:
-    """1 minus the normalized cut: 1 if no neighbors are separated, 0 for sides unrelated to the graph."""
-    graph = yield from neighbor_graph(node)
-    return max(0.0, 1.0 - graph.cut_by(split.boundary)) * node.total
-
-
-PRIORITIES: dict[str, Priority] = {
-    "depth": _depth,
-    "size": _size,
-    "value": _value,
-    "neighbors": _neighbors,
-}
 
 
 @dataclass
@@ -211,7 +182,7 @@ class _Growth:
         """Return the samples that the search, the test and the priority of a node ask for."""
         found = [*self.method.ahead(node), *cause_samples(node)]
         found += reference_samples(node) if self.tests else []
-        return [*found, graph_sample(node)] if self.priority is _neighbors else found
+        return [*found, graph_sample(node)] if self.priority is by_neighbors else found
 
     def node_of(self, rows: RowSet, *path: int) -> Node:
         """Return the node of some rows."""
@@ -239,7 +210,7 @@ class _Growth:
         if self.standardization is None:
             self.standardization = run(_standardization(replace(self.root, memo={})))
         self.checkpoint.check_rows()
-        if self.priority is _neighbors:  # leaves share the graph of the root, whose search is not repeated
+        if self.priority is by_neighbors:  # leaves share the graph of the root, whose search is not repeated
             run(neighbor_graph(replace(self.root, measured=self.standardization, memo={})))
         while cells := [cell for cell in cells if self.checkpoint.is_divided(cell.path)]:
             self.set_aside([cell for cell in cells if cell.path])

@@ -1,0 +1,185 @@
+"""The boundaries of a classifier: one per pair of classes, or one per node of a tree of classes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from ravine._validate import IntArray
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Labels, Node, collect, labels_of, measure
+from ravine.data.query import AnyArray, run
+from ravine.data.standardization import Standardization
+from ravine.estimators.partial_labels import UNLABELED
+from ravine.exceptions import InvalidInputError
+from ravine.io.archive import require
+from ravine.split.labeled import group_classes
+from ravine.split.penalty import are_enough, best_penalty, penalty_losses
+from ravine.split.projection import ProjectionMethod
+from ravine.split.search import search
+from ravine.split.split import Split
+from ravine.split.supervised import SupervisedMethod, are_few, is_better
+from ravine.split.support import support_machine
+
+SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
+ALL_THE_SAME = "all rows of X are the same, so no hyperplane separates the classes"
+
+
+@dataclass(frozen=True)
+class ClassBoundary:
+    """A hyperplane between two sets of classes, which are given as positions in `classes_`."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    split: Split
+
+
+@dataclass
+class BoundarySearch:
+    """The search for all boundaries of one fit.
+
+    `node` has all rows, and `ranks` their classes as positions in `classes`, -1 if unknown. `method` returns
+    the search for a boundary with some classes on its right; `factor` multiplies the bandwidth of the
+    supervised boundary, which replaces a valley without clear evidence (None: never).
+    """
+
+    node: Node
+    ranks: IntArray
+    classes: AnyArray
+    method: Callable[[tuple[int, ...] | None], ProjectionMethod]
+    factor: float | None
+    root: Standardization | None = None
+    penalty: float | None = None  # of the supervised boundaries, if they have one in common
+
+    def __post_init__(self) -> None:
+        self.labeled = np.flatnonzero(self.ranks != UNLABELED)
+        self.labels = labels_of(self.rows, self.labeled, self.ranks[self.labeled])
+
+    @property
+    def rows(self) -> MemoryRows:
+        """All rows."""
+        return cast("MemoryRows", self.node.rows)
+
+    def boundaries(self, scheme: str) -> Iterator[ClassBoundary]:
+        """Yield the boundaries between all classes: one per pair, or those of a "tree"."""
+        classes = range(len(self.classes))
+        if len(classes) == 2:
+            yield self._between((0,), (1,), None)
+            return
+        self.root = standardization = run(measure(self.node)).standardization
+        if not standardization.varies.any():
+            raise InvalidInputError(ALL_THE_SAME)
+        if scheme == "tree":
+            yield from self._tree(None, tuple(classes))
+            return
+        guesses = self._guesses(standardization)
+        pairs = list(itertools.combinations(classes, 2))
+        self.penalty = self._penalty(pairs, guesses)
+        for pair in pairs:
+            yield self._between(pair[:1], pair[1:], np.flatnonzero(np.isin(guesses, pair)))
+
+    def _penalty(self, pairs: Sequence[tuple[int, int]], guesses: IntArray) -> float:
+        """Choose one penalty for the supervised boundaries of all pairs of classes; one pass per pair."""
+        losses = []
+        for pair in pairs if self.factor is not None and are_enough(self.labels) else ():
+            node = run(measure(self._node(np.flatnonzero(np.isin(guesses, pair)), pair)))
+            if node.standardization.varies.any():
+                losses.append(penalty_losses(node, pair[1:]))
+        return best_penalty(losses)
+
+    def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[ClassBoundary]:
+        """Separate the classes of these rows (None: all) into two groups, and so on in each group."""
+        if len(classes) == 1:
+            return
+        left, right = (classes[:1], classes[1:]) if len(classes) == 2 else self._groups(members, classes)
+        between = self._between(left, right, members)
+        yield between
+        if len(classes) == 2:  # both sides have a single class
+            return
+        on_right = between.split.boundary.signed_distance(self._select(members)) > 0
+        numbers = np.arange(self.rows.shape[0]) if members is None else members
+        ranks = self.ranks[numbers]
+        for side, inside in ((left, ~on_right), (right, on_right)):
+            keep = (inside & (ranks == UNLABELED)) | np.isin(ranks, side)
+            yield from self._tree(numbers[keep], side)
+
+    def _select(self, members: IntArray | None) -> MemoryRows:
+        return self.rows if members is None else self.rows.select(members)
+
+    def _node(self, members: IntArray | None, classes: tuple[int, ...]) -> Node:
+        """Return the node of these rows (None: all) with the labels of some classes."""
+        stream = (*self.node.stream, *classes)
+        rows, labels = self._select(members), self._labels(classes)
+        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels, memo={})
+        return run(collect(node))
+
+    def _labels(self, classes: tuple[int, ...]) -> Labels:
+        """Return the labeled rows of some classes."""
+        return self.labels.pick(np.isin(self.labels.classes, classes))
+
+    def _groups(
+        self, members: IntArray | None, classes: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Choose two groups of classes to separate."""
+        node = run(measure(self._node(members, classes)))
+        none = np.empty((0, node.n_features))
+        right = run(group_classes(node, self.method(None), none))
+        return tuple(c for c in classes if c not in right), right
+
+    def _between(
+        self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
+    ) -> ClassBoundary:
+        """Find the boundary between two sets of classes in these rows (None: all)."""
+        node, split = self._best(self._node(members, left + right), right)
+        if split is None:
+            names = ", ".join(str(self.classes[c]) for c in left + right)
+            raise InvalidInputError(
+                ALL_THE_SAME
+                if members is None
+                else f"all rows of the classes {names} are the same, so no hyperplane separates them"
+            )
+        self.root = self.root or node.standardization
+        return ClassBoundary(left, right, split)
+
+    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
+        """Return the measured node, and the boundary of lowest density or the supervised one."""
+        method, supervised, labels = self.method(right), None, node.labels
+        assert labels is not None
+        if self.factor is not None:
+            measured, supervised = run(search(node, SupervisedMethod(self.factor, right, self.penalty)))
+            if supervised is not None and not are_few(labels):
+                return measured, supervised
+        measured, split = run(search(node, method))
+        if split is None or supervised is None or is_better(split, supervised, labels, right):
+            return measured, split
+        return measured, supervised
+
+    def _guesses(self, standardization: Standardization) -> IntArray:
+        """Return the label of each row, or the class that a linear support vector machine assigns to it."""
+        labels, standardized = self.labels, standardization.apply(self.labels.rows)
+        directions, intercepts = support_machine(standardized, labels.classes, labels.weights)
+        normals = standardization.normals(directions)
+        guesses = self.rows.map(
+            lambda block: np.argmax(
+                block.project(standardization.mean, normals) + intercepts[:, None], axis=0
+            )
+        )
+        guesses[self.labeled] = labels.classes
+        return np.asarray(guesses)
+
+
+def check_scheme(boundaries: Sequence[ClassBoundary], n_classes: int) -> None:
+    """Check that stored boundaries separate all pairs of classes, or form a tree of all classes."""
+    sides = [(between.left, between.right) for between in boundaries]
+    if sides == [((a,), (b,)) for a, b in itertools.combinations(range(n_classes), 2)]:
+        return
+    unseparated = {tuple(range(n_classes))}  # sets of classes that still need a boundary
+    for left, right in sides:
+        both = tuple(sorted(left + right))
+        require(left and right and both in unseparated, "class_sides", SIDES, f"{left} and {right}")
+        unseparated = unseparated - {both} | {side for side in (left, right) if len(side) > 1}
+    require(not unseparated, "class_sides", SIDES, f"no boundary for {sorted(unseparated)}")
