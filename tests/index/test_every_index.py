@@ -1,13 +1,10 @@
 """What holds for every index and every schedule: a new one is added to the two lists."""
 
-import ast
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import ravine.index
 from ravine.index.base import Profile
 from ravine.index.connectivity import ConnectivityIndex, ConnectivitySchedule
 from ravine.index.density import MinimumDensityIndex, MinimumDensitySchedule
@@ -145,15 +142,3 @@ def test_connectivity_accepts_a_balanced_threshold_and_others_follow_all_indices
     balanced = isinstance(schedule, ConnectivitySchedule)
     assert schedule.accepts(replace(value, threshold=0.0), profile) is balanced
     assert schedule.accepts(replace(value, threshold=profile.points[2]), profile) is False
-
-
-def test_no_index_imports_another():
-    folder = Path(ravine.index.__file__).parent
-    shared = {"base", "interval", "shared_kernels"}
-    for path in folder.glob("*.py"):
-        own = {path.stem, f"{path.stem}_kernels"} | shared
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ravine.index"):
-                parts = str(node.module).split(".")
-                names = parts[2:] or [name.name for name in node.names]
-                assert set(names) <= own, f"{path.name} imports {names}"
