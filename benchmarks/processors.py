@@ -19,8 +19,17 @@ CACHES = Path(__file__).resolve().parent.parent / "build" / "numba"  # compiled 
 # name -> (kernels of OpenBLAS, processor of numba, whether numpy keeps its vector instructions)
 PROCESSORS = {
     "nehalem": ("Nehalem", "generic", False),
+    "sandybridge": ("Sandybridge", "sandybridge", False),
     "haswell": ("Haswell", "haswell", True),
     "skylake": ("SkylakeX", "skylake-avx512", True),
+}
+
+# numpy's names of the instructions that each one needs, old and new; nehalem's are everywhere
+INSTRUCTIONS = {
+    "nehalem": (),
+    "sandybridge": ("AVX",),
+    "haswell": ("AVX2", "X86_V3"),
+    "skylake": ("AVX512_SKX", "X86_V4"),
 }
 
 
@@ -41,7 +50,7 @@ def environment(name: str) -> dict[str, str]:
 
 def can_run(name: str) -> bool:
     """Say whether this machine has the instructions of a processor."""
-    needed = {"nehalem": (), "haswell": ("AVX2", "X86_V3"), "skylake": ("AVX512_SKX", "X86_V4")}[name]
+    needed = INSTRUCTIONS[name]
     here = _numpy("__cpu_features__")
     return any(here.get(feature, False) for feature in needed) or not needed
 
