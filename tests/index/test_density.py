@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from ravine.index import density_kernels as kernels
 from ravine.index.base import PlacedLabels
 from ravine.index.density import MinimumDensityIndex, bounded_depth
+from ravine.index.shared_kernels import newton_step as compiled_newton_step
 from tests import oracles
 from tests.compiled import from_python
 from tests.index.test_every_index import make_profile, seen
@@ -13,6 +14,7 @@ from tests.index.test_every_index import make_profile, seen
 log_density, density_sums, log_mode = map(
     from_python, (kernels.log_density, kernels.density_sums, kernels.log_mode)
 )
+newton_step = from_python(compiled_newton_step)
 
 
 def line_of(profile, h, half=np.inf):
@@ -206,3 +208,21 @@ def test_few_points_and_a_small_bandwidth_need_few_thresholds(seed):
     every = np.linspace(-line.half, line.half, 40_001)
     found = index.evaluate(profile)
     assert found.value <= index.curve(profile, every).min() + 1e-9
+
+
+def test_a_newton_step_at_the_minimizer_stays_there():
+    """It went to the middle of the bracket, and rounding decided whether a step ended on the minimizer."""
+    assert newton_step(0.0, 0.5, 1.0, 0.0, 2.0)[1] == 0.5
+    assert newton_step(0.0, 0.5, 1.0, 1e-20, 2.0)[1] == 0.5  # the step is below rounding
+    assert newton_step(0.0, 0.5, 1.0, 2.0, 2.0)[1] == 0.25  # outside: the middle
+
+
+def test_noise_moves_thresholds_no_more_than_rounding_needs():
+    """Before, 1 of 10 differed by about 2e-9: a step that landed on the minimum was followed by halvings."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        points = np.sort(rng.normal(size=60) * 6.0)
+        noisy = points * (1 + 1e-12 * rng.standard_normal(60))
+        index = MinimumDensityIndex(2.3, rng.uniform(0.1, 0.9))
+        found = [index.evaluate(seen(each, np.ones(60))).threshold for each in (points, noisy)]
+        assert found[0] == pytest.approx(found[1], rel=0, abs=3e-10)

@@ -33,7 +33,7 @@ CLOSE = 0.1  # log density: coarse minima this close to the lowest one may be lo
 PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 MIN_GRID, MAX_GRID = 5, 1 << 15  # thresholds: where more are needed, single points are seen and make the grid
 MAX_PER_POINT = 64  # thresholds per point, the same: points are then 16 bandwidths apart in the mean
-FREE_STEPS = 10  # Newton's steps before halving: in a gap many bandwidths wide they are all short
+FREE_STEPS = 10  # Newton's steps before every other one is a halving: in a wide gap they are all short
 EDGE_STEP = 32.0  # first step out of the interval: this part of eta; the minimum is at most eta / 2 outside
 SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
 FOOT_STEPS = 8  # steps per overshoot, and at most one more of them, on the way to the foot of a valley
@@ -280,7 +280,7 @@ def settle(line, labels, left, b, right):
     for k in range(MAX_NEWTON_STEPS):
         before = b
         left, b, right = newton_step(left, b, right, here[1], here[2])
-        if k >= FREE_STEPS:
+        if k >= FREE_STEPS and k % 2 == 0:  # a halving alone would end within SETTLED, not at the minimum
             b = left / 2.0 + right / 2.0
         here = objective(line, labels, b)
         if abs(b - before) <= SETTLED * line.h:

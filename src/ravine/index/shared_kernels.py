@@ -12,10 +12,13 @@ MAX_NEWTON_STEPS = 60  # halvings alone shrink a bracket by 2^60, which is below
 
 @inner
 def newton_step(left, b, right, first, second):
-    """Return the bracket of a minimizer after the derivatives at b, and Newton's next b, or the middle."""
+    """Return the bracket of a minimizer after the derivatives at b, and Newton's next b, or the middle.
+
+    At the minimizer itself b stays: whether a step lands on it or next to it is a matter of rounding.
+    """
     left, right = (left, b) if first > 0.0 else (b, right)
     new = b - first / second if second > 0.0 else np.inf
-    if not left < new < right:
+    if new != b and not left < new < right:
         new = left / 2.0 + right / 2.0
     return left, new, right
 
