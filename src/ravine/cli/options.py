@@ -110,7 +110,10 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
         n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
     )
     # The number of columns is not known before the data is read; only the shape of `init` depends on it.
-    model._check_parameters(_n_columns(settings.get("init")))
+    try:
+        model._check_parameters(_n_columns(settings.get("init")))
+    except InvalidInputError as error:
+        raise UsageError(str(error)) from error
     return model
 
 
