@@ -1,6 +1,7 @@
 """The first five minutes on the command line: what people bring works, or is answered in one sentence."""
 
 import bz2
+import gzip
 import json
 import lzma
 import sqlite3
@@ -138,7 +139,8 @@ def test_splits_of_one_discrete_column_are_named_with_options(tmp_path):
         (note,) = [line for line in notes if "run between the values" in line]
         assert note == (
             f"1 of 1 splits run between the values of one discrete column ({made}); "
-            f"--exclude {column} leaves out what should not define clusters, --clusters auto ignores these gaps"
+            f"--exclude {column} leaves out what should not define clusters, "
+            "--clusters auto ignores these gaps"
         )
         (note,) = [line for line in notes if "only two values" in line]
         assert f"--exclude {column} leaves out" in note
@@ -170,6 +172,7 @@ REFUSED = {
     "t.tgz": (_tar, "is a tar archive; unpack it first"),
     "t.dta": (lambda p: FRAME.to_stata(p), "is a Stata file"),
     "new.dta": (lambda p: FRAME.to_stata(p, version=118), "is a Stata file"),
+    "t.rds": (lambda p: p.write_bytes(gzip.compress(b"X\n\0\0\0\3" + bytes(64))), "is an R file"),
     "t.sav": (lambda p: p.write_bytes(b"$FL2@(#) SPSS DATA FILE"), "is an SPSS file"),
     "t.arff": (lambda p: p.write_text("@RELATION t\n@ATTRIBUTE a NUMERIC\n@DATA\n1\n"), "is an ARFF file"),
     "page.csv": (lambda p: p.write_text("\n<!DOCTYPE html>\n<html><p>a,b</p></html>"), "is an HTML page"),

@@ -186,7 +186,7 @@ def bulk_and_far(node: Node) -> tuple[RowSet, RowSet | None, RowSet | None]:
     found = run(find_far(run(open_node(node, []))[0]))
     if found is None:
         return node.rows, None, None
-    if not len(found.groups):
+    if found.rule is not None and not len(found.groups):
         ((near, single),) = node.rows.engine.divide([(node.rows, found.rule)])
         return near, single, None
     ((bulk, away),) = node.rows.engine.divide([(node.rows, found.beyond)])
