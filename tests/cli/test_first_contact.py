@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import inspect
 import json
 import lzma
 import sqlite3
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 
 import ravine
-from ravine.cli.arguments import build_parser
+from ravine.cli.arguments import METHODS, build_parser
 from ravine.cli.explore_command import run_explore
 from ravine.cli.options import make_clusterer
 from ravine.cli.reading_code import reading_code
@@ -243,6 +244,15 @@ def test_a_misspelled_setting_is_found_before_the_data_is_read(folder):
 def test_a_wrong_value_of_a_setting_is_a_wrong_command(folder):
     line = fail(2, "fit", "none.csv", "--set", "bandwidth_factor=abc", where=folder)
     assert "bandwidth_factor has to be a number above 0, got 'abc'" in line
+
+
+def test_one_default_for_the_number_of_clusters():
+    """The same data give the same answer in Python, on the command line, and in both comparisons."""
+    defaults = {getattr(ravine, name)().n_clusters for name in METHODS.values()}
+    defaults.add(inspect.signature(ravine.compare).parameters["n_clusters"].default)
+    parser = build_parser()
+    defaults |= {parser.parse_args([command, "t.csv"]).clusters for command in ("fit", "compare", "explore")}
+    assert defaults == {"auto"}
 
 
 def test_quiet_silences_the_progress_and_not_the_result(folder):
