@@ -241,11 +241,6 @@ def test_a_misspelled_setting_is_found_before_the_data_is_read(folder):
     assert "did you mean bandwidth_factor?" in line
 
 
-def test_a_wrong_value_of_a_setting_is_a_wrong_command(folder):
-    line = fail(2, "fit", "none.csv", "--set", "bandwidth_factor=abc", where=folder)
-    assert "bandwidth_factor has to be a number above 0, got 'abc'" in line
-
-
 def test_one_default_for_the_number_of_clusters():
     """The same data give the same answer in Python, on the command line, and in both comparisons."""
     defaults = {getattr(ravine, name)().n_clusters for name in METHODS.values()}

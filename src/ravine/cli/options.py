@@ -110,10 +110,7 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
         n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
     )
     # The number of columns is not known before the data is read; only the shape of `init` depends on it.
-    try:
-        model._check_parameters(_n_columns(settings.get("init")))
-    except InvalidInputError as error:
-        raise UsageError(str(error)) from error
+    model._check_parameters(_n_columns(settings.get("init")))
     return model
 
 
