@@ -1,7 +1,7 @@
 """The number of clusters by itself: false alarms, blobs, and real data beside the peers.
 
 python benchmarks/auto.py unimodal [--draws 100]
-python benchmarks/auto.py tables [--draws 100] [--rows 500]
+python benchmarks/auto.py tables [--draws 100] [--rows 500] [--table counts]
 python benchmarks/auto.py blobs [--draws 100] [--k 20] [--features 100]
 python benchmarks/auto.py real --data DIR
 """
@@ -156,7 +156,8 @@ def run_tables(given: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     for n in given.rows or (500, 2000):
         row: Row = {"rows": n}
-        for name, draw in TABLES.items():
+        for name in given.table or TABLES:
+            draw = TABLES[name]
             rng = np.random.default_rng([n, zlib.crc32(name.encode())])
             found = [MinimumDensity("auto").fit(draw(n, rng)).n_clusters_ for _ in range(given.draws)]
             row[name] = f"{sum(k == 1 for k in found)} of {given.draws}"
@@ -234,6 +235,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--rows", type=int, action="append", help="rows of the tables; 500 and 2000 by default"
     )
+    parser.add_argument("--table", action="append", choices=TABLES, help="all tables by default")
     parser.add_argument("--k", type=int, action="append", help="numbers of blobs; all by default")
     parser.add_argument("--features", type=int, action="append", help="their dimensions; all by default")
     parser.add_argument("--data", help="directory of npz files; without it, OpenML is asked")

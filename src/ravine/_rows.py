@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,12 @@ def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: i
 
 
 def _refuse_other_columns(X: Any) -> None:
-    """Name the columns of a data frame that hold categories or times."""
+    """Name the columns of a data frame that share a name, or hold categories or times."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")) or hasattr(X, "__dask_graph__"):
         return
+    shared = [str(name) for name, count in Counter(X.columns).items() if count > 1]
+    if shared:  # not every scikit-learn looks at it
+        raise InvalidInputError(f"several columns of X have the name {listed(shared)}; rename them")
     kinds = zip(X.columns, X.dtypes, strict=True)
     other = [f"{name} ({kind})" for name, kind in kinds if not _may_be_numbers(kind)]
     if other:

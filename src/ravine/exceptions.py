@@ -1,5 +1,9 @@
 """The exceptions and warnings of ravine."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class RavineError(Exception):
     """Base class of all exceptions of ravine."""
@@ -14,7 +18,16 @@ class InvalidModelError(RavineError, ValueError):
 
 
 class DiscreteColumnWarning(UserWarning):
-    """A split separates the values of one discrete column, whose gap is not evidence for clusters."""
+    """A split separates the values of one discrete column, whose gap is not evidence for clusters.
+
+    `reason` says how many splits do; `columns` are the numbers of these columns, whose `names` the message
+    has beside the advice.
+    """
+
+    def __init__(self, reason: str, columns: Sequence[int], names: str) -> None:
+        advice = 'leave such columns out, or use n_clusters="auto", which ignores these gaps'
+        super().__init__(f"{reason} ({names}): {advice}")
+        self.reason, self.columns = reason, tuple(columns)
 
 
 class InterruptedWarning(UserWarning):

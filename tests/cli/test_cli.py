@@ -402,7 +402,7 @@ def test_usage_errors_are_exit_code_2(tmp_path, options, message):
 @pytest.mark.parametrize(
     ("code", "options", "message"),
     [
-        (2, ["--clusters", "0"], "argument --clusters: expected a whole number"),
+        (2, ["--clusters", "0"], "argument -k/--clusters: expected a whole number"),
         (2, ["--seed", "x"], "argument --seed: expected a whole number"),
         (2, ["--jobs", "0"], "argument --jobs: expected a whole number that is not 0"),
         (2, ["--encoding", "nonsense"], "expected the name of an encoding such as latin-1, got 'nonsense'"),
@@ -719,7 +719,7 @@ def test_with_json_errors_are_json(tmp_path):
         (1, "none.csv: no such file or directory", "compare", "none.csv"),
         (1, "n_clusters=9 is more than n_samples=2", "fit", "t.csv", "--clusters", "9", "--quiet"),
         (2, "--out: labels are written as .csv", "fit", "t.csv", "--out", "x.doc"),
-        (2, "argument --clusters: expected a whole number", "fit", "t.csv", "--clusters", "0"),
+        (2, "argument -k/--clusters: expected a whole number", "fit", "t.csv", "--clusters", "0"),
         (2, "the following arguments are required", "fit"),
     ):
         done = run(*words, "--json", where=tmp_path)

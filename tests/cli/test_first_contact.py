@@ -1,11 +1,14 @@
 """The first five minutes on the command line: what people bring works, or is answered in one sentence."""
 
 import bz2
+import gzip
+import inspect
 import json
 import lzma
 import sqlite3
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import numpy as np
@@ -13,7 +16,7 @@ import pandas as pd
 import pytest
 
 import ravine
-from ravine.cli.arguments import build_parser
+from ravine.cli.arguments import METHODS, build_parser
 from ravine.cli.explore_command import run_explore
 from ravine.cli.options import make_clusterer
 from ravine.cli.reading_code import reading_code
@@ -124,6 +127,26 @@ def test_true_and_false_are_numbers_in_every_format(tmp_path):
     assert found[0]["splits"] == found[1]["splits"]
 
 
+def test_splits_of_one_discrete_column_are_named_with_options(tmp_path):
+    """An indicator is left out with its column, which --exclude knows."""
+    frame = FRAME.assign(city=np.where(GROUP == 2, "Oslo", "Rome"), flag=GROUP == 2)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for more, made, column in (
+        (("--columns", "size,price,flag"), "flag", "flag"),
+        (("--one-hot", "city", "--exclude", "flag"), "city=Oslo", "city"),
+    ):
+        words = ("fit", "t.csv", "-k", "2", "--jobs", "1", "--json", *more)
+        notes = json.loads(succeed(*words, where=tmp_path).stdout)["notes"]
+        (note,) = [line for line in notes if "run between the values" in line]
+        assert note == (
+            f"1 of 1 splits run between the values of one discrete column ({made}); "
+            f"--exclude {column} leaves out what should not define clusters, "
+            "--clusters auto ignores these gaps"
+        )
+        (note,) = [line for line in notes if "only two values" in line]
+        assert f"--exclude {column} leaves out" in note
+
+
 def _zip(path, *names):
     with zipfile.ZipFile(path, "w") as archive:
         for name in names:
@@ -135,11 +158,26 @@ def _sqlite(path):
         database.execute("create table t (a real)")
 
 
+def _tar(path):
+    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as archive:
+        archive.addfile(tarfile.TarInfo("t.csv"))
+
+
 REFUSED = {
     "t.xlsx": (lambda p: _zip(p, "[Content_Types].xml", "xl/workbook.xml"), "is an Excel file"),
     "t.ods": (lambda p: _zip(p, "mimetype", "content.xml"), "is an office document"),
     "t.xls": (lambda p: p.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 8), "is an Excel file"),
     "t.zip": (lambda p: _zip(p, "t.csv"), "is a zip archive; unpack it first"),
+    "cut off.zip": (lambda p: p.write_bytes(b"PK\x03\x04" + bytes(64)), "without its end; copy it again"),
+    "t.tar": (_tar, "is a tar archive; unpack it first"),
+    "t.tgz": (_tar, "is a tar archive; unpack it first"),
+    "t.dta": (lambda p: FRAME.to_stata(p), "is a Stata file"),
+    "new.dta": (lambda p: FRAME.to_stata(p, version=118), "is a Stata file"),
+    "t.rds": (lambda p: p.write_bytes(gzip.compress(b"X\n\0\0\0\3" + bytes(64))), "is an R file"),
+    "t.sav": (lambda p: p.write_bytes(b"$FL2@(#) SPSS DATA FILE"), "is an SPSS file"),
+    "t.arff": (lambda p: p.write_text("@RELATION t\n@ATTRIBUTE a NUMERIC\n@DATA\n1\n"), "is an ARFF file"),
+    "page.csv": (lambda p: p.write_text("\n<!DOCTYPE html>\n<html><p>a,b</p></html>"), "is an HTML page"),
+    "t.xml": (lambda p: p.write_text('<?xml version="1.0"?><rows/>'), "is an XML file"),
     "t.sqlite": (_sqlite, "is an SQLite database"),
     "t.h5": (lambda p: p.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(64)), "is an HDF5 file"),
     "t.csv.zst": (lambda p: p.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(64)), "compressed by zstd"),
@@ -201,6 +239,15 @@ def test_an_unknown_option_or_command_is_one_line_with_a_hint(folder):
 def test_a_misspelled_setting_is_found_before_the_data_is_read(folder):
     line = fail(2, "fit", "none.csv", "--set", "bandwith_factor=2", where=folder)
     assert "did you mean bandwidth_factor?" in line
+
+
+def test_one_default_for_the_number_of_clusters():
+    """The same data give the same answer in Python, on the command line, and in both comparisons."""
+    defaults = {getattr(ravine, name)().n_clusters for name in METHODS.values()}
+    defaults.add(inspect.signature(ravine.compare).parameters["n_clusters"].default)
+    parser = build_parser()
+    defaults |= {parser.parse_args([command, "t.csv"]).clusters for command in ("fit", "compare", "explore")}
+    assert defaults == {"auto"}
 
 
 def test_quiet_silences_the_progress_and_not_the_result(folder):

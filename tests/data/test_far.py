@@ -351,6 +351,23 @@ def test_judges_leave_far_rows_out():
     assert weighted.separation_probability == pytest.approx(clean.separation_probability)
 
 
+@pytest.mark.parametrize("single", [0, 1])
+def test_judges_see_the_bulk_beside_a_far_group(single):
+    """A group in one column hid the clusters of the bulk, and its clusterings had too small a cluster."""
+    rng = np.random.default_rng(1)
+    group = np.column_stack([1e5 + rng.normal(size=6), rng.normal(3, 3, 6)])
+    rows = np.vstack([BLOBS, group, np.full((single, 2), -1e7)])
+    labels = np.concatenate([CLASSES, np.full(6, 3), np.zeros(single, int)])
+    clean, judges = Judges(MemoryRows(BLOBS), None)(CLASSES), Judges(MemoryRows(rows), None)
+    found = judges(labels)
+    assert found.separation_probability == pytest.approx(clean.separation_probability)
+    assert (found.n_clusters, found.smallest_share) == (4, pytest.approx(1 / 3))
+    assert judges.weights is None or judges.weights.sum() == 456
+    model = fitted(ravine.AutoCluster(4), rows)
+    assert adjusted_rand_score(labels[:456], model.labels_[:456]) >= 0.99
+    assert model.n_clusters_ == 4
+
+
 def test_auto_cluster_labels_outliers_if_asked():
     rows = np.vstack([BLOBS, [[1e5, -1e5]]])
     methods = ["minimum-density", "maximin-separation"]

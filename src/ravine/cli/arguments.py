@@ -182,7 +182,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 
 def _add_clusters(options: Options) -> None:
     text = "number of clusters; auto: only significant splits, best: an estimate (default: auto)"
-    options.add_argument("--clusters", type=_clusters, default="auto", metavar="N|auto|best", help=text)
+    options.add_argument("-k", "--clusters", type=_clusters, default="auto", metavar="N|auto|best", help=text)
 
 
 def _add_overwriting(options: Options) -> None:

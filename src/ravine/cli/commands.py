@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 import ravine
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, listed
 from ravine.cli.arguments import METHODS
 from ravine.cli.console import Console
 from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
-from ravine.cli.reading import check_notes, opened, read, source_name
+from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
 from ravine.data.any_rows import scales_columns
 from ravine.data.open_file import matrix_blocks
@@ -51,7 +51,7 @@ def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> 
     own = {"checkpoint": arguments.checkpoint} if arguments.checkpoint else {}
     start = time.perf_counter()
     found, caught = fit_table(arguments, console, model, table, rows, **own)
-    found += _warning_texts(arguments, caught)
+    found += _warning_texts(arguments, table, caught)
     seconds = time.perf_counter() - start
     interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
     _write_fit(arguments, model, source, table)
@@ -89,7 +89,7 @@ def fit_table(
     console.print(f"{size} of {source_name(arguments)}")
     own["callback"] = console.progress
     model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
-    with console.capture_warnings(partial(_warning_texts, arguments)) as caught:
+    with console.capture_warnings(partial(_warning_texts, arguments, table)) as caught:
         model.fit(rows)
     model.set_params(n_jobs=arguments.jobs, **dict.fromkeys(own))
     _add_columns(model, table)
@@ -104,14 +104,20 @@ def _rows(table: Table, path: Path, memory_limit: int | None) -> Any:
     return matrix_blocks(path, table.names, rows, memory_limit)
 
 
-def _warning_texts(arguments: Namespace, caught: Sequence[warnings.WarningMessage]) -> list[str]:
+def _warning_texts(
+    arguments: Namespace, table: Table, caught: Sequence[warnings.WarningMessage]
+) -> list[str]:
     """Return warnings as notes, each once; constant columns are named already."""
-    texts = dict.fromkeys(_warning_text(arguments, warning.message) for warning in caught)
+    texts = dict.fromkeys(_warning_text(arguments, table, warning.message) for warning in caught)
     return [text for text in texts if "columns are constant" not in text]
 
 
-def _warning_text(arguments: Namespace, message: Any) -> str:
-    """Return a warning as a note, with advice in terms of options."""
+def _warning_text(arguments: Namespace, table: Table, message: Any) -> str:
+    """Return a warning as a note, with the names of columns, and with advice in terms of options."""
+    if isinstance(message, ravine.DiscreteColumnWarning):
+        shown = [table.names[j] for j in message.columns]
+        advice = f"--exclude {exclude_value(table, shown)} leaves out what should not define clusters"
+        return f"{message.reason} ({listed(shown)}); {advice}, --clusters auto ignores these gaps"
     if isinstance(message, ravine.OutlierWarning):
         offered = arguments.command == "fit" and "outliers" not in dict(arguments.set)
         label = "; --set outliers=label labels them -1" if offered else ""
@@ -183,7 +189,7 @@ def run_compare(arguments: Namespace) -> None:
         table, _ = read(arguments, console, source)
     console.notes(check_notes(table, standardized=True))
     fitted = []
-    with console.capture_warnings(partial(_warning_texts, arguments)):
+    with console.capture_warnings(partial(_warning_texts, arguments, table)):
         for method, model in models.items():
             model.set_params(n_jobs=arguments.jobs or os.cpu_count())
             fitted.append(fit_candidate(method, model, table.values, None))

@@ -116,13 +116,14 @@ def check_notes(table: Table, *, standardized: bool) -> list[str]:
     from ravine.data.check import check
 
     return [
-        f"{finding.fact}; {CHECK_ADVICE[finding.kind].format(columns=_listed(finding.columns))}"
+        f"{finding.fact}; {CHECK_ADVICE[finding.kind].format(columns=exclude_value(table, finding.columns))}"
         for finding in check(table.values, table.names)
         if finding.kind in CHECK_ADVICE and (finding.kind != "scale" or not standardized)
     ]
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Return names of columns as the value of an option."""
-    quoted = (f'"{name}"' if "," in name else name for name in names)
+def exclude_value(table: Table, names: Sequence[str]) -> str:
+    """Return the value of --exclude for some columns; an indicator is left out with its column."""
+    columns = dict(zip(table.names, table.columns, strict=True))
+    quoted = (f'"{name}"' if "," in name else name for name in dict.fromkeys(columns[n] for n in names))
     return shlex.quote(",".join(quoted))

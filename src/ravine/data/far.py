@@ -181,13 +181,19 @@ def find_far(node: Node) -> Query[Far | None]:
     return None if found.rule is None and not len(found.groups) else found
 
 
-def near_and_far(node: Node) -> tuple[RowSet, RowSet | None]:
-    """Return the rows of a node that are not far from everything, and those that are, if there are any."""
+def bulk_and_far(node: Node) -> tuple[RowSet, RowSet | None, RowSet | None]:
+    """Return the bulk of a node, the rows far from everything, and those of far groups, or None for these."""
     found = run(find_far(run(open_node(node, []))[0]))
-    if found is None or found.rule is None:
-        return node.rows, None
-    ((near, far),) = node.rows.engine.divide([(node.rows, found.rule)])
-    return near, far
+    if found is None:
+        return node.rows, None, None
+    if found.rule is not None and not len(found.groups):
+        ((near, single),) = node.rows.engine.divide([(node.rows, found.rule)])
+        return near, single, None
+    ((bulk, away),) = node.rows.engine.divide([(node.rows, found.beyond)])
+    if found.rule is None:
+        return bulk, None, away
+    ((groups, single),) = node.rows.engine.divide([(away, found.rule)])
+    return bulk, single, groups
 
 
 def least_group(node: Node) -> float:

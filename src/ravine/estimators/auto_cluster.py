@@ -98,7 +98,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         "maximum-margin" above 2^19 values, without diffusion above 2^24, and without "maximin-separation"
         above 4096 columns.
     min_share : float, default 0.05
-        Minimum share of the rows in the smaller of two clusters.
+        Minimum share of the rows in the smaller of two clusters; groups far from the bulk may be smaller.
     level : float, default 0.01
         For "auto": significance level of all candidates together, of which each gets an equal part.
     standardize : bool or "auto", default "auto"

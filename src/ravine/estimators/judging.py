@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.far import near_and_far
+from ravine.data.far import bulk_and_far
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
+from ravine.data.query import RowSet
 from ravine.data.row_graph import row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.metrics import modularity_of, normalized_cut_of, separation_probability
@@ -52,17 +53,16 @@ class Judges:
     """Judges clusterings of the same rows, on the same sample of at most 5000 of them.
 
     Rows far from everything have no part in it: a single one would make the covariances of its cluster so
-    large that nothing is separated.
+    large that nothing is separated. Groups far from the bulk would hide its clusters in the same way. They
+    are clusters, however small: they count in the agreement (`weights`), but not in the smallest share.
     """
 
     def __init__(self, rows: MemoryRows, weights: FloatArray | None, *, standardize: bool = True) -> None:
         with one_blas_thread():
-            near, far = near_and_far(Node(rows, standardize=standardize))
-            self.graph = row_graph(near, standardize=standardize)
-        self.weights = weights
-        if far is not None:
-            self.weights = np.ones(rows.shape[0]) if weights is None else weights.copy()
-            self.weights[far.numbers] = 0.0
+            bulk, single, groups = bulk_and_far(Node(rows, standardize=standardize))
+            self.graph = row_graph(bulk, standardize=standardize)
+        self.weights = _without(single, weights, rows.shape[0])
+        self._bulk_weights = _without(groups, self.weights, rows.shape[0])
 
     @cached_property
     def _columns(self) -> Any:
@@ -78,9 +78,9 @@ class Judges:
     def __call__(self, labels: Any) -> Judgment:
         """Judge the labels of all rows."""
         clusters = np.unique(np.asarray(labels), return_inverse=True)[1]
-        mass = np.bincount(clusters, weights=self.weights)
-        mass = mass[mass > 0]
-        n_clusters, share = len(mass), float(mass.min() / mass.sum())
+        n_clusters = int((np.bincount(clusters, weights=self.weights) > 0).sum())
+        mass = np.bincount(clusters, weights=self._bulk_weights)
+        share = float(mass[mass > 0].min() / mass.sum())
         few = np.unique(clusters[self.graph.numbers], return_inverse=True)[1]
         if few.max() == 0:
             return Judgment(0.0, 0.0, 0.0, 1.0, share, n_clusters)
@@ -92,6 +92,15 @@ class Judges:
         modularity, highest = modularity_of(edges), _highest_modularity(edges)
         ratio = max(0.0, 1.0 - modularity / highest) if highest > 0 else 1.0
         return Judgment(probability, modularity, normalized_cut_of(edges), ratio, share, n_clusters)
+
+
+def _without(far: RowSet | None, weights: FloatArray | None, n: int) -> FloatArray | None:
+    """Return the weights of n rows, with 0 for some of them."""
+    if far is None:
+        return weights
+    found = np.ones(n) if weights is None else weights.copy()
+    found[far.numbers] = 0.0
+    return found
 
 
 def _highest_modularity(edges: FloatArray) -> float:

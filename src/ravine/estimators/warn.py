@@ -73,10 +73,7 @@ def _warn_discrete(tree: ClusterTree) -> None:
     if not made:
         return
     names = names_of(tree, None)
-    columns = list(dict.fromkeys(names[int(split.facts[MADE_BY])] for split in made))
-    warnings.warn(
-        f"{len(made)} of {tree.n_leaves - 1} splits run between the values of one discrete column "
-        f'({listed(columns)}): leave such columns out, or use n_clusters="auto", which ignores these gaps',
-        DiscreteColumnWarning,
-        stacklevel=6,
-    )
+    columns = list(dict.fromkeys(int(split.facts[MADE_BY]) for split in made))
+    reason = f"{len(made)} of {tree.n_leaves - 1} splits run between the values of one discrete column"
+    shown = listed([names[j] for j in columns])
+    warnings.warn(DiscreteColumnWarning(reason, columns, shown), stacklevel=6)

@@ -34,6 +34,15 @@ def open_text(path: Path, encoding: str | None, skip: int = 0) -> Iterator[TextI
             yield text
 
 
+def first_bytes(path: Path, n: int) -> bytes:
+    """Return the first bytes of a file, decompressed if it is compressed in a way that `open_text` reads."""
+    with open(path, "rb") as raw:
+        head = raw.read(n)
+        raw.seek(0)
+        opener: Any = next((opener for first, opener in OPENERS.items() if head.startswith(first)), None)
+        return head if opener is None else bytes(opener(raw, "rb").read(n))
+
+
 def is_compressed(path: Path) -> bool:
     """Whether a file is compressed in a way that `open_text` reads."""
     with open(path, "rb") as file:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ravine.io.archive import ZIP
 from ravine.io.arrow_files import open_arrow, open_parquet
+from ravine.io.compression import first_bytes
 from ravine.io.json_files import open_json
 from ravine.io.numpy_files import open_npy, open_npz
 from ravine.io.source import Source, TableError, translate_read_errors
@@ -23,9 +24,23 @@ OTHER_KINDS = {  # the first bytes of files that are not tables here: what they 
     b"Obj\x01": ("an Avro file", CONVERT),
     b"ORC": ("an ORC file", CONVERT),
     b"%PDF": ("a PDF file", "save the table as CSV first"),
+    b"$FL2": ("an SPSS file", CONVERT),
+    b"<stata_dta>": ("a Stata file", CONVERT),
+    b"r\x01\x01\0": ("a Stata file", CONVERT),
+    b"r\x02\x01\0": ("a Stata file", CONVERT),
+    b"RDX": ("an R file", CONVERT),
+    b"X\n\0\0\0": ("an R file", CONVERT),
     b"\x80\x04": ("a pickle, which can run code", CONVERT),
     b"\x80\x05": ("a pickle, which can run code", CONVERT),
 }
+OTHER_TEXTS = {  # the first letters, in lower case, of texts that are not tables
+    b"<!doctype html": ("an HTML page", "download or export the table as CSV first"),
+    b"<html": ("an HTML page", "download or export the table as CSV first"),
+    b"<?xml": ("an XML file", CONVERT),
+    b"@relation": ("an ARFF file", CONVERT),
+}
+HEAD_BYTES = 512  # bytes of a file that are looked at: the first block of a tar archive
+TAR_SIGN = slice(257, 262)  # where a tar archive has the letters "ustar"
 SUFFIXES = {
     "csv": (".csv", ".txt"),
     "tsv": (".tsv", ".tab"),
@@ -54,11 +69,12 @@ def open_source(
     with a brace or a bracket, else CSV. The other parameters are those of `open_csv`.
     """
     with open(path, "rb") as file:
-        head = file.read(64)
+        head = file.read(HEAD_BYTES)
     if not head:
         raise TableError(f"{path} is empty")
     if file_format is None:
-        _check_kind(path, head)
+        with translate_read_errors(path):
+            _check_kind(path, first_bytes(path, HEAD_BYTES))
     found = file_format or _detect(path, head)
     with translate_read_errors(path):
         if found in ("csv", "tsv"):
@@ -76,12 +92,18 @@ def _detect(path: Path, head: bytes) -> str:
 
 
 def _check_kind(path: Path, head: bytes) -> None:
-    """Refuse files that are known not to be tables, by what they are."""
-    for first, (kind, advice) in OTHER_KINDS.items():
-        if head.startswith(first):
-            raise TableError(f"{path} is {kind}, which ravine does not read; {advice}")
-    if not head.startswith(b"PK") or not zipfile.is_zipfile(path):
+    """Refuse files that are known not to be tables, by what they are; compressed ones by their content."""
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    for start, kinds in ((head, OTHER_KINDS), (text, OTHER_TEXTS)):
+        for first, (kind, advice) in kinds.items():
+            if start.startswith(first):
+                raise TableError(f"{path} is {kind}, which ravine does not read; {advice}")
+    if head[TAR_SIGN] == b"ustar":
+        raise TableError(f"{path} is a tar archive; unpack it first")
+    if not head.startswith(ZIP):
         return
+    if not zipfile.is_zipfile(path):
+        raise TableError(f"{path} is a zip archive or an NPZ file without its end; copy it again")
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     if "[Content_Types].xml" in names or "mimetype" in names:

@@ -59,6 +59,7 @@ class Table:
 
     `fill` has the value per column that replaces missing ones, if any were to be filled in. `classes` has the
     values of the label column, and `class_of` the position of each row's class in it, -1 if it has none.
+    `columns` has the column of the file for each name: indicators of one column share it.
     `notes` are sentences about how the table was read, each with a cause as in `TableError`.
     """
 
@@ -70,6 +71,7 @@ class Table:
     classes: tuple[str, ...] = ()
     class_of: IntArray | None = None
     notes: Sequence[Note] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -267,8 +269,8 @@ def _load(
         filled = counted(int(missing.sum()), "missing value")
         notes.append((f"{filled} filled in with the median of the column", None))
     class_of = None if choice.label is None else np.array(codes, dtype=np.int64)
-    names = tuple(feature.name for feature in features)
-    return Table(names, rows, fill, choice.id, id_blocks, tuple(classes), class_of, notes)
+    names, columns = tuple(f.name for f in features), tuple(f.column for f in features)
+    return Table(names, rows, fill, choice.id, id_blocks, tuple(classes), class_of, notes, columns)
 
 
 def _assemble(

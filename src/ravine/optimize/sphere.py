@@ -107,8 +107,8 @@ def snapped(direction: FloatArray, spacing: float) -> FloatArray:
     rows) by 1.5 in every step, until they are as large as the step. Between lattice points they vanish.
 
     >>> a, b = snapped(np.array([0.6, 0.8]), 1e-4), snapped(np.array([0.6 + 1e-9, 0.8]), 1e-4)
-    >>> (a == b).all()
-    np.True_
+    >>> bool((a == b).all())
+    True
     """
     coordinates = np.rint(direction / spacing)
     return np.asarray(coordinates / _norm(coordinates))
