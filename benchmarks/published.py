@@ -6,22 +6,19 @@ python benchmarks/published.py --data DIR --tables mdh scpp --sets wine voting
 python benchmarks/published.py --write                           tables into RESULTS.md, nothing is run
 
 Rows are added to the file as they are finished. The same command goes on where it was ended, as long as the
-library is the same; figures of another state of the library are not mixed in, but begun anew.
+library and the settings (`published_cases.py`) are the same; otherwise all figures are begun anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import itertools
+import hashlib
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,8 +26,7 @@ if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import record
-from benchmarks.datasets import PAIRS, load, pair, problem
-from ravine import MaximinSeparation, MaximumMargin, MinimumDensity, SpectralConnectivity, metrics
+from benchmarks.published_cases import METRICS, TABLES, Case, Row, printed, score
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE / "results" / "published.csv"
@@ -46,281 +42,21 @@ QUICK = (  # the sets of --quick, of at most 800 rows
 )
 LATE = (  # sets that take longest, in the order in which they are run
     *("control_chart", "yeast_cc", "banknote", "segment", "mfeat_fac", "satellite", "optdigits", "pendigits"),
-    *("spambase", "mnist_3_8", "mnist_1_7", "mnist_8_9"),
+    *("spambase", "text_1", "text_2", "mnist_3_8", "mnist_1_7", "mnist_8_9", "mnist_45_pairs"),
 )
-WIDTHS = {  # KMDH: sigma of each set, for standardized columns, inferred from the paper's spectral clustering
-    "banknote": 0.5,
-    "dermatology": 4.0,
-    "heart_hungarian": 10.0,
-    "ionosphere": 2.25,
-    "iris": 2.25,
-    "seeds": 4.3,
-    "voting": 3.5,
-    "wine": 1.65,
-}
-EXACT_ROWS = 2500  # with a kernel: more rows have landmarks, as all components would take hours
 SAMPLED = 8192  # rows above which a search draws samples
 TOLERANCE = {"error": 1.0}  # percent; 0.02 for fractions
-LAMBDAS = tuple(10.0**k for k in range(-4, 5))  # MSPC, "Baselines and parameter setting"
-C_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # times 10 over the first principal variance
-BALANCES = (0.0, 0.01, 0.03, 0.06, 0.1, 0.2)  # of the number of rows
-ROUGH = ((0.3, 1.0, 10.0), (0.0, 0.03, 0.1))  # the same for many problems at once
-DIGITS = ((3, 8), (1, 7), (2, 7), (8, 9))
-
-Row = dict[str, Any]
-Data = tuple[Any, Any]
-Fit = Callable[[Any, int], list[Any]]  # rows and seed -> labels of every setting that was tried
-
-
-@dataclass(frozen=True)
-class Case:
-    """One method on one set: the data, the fits of both columns, and whether they draw.
-
-    Both fits return the labels of several settings if the paper chose among them by the classes; the best
-    value of each metric counts.
-    """
-
-    table: str
-    dataset: str
-    method: str
-    problems: Callable[[], list[Data]]
-    published: Fit
-    default: Fit
-    draws: bool = False
-
-
-def one(make: Callable[..., Any], n_clusters: int = 2, **params: Any) -> Fit:
-    """Return the fit of one estimator."""
-
-    def fit(X: Any, seed: int) -> list[Any]:
-        return [make(n_clusters, random_state=seed, **params).fit(X).labels_]
-
-    return fit
-
-
-def clustering_error(y: Any, labels: Any) -> float:
-    """Return the error in percent."""
-    return 100 * metrics.clustering_error(y, labels)
-
-
-Scores = dict[str, Callable[[Any, Any], float]]
-BINARY: Scores = {
-    "success_ratio": metrics.success_ratio,
-    "binary_v_measure": metrics.binary_v_measure,
-}
-METRICS: dict[str, Scores] = {
-    "mdh": BINARY,
-    "kmdh": BINARY,
-    "scpp": {"purity": metrics.purity, "v_measure": metrics.v_measure},
-    "cpmmc": {"error": clustering_error},
-    "mspc": {"error": clustering_error},
-}
-
-
-@cache
-def printed(table: str) -> dict[tuple[str, str, str], float]:
-    """Return the figures of a paper's table, by set, method and metric."""
-    name = {"scpp": "scpp_tables1to6", "cpmmc": "cpmmc_table5"}.get(table, f"{table}_table2")
-    found: dict[tuple[str, str, str], float] = {}
-    with open(HERE / "paper_tables" / f"{name}.csv") as file:
-        for row in csv.DictReader(file):
-            where = row["dataset"], row["method"]
-            if "metric" in row:
-                found[*where, row["metric"]] = float(row["mean"])
-            elif "clustering_error_percent" in row:
-                found[*where, "error"] = float(row["clustering_error_percent"])
-            else:
-                found |= {(*where, metric): float(row[metric]) for metric in BINARY if row[metric]}
-    return found
-
-
-def sets_of(table: str, method: str) -> list[str]:
-    """Return the sets for which a paper prints a method, without the one that cannot be had."""
-    found = dict.fromkeys(name for name, of, _ in printed(table) if of == method)
-    return [name for name in found if name != "smartphone"]
-
-
-def mdh(directory: str | None) -> Iterator[Case]:
-    """Table 2 of Minimum Density Hyperplanes."""
-    for name in sets_of("mdh", "MDP2"):
-        fits = one(MinimumDensity.as_published), one(MinimumDensity)
-        yield Case("mdh", name, "MDP2", partial(whole, name, directory), *fits)
-
-
-def whole(name: str, directory: str | None) -> list[Data]:
-    """Return a set as the only problem; missing votes are a third value, as inferred for two papers.
-
-    With 1 for yes, 2 for no and -1 for a missing vote, PDDP, MDP2, SCP2 and SCnP2 give the printed figures;
-    with a value between yes and no, or the mean, all of them are better than printed.
-    """
-    X, y = load(name, directory)
-    if name == "voting":  # stored as 1, -1 and 0
-        X = np.select([X == 1, X == -1], [1.0, 2.0], -1.0)
-    return [(X, y)]
-
-
-def complete(name: str, directory: str | None) -> list[Data]:
-    """Return a set as the only problem; of voting, the 232 rows without missing votes.
-
-    The paper says 435 rows, but its figure of spectral clustering is exactly that of the 232.
-    """
-    X, y = load(name, directory)
-    keep = (X != 0).all(axis=1) if name == "voting" else np.ones(len(y), dtype=bool)
-    return [(X[keep], y[keep])]
-
-
-def kernel_fit(make: Callable[..., Any], name: str, n_components: float | None, **params: Any) -> Fit:
-    """Return the fit with the RBF kernel; as published, with the width inferred for the set.
-
-    The paper does not give the width. Where the figure of spectral clustering, which has the same kernel
-    matrix, does not tell it, sigma^2 is the number of columns. Above 2500 rows both columns have landmarks.
-    """
-
-    def fit(X: Any, seed: int) -> list[Any]:
-        kernel_params = {} if n_components is None else {"n_components": n_components}
-        if make != MinimumDensity:
-            varying = int((np.std(X, axis=0) > 0).sum())
-            kernel_params["gamma"] = 0.5 / WIDTHS.get(name, varying**0.5) ** 2
-            if len(X) > EXACT_ROWS:
-                kernel_params["landmarks"] = max(500, EXACT_ROWS**2 // len(X))
-        return one(make, kernel="rbf", kernel_params=kernel_params, **params)(X, seed)
-
-    return fit
-
-
-def kmdh(directory: str | None) -> Iterator[Case]:
-    """Table 2 of Minimum Density Hyperplanes in the Feature Space."""
-    ways: dict[str, tuple[float | None, Row]] = {
-        "KMDH_pca": (None, {}),
-        "KMDH_rand": (None, {"init": "random"}),
-        "S-KMDH": (0.9, {}),
-    }
-    for method, (n_components, params) in ways.items():
-        for name in sets_of("kmdh", method):
-            fits = (
-                kernel_fit(MinimumDensity.as_published, name, n_components, **params),
-                kernel_fit(MinimumDensity, name, n_components),
-            )
-            yield Case("kmdh", name, method, partial(complete, name, directory), *fits, draws=bool(params))
-
-
-def scpp(directory: str | None) -> Iterator[Case]:
-    """Tables 1 to 6 of Minimum Spectral Connectivity Projection Pursuit."""
-    ways: dict[str, Row] = {
-        "SCP2_o": {"projection": "orthogonal", "laplacian": "standard"},
-        "SCP2_c": {"projection": "correlated", "laplacian": "standard"},
-        "SCnP2_o": {"projection": "orthogonal"},
-        "SCnP2_c": {"projection": "correlated"},
-        "LMSC": {"projection": "univariate", "large_margin": True},
-        "LMSC_o": {"projection": "orthogonal", "large_margin": True},
-    }
-    for method, params in ways.items():
-        for name in sets_of("scpp", method):
-            data = partial(whole, name, directory)
-            ours, usual = (
-                with_clusters(make, data, params) for make in (published_scpp, SpectralConnectivity)
-            )
-            yield Case("scpp", name, method, data, ours, usual, draws=True)
-
-
-def published_scpp(n_clusters: int, **params: Any) -> SpectralConnectivity:
-    """Return the method of the paper."""
-    return SpectralConnectivity.as_published(n_clusters, **params)
-
-
-def with_clusters(make: Callable[..., Any], data: Callable[[], list[Data]], params: Row) -> Fit:
-    """Return the fit with as many clusters as the set has classes."""
-
-    def fit(X: Any, seed: int) -> list[Any]:
-        ((_, y),) = data()
-        return one(make, len(np.unique(y)), **params)(X, seed)
-
-    return fit
-
-
-def margin_grid(X: Any, seed: int, factors: Sequence[float], balances: Sequence[float]) -> list[Any]:
-    """Return the labels of CPMMC for every C and balance of the grid, each from its own random start."""
-    centered = X - X.mean(axis=0)
-    variance = float(np.linalg.eigvalsh(centered.T @ centered / len(X))[-1])
-    found = []
-    for k, (factor, share) in enumerate(itertools.product(factors, balances)):
-        settings: Row = {"C": 10 * factor / variance, "balance": share * len(X)}
-        model = MaximumMargin.as_published(**settings, random_state=1000 * seed + k)
-        found.append(model.fit(X).labels_)
-    return found
-
-
-def cpmmc(directory: str | None) -> Iterator[Case]:
-    """Table 5 of Efficient Maximum Margin Clustering via Cutting Plane Algorithm, without text and MNIST.
-
-    C and l are chosen by the classes, as in the paper.
-    """
-    fine = partial(margin_grid, factors=C_FACTORS, balances=BALANCES)
-    rough = partial(margin_grid, factors=ROUGH[0], balances=ROUGH[1])
-
-    def two(name: str, a: int, b: int) -> list[Data]:
-        return [pair(*load(name, directory), a, b)]
-
-    def case(name: str, problems: Callable[[], list[Data]], published: Fit = fine) -> Case:
-        return Case("cpmmc", name, "CPMMC", problems, published, one(MaximumMargin), draws=True)
-
-    for a, b in DIGITS:
-        yield case(f"digits_{a}_{b}", partial(two, "digits", a, b))
-    yield case("ionosphere", partial(whole, "ionosphere", directory))
-    for name in ("letter_ab", "satellite_1_2"):
-        yield case(name, partial(two, *PAIRS[name]))
-    every = itertools.combinations(range(10), 2)
-    yield case("uci_digits_45_pairs", lambda: [pair(*load("digits"), a, b) for a, b in every], rough)
-
-
-def mspc(directory: str | None) -> Iterator[Case]:
-    """Table 2 of Maximin Separation Probability Clustering; lambda is chosen by the classes, as there."""
-
-    def grid(X: Any, seed: int, solver: str) -> list[Any]:
-        lambdas = LAMBDAS if solver != "eig" else (1.0,)  # lambda does not change its eigenvectors
-        return [
-            MaximinSeparation.as_published(solver=solver, regularization=value).fit(X).labels_
-            for value in lambdas
-        ]
-
-    for solver in ("mpm", "gep", "eig"):
-        method = f"MSPC-{solver.upper()}"
-        for name in sets_of("mspc", method):
-            fits = partial(grid, solver=solver), one(MaximinSeparation, solver=solver)
-            yield Case("mspc", name, method, partial(scaled_problem, name, directory), *fits)
-
-
-def scaled_problem(name: str, directory: str | None) -> list[Data]:
-    """Return one of the two-class problems of the paper."""
-    return [problem(name, directory)]
-
-
-TABLES: dict[str, Callable[[str | None], Iterator[Case]]] = {
-    "mdh": mdh,
-    "kmdh": kmdh,
-    "scpp": scpp,
-    "cpmmc": cpmmc,
-    "mspc": mspc,
-}
-
-
-def score(table: str, metric: str, y: Any, labels: Any) -> float:
-    """Return a figure of one clustering; without a split, the papers' measures of two clusters are 0."""
-    if METRICS[table] is BINARY and len(np.unique(labels)) < 2:
-        return 0.0
-    return METRICS[table][metric](y, labels)
 
 
 def run(case: Case, n_seeds: int) -> list[Row]:
     """Fit both columns of a case; one row per metric, with means and deviations over the seeds."""
     began = time.process_time()
-    problems = case.problems()
-    largest = max(len(y) for _, y in problems)
-    seeds = range(n_seeds if case.draws or largest > SAMPLED else 1)
+    largest = max(len(y) for _, y in case.problems())
+    seeds = range(n_seeds if (case.draws or largest > SAMPLED) and not case.once else 1)
     found: dict[str, dict[str, list[float]]] = {"as_published": {}, "default": {}}
     for column, fit in (("as_published", case.published), ("default", case.default)):
         for seed in seeds:
-            tried = [(fit(X, seed), y) for X, y in problems]
+            tried = [(fit(X, seed), y) for X, y in case.problems()]
             for metric in METRICS[case.table]:
                 best = min if metric == "error" else max
                 values = [
@@ -360,12 +96,19 @@ def append(rows: list[Row], path: Path) -> None:
         writer.writerows(rows)
 
 
+def settings() -> str:
+    """Return one hash of the files that say what is run."""
+    said = "".join((HERE / name).read_text() for name in ("published_cases.py", "datasets.py"))
+    return hashlib.sha1(said.encode()).hexdigest()
+
+
 def finished(path: Path) -> set[tuple[str, str, str]]:
-    """Return the cases that a file has; a file of another state of the library is removed."""
-    if not record.is_current(path):
+    """Return the cases that a file has; a file of another library, or of other settings, is removed."""
+    if not record.is_current(path) or record.read_stamp(path).get("settings") != settings():
         path.unlink(missing_ok=True)
-        record.write_stamp(path)
+        record.write_stamp(path, settings=settings())
         return set()
+    record.add_command(path)
     return {(row["table"], row["dataset"], row["method"]) for row in read(path)}
 
 

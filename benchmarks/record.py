@@ -31,10 +31,11 @@ def _git(*words: str) -> str:
 def source(commit: str = "HEAD") -> str:
     """Return one hash of the parts of the library that decide figures, as committed.
 
-    Commits of docs, tests, the command line or pictures do not change it.
+    Commits of docs, tests, the command line or pictures do not change it. Changes that are not committed
+    are named for the present state only.
     """
     trees = _git("rev-parse", *(f"{commit}:src/ravine/{part}" for part in PARTS))
-    changed = _git("status", "--porcelain", "--", *(f"../src/ravine/{part}" for part in PARTS))
+    changed = commit == "HEAD" and _git("status", "--porcelain", "--", *(f"../src/ravine/{p}" for p in PARTS))
     return hashlib.sha1(trees.encode()).hexdigest() + (CHANGED if changed else "")
 
 
@@ -79,6 +80,14 @@ def write_stamp(path: Path, **more: Any) -> None:
     """Store the stamp of a file of figures that is written now."""
     path.parent.mkdir(parents=True, exist_ok=True)
     stamp_of(path).write_text(json.dumps({**stamp(), **more}, indent=1) + "\n")
+
+
+def add_command(path: Path) -> None:
+    """Add this command to the stamp of a file that is filled by several."""
+    made = read_stamp(path)
+    if shown(sys.argv) not in made["command"].split("; "):
+        made["command"] += "; " + shown(sys.argv)
+        stamp_of(path).write_text(json.dumps(made, indent=1) + "\n")
 
 
 def is_current(path: Path) -> bool:

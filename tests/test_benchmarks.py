@@ -1,6 +1,7 @@
 """The benchmarks' own parts: loading, and the fall back to OpenML with a stub in its place."""
 
 import csv
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from benchmarks import (
     never_worse,
     papers,
     published,
+    published_cases,
     record,
     semisupervised,
     separation,
@@ -251,7 +253,7 @@ def small_case(monkeypatch):
     monkeypatch.setitem(published.METRICS, "toy", published.METRICS["mdh"])
     printed = {("blobs", "MDP2", "success_ratio"): 1.0, ("blobs", "MDP2", "binary_v_measure"): 0.9}
     monkeypatch.setattr(published, "printed", lambda table: printed)
-    fits = (published.one(make) for make in (MinimumDensity.as_published, MinimumDensity))
+    fits = (published_cases.one(make) for make in (MinimumDensity.as_published, MinimumDensity))
     return published.Case("toy", "blobs", "MDP2", lambda: [(X, y)], *fits)
 
 
@@ -275,6 +277,44 @@ def test_a_run_goes_on_where_it_was_ended_and_begins_anew_with_another_library(m
     assert record.read_stamp(path)["source"] == "two"
     assert {"command", "commit", "versions"} <= set(record.read_stamp(path))
     assert capsys.readouterr().out.count("1/1 toy blobs MDP2") == 2
+
+
+def test_a_run_begins_anew_with_other_settings_and_names_every_command(monkeypatch, tmp_path):
+    case, path = small_case(monkeypatch), tmp_path / "published.csv"
+    monkeypatch.setattr(record, "source", lambda: "one")
+    for words in (["x.py", "--tables", "mdh"], ["x.py", "--tables", "kmdh"], ["x.py", "--tables", "mdh"]):
+        monkeypatch.setattr(record.sys, "argv", words)
+        published.run_all([case], path, 1)
+    command = "python benchmarks/x.py --tables "
+    assert record.read_stamp(path)["command"] == f"{command}mdh; {command}kmdh"
+    assert len(published.read(path)) == 2
+    monkeypatch.setattr(published, "settings", lambda: "other")
+    published.run_all([], path, 1)
+    assert not path.exists()
+    assert record.stamp_of(path).exists()
+
+
+def test_stamps_name_the_sources_of_their_commit():
+    """Figures of several commits in one file, or of changes that were never committed, would be found."""
+    for path in published.OUT.parent.glob("*.json"):
+        made = json.loads(path.read_text())
+        if record._git("cat-file", "-t", made["commit"]) == "commit":  # not in a copy without its history
+            assert made["source"] == record.source(made["commit"]), path.name
+
+
+def test_the_width_of_a_kernel_is_that_of_the_best_partition_nearest_to_the_root_of_the_columns(monkeypatch):
+    X, y = two_blobs(60, 4, gap=8.0)
+    monkeypatch.setattr(published_cases, "load", lambda name, directory: (X, y))
+    monkeypatch.setattr(published_cases, "WIDTHS", (0.5, 0.9, 2.0))
+    assert published_cases.width_by_classes("blobs, all widths are right", None) == 0.9
+    right = []
+
+    def score(table, metric, y, labels):
+        right.append(labels)
+        return float(len(right) == 3)
+
+    monkeypatch.setattr(published_cases, "score", score)
+    assert published_cases.width_by_classes("blobs, the third is right", None) == 2.0
 
 
 def test_figures_made_with_changes_that_are_not_committed_are_never_current(monkeypatch, tmp_path):
@@ -335,8 +375,8 @@ def test_figures_are_not_stale(table, dataset, method, monkeypatch, tmp_path):
     def load(name, directory=None):
         return getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
 
-    monkeypatch.setattr(published, "load", load)
-    monkeypatch.setattr(published, "C_FACTORS", (1.0, 10.0))  # a coarser grid: the error may be higher
+    monkeypatch.setattr(published_cases, "load", load)
+    monkeypatch.setattr(published_cases, "C_FACTORS", (1.0, 10.0))  # a coarser grid: the error may be higher
     (case,) = (
         case for case in published.TABLES[table](None) if (case.dataset, case.method) == (dataset, method)
     )

@@ -93,6 +93,15 @@ def test_what_is_passed_counts_more():
     assert kernel_params == {"n_components": 0.9}
 
 
+def test_a_valley_a_little_outside_the_interval_counts():
+    """In the paper both starts have a valley on every set; on one of them it lies 0.96 deviations away."""
+    X, y = two_blobs(400, 3, gap=5.0, share=0.15)
+    model = MinimumDensity.as_published(standardize=False).fit(X)
+    assert model.n_clusters_ == 2
+    assert ravine.metrics.clustering_error(y, model.labels_) < 0.03
+    assert MinimumDensity.as_published(standardize=False, overshoot=0.0).fit(X).n_clusters_ == 1
+
+
 def test_random_starts_follow_the_seed_and_find_two_blobs():
     X, y = two_blobs(100, 4, gap=8.0)
     for make in (
