@@ -338,6 +338,18 @@ def test_a_single_row_is_no_side_of_the_lowest_valley():
     assert (published.labels_ == published.labels_[-1]).sum() == 1
 
 
+@pytest.mark.parametrize("solver", ["mpm", "gep", "eig", "pursuit"])
+def test_one_far_row_that_makes_a_fifth_of_the_scatter_is_set_aside(solver):
+    """It left the scales as they are, but `eig` took another eigenvector."""
+    centers = np.array([[-8.0, -6.0], [0.0, 8.0], [9.0, -5.0]])
+    truth = np.repeat(np.arange(3), 300)
+    rows = centers[truth] + np.random.default_rng(1).normal(size=(900, 2))
+    rows = np.vstack([rows, [[100.0, 100.0]]])
+    model = fitted(ravine.MaximinSeparation(3, solver=solver), rows)
+    assert model.outliers_.tolist() == [900]
+    assert adjusted_rand_score(truth, model.labels_[:-1]) >= 0.99
+
+
 def test_judges_leave_far_rows_out():
     """One far row made the separation probability of every clustering 0."""
     rows = np.vstack([BLOBS, [[1e5, -1e5]]])
