@@ -330,12 +330,24 @@ def test_few_rows_of_weight_have_the_far_rows_of_their_copies():
 
 def test_a_single_row_is_no_side_of_the_lowest_valley():
     """It is too near to be far, but the gap before it is the lowest valley along the principal component."""
-    rows = np.vstack([BLOBS, [[70.0, 60.0]]])
+    rows = np.vstack([BLOBS, [[50.0, 43.0]]])
     assert found_in(rows) is None
     model = ravine.PrincipalDirection(3, threshold="density").fit(rows)
     assert adjusted_rand_score(CLASSES, model.labels_[:-1]) >= 0.99
     published = ravine.PrincipalDirection(3, threshold="density", outliers="include").fit(rows)
     assert (published.labels_ == published.labels_[-1]).sum() == 1
+
+
+@pytest.mark.parametrize("solver", ["mpm", "gep", "eig", "pursuit"])
+def test_one_far_row_that_makes_a_fifth_of_the_scatter_is_set_aside(solver):
+    """It left the scales as they are, but `eig` took another eigenvector."""
+    centers = np.array([[-8.0, -6.0], [0.0, 8.0], [9.0, -5.0]])
+    truth = np.repeat(np.arange(3), 300)
+    rows = centers[truth] + np.random.default_rng(1).normal(size=(900, 2))
+    rows = np.vstack([rows, [[100.0, 100.0]]])
+    model = fitted(ravine.MaximinSeparation(3, solver=solver), rows)
+    assert model.outliers_.tolist() == [900]
+    assert adjusted_rand_score(truth, model.labels_[:-1]) >= 0.99
 
 
 def test_judges_leave_far_rows_out():

@@ -39,6 +39,7 @@ BETWEEN = (
 )  # part of the way from the bulk to such a cluster that has to be empty: 4 scales at least
 EMPTY = 0.5  # share of the weight of the cluster that may be there; the tail of the bulk has more
 SHARE_OF_SCATTER = 0.25  # far rows are set aside if they make this share of the scatter of all columns ...
+SHARE_OF_FEW = 0.1  # ... or this share, by fewer rows than a far group has (GROUP_SHARE) ...
 SHARE_OF_COLUMN = 0.999  # ... or this share of the variance of one column, whose scale they move thirtyfold
 LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
 
@@ -302,4 +303,5 @@ def _matters(
         overall = float(share.mean())
     else:  # without standardizing, wide columns count more
         overall = float(unit**2 @ moved / (unit**2 @ (moved + usual)))
-    return overall >= SHARE_OF_SCATTER or float(share.max()) >= SHARE_OF_COLUMN
+    enough = SHARE_OF_FEW if far_share.sum() < GROUP_SHARE else SHARE_OF_SCATTER
+    return overall >= enough or float(share.max()) >= SHARE_OF_COLUMN
