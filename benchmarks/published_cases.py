@@ -153,7 +153,7 @@ def width_by_classes(name: str, directory: str | None) -> float:
     docs/as-published.md). Of equally good ones, the one nearest to sqrt(d) is taken.
     """
     ((X, y),) = complete(name, directory)
-    found = {}
+    found: dict[float, float] = {}
     for width in WIDTHS:
         fit = one(MinimumDensity.as_published, kernel="rbf", kernel_params=kernel_settings(X, width))
         found[width] = score("kmdh", "binary_v_measure", y, fit(X, 0)[0])
