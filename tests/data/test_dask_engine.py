@@ -243,7 +243,7 @@ def test_requests_are_one_key_and_a_pass_is_one_tree():
     names = [str(name) for name in graph]
     assert sum("ravine-requests" in name for name in names) == 1
     assert sum("ravine-answer" in name for name in names) == 40
-    assert sum("ravine-merge" in name for name in names) == 3 + 1
+    assert sum("ravine-merge" in name for name in names) == 10 + 3 + 1
     assert key in graph
     before = engine.passes
     found = engine.answer([Asked(engine.rows(), Moments(np.zeros(4), np.ones(4)))])[0]
