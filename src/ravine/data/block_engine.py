@@ -29,7 +29,7 @@ from ravine.data.block_pass import (
 from ravine.data.blocks import Block, checksum
 from ravine.data.leaves import Leaves
 from ravine.data.memory import MemoryRows, ReadCount
-from ravine.data.query import Answer, AnyArray, Asked, Divider
+from ravine.data.query import Answer, AnyArray, Asked, Divider, blame
 from ravine.data.read_ahead import over_blocks
 from ravine.data.sample import OnSample, Sample, Short, bounded
 from ravine.exceptions import InvalidInputError, RavineError
@@ -80,7 +80,15 @@ class BlockEngine:
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
         """Answer all requests about all sets of rows in one pass; samples by a bound on their hashes."""
-        found = self._answer([replace(one, request=_bounded(one)) for one in asked])
+        given = [replace(one, request=_bounded(one)) for one in asked]
+        try:
+            found = self._answer(given)
+        except Exception as error:  # the query that asked knows its own request, not the bounded one
+            failed = getattr(error, "request", None)
+            for one, own in zip(asked, given, strict=True):
+                if own.request is failed:
+                    blame(error, one.request)
+            raise
         short = [i for i, one in enumerate(asked) if _is_short(one, found[i])]
         if short:  # less likely than one in 10^9: the bound left out rows of the sample
             for i, answer in zip(short, self._answer([asked[i] for i in short]), strict=True):

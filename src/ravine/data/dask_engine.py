@@ -331,6 +331,8 @@ def _flat(collection: Any) -> Graph:
 
 def _compute_all(graph: Graph, keys: Sequence[Any]) -> list[Any]:
     """Compute some keys of a graph on the scheduler that is in use."""
+    if len(keys) == 1:
+        return list(compute(Delayed(keys[0], graph)))
     name = _name("all")
     (found,) = compute(Delayed(name, {**graph, name: (list, list(keys))}))
     return list(found)
