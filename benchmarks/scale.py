@@ -164,8 +164,13 @@ def task(n: int, d: int) -> None:
     print(f"move one answer, {size:.1f} MB: {moved:.1f} ms of both workers")
 
 
-def on_workers(n_workers: int, n: int, d: int, method: str, n_parts: int | None) -> dict[str, float]:
-    """Fit on so many processes of one thread; return seconds, processor seconds and a worker's peak in MB."""
+def on_workers(
+    n_workers: int, n: int, d: int, method: str, n_parts: int | None, evenly: bool
+) -> dict[str, Any]:
+    """Fit on so many processes of one thread; return seconds, processor seconds and a worker's peak in MB.
+
+    `evenly` gives every worker as many consecutive partitions; otherwise the scheduler places them.
+    """
     da: Any = importlib.import_module("dask.array")
     distributed: Any = importlib.import_module("distributed")
     import ravine
@@ -175,27 +180,32 @@ def on_workers(n_workers: int, n: int, d: int, method: str, n_parts: int | None)
         centers = 4.0 * np.random.default_rng(0).standard_normal((16, d))
         return (centers[rng.integers(16, size=size)] + rng.standard_normal((size, d))).astype(np.float32)
 
-    delayed: Any = importlib.import_module("dask").delayed(block)
     n_parts = n_parts or max(8, -(-4 * n * d // PARTITION))
-    sizes = [n // n_parts] * n_parts
-    parts = [da.from_delayed(delayed(k, m), (m, d), dtype=np.float32) for k, m in enumerate(sizes)]
+    size = n // n_parts
     model: Any = eval(method, vars(ravine) | {name: getattr(ravine, name) for name in ravine.__all__})
     options = {"threads_per_worker": 1, "dashboard_address": None}
     with (
         distributed.LocalCluster(n_workers=n_workers, **options) as cluster,
         distributed.Client(cluster) as c,
     ):
+        names = list(c.scheduler_info()["workers"])
+        places = [names[k * n_workers // n_parts] if evenly else names for k in range(n_parts)]
+        futures = [c.submit(block, k, size, workers=at) for k, at in enumerate(places)]
+        parts = [da.from_delayed(one, (size, d), dtype=np.float32) for one in futures]
         rows = da.concatenate(parts).persist()
         distributed.wait(rows)
-        some = 6_000_000 // d // n_parts  # of each partition: so many values are not searched on the client
-        few = [rows[a : a + some] for a in range(0, n, sizes[0])]
-        type(model)(2).fit(da.concatenate(few).persist())  # every worker compiles
+        del futures, parts
+        held = [at for one in c.who_has(distributed.futures_of(rows)).values() for at in one]
+        shares = [held.count(name) for name in names]
+        some = 16_000_000 // d // n_parts  # of each partition: so many values are not searched on the client
+        few = [rows[a : a + some] for a in range(0, n, size)]
+        type(model)(3).fit(da.concatenate(few).persist())  # every worker compiles
         before = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
         model.fit(rows)
         after = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
         spent = [b - a for a, b in zip(before, after, strict=True)]
         found = dict(zip(("seconds", "client", "workers"), spent, strict=True))
-        return {**found, "partitions": n_parts, "peak": max(c.run(peak_resident).values())}
+        return {**found, "partitions": shares, "peak": max(c.run(peak_resident).values())}
 
 
 def peak_resident() -> float:
@@ -222,6 +232,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--task", action="store_true", help="measure only one task of dask")
     parser.add_argument("--workers", type=int, nargs="+", help="measure only dask on so many processes")
     parser.add_argument("--partitions", type=int, help="of the rows on workers; default: 100 MB each")
+    parser.add_argument("--as-scheduled", action="store_true", help="let the scheduler place partitions")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # kind and method of the fresh process
     arguments = parser.parse_args(argv)
     if arguments.overhead:
@@ -233,7 +244,8 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     for n_workers in arguments.workers or ():
         shape = arguments.rows, arguments.columns
-        found = on_workers(n_workers, *shape, arguments.method[0], arguments.partitions)
+        placed = arguments.partitions, not arguments.as_scheduled
+        found = on_workers(n_workers, *shape, arguments.method[0], *placed)
         print(
             f"{n_workers} workers, {found['partitions']} partitions: {found['seconds']:.1f} s; processor "
             f"time {found['client']:.1f} s of client and scheduler, {found['workers']:.1f} s of all workers; "

@@ -3,6 +3,7 @@
 import threading
 import weakref
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import dask
@@ -23,9 +24,11 @@ from ravine import (
     MinimumDensityClassifier,
     SpectralConnectivity,
 )
+from ravine.data import partition_tasks
 from ravine.data.dask_engine import DaskEngine, DaskSource
 from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.query import Asked, answer
+from ravine.data.sample import OnSample, Sample, sampled
 from ravine.data.standardization import Moments
 from ravine.exceptions import InvalidInputError, RavineError
 from tests.data.test_block_engine import Above, same
@@ -243,7 +246,7 @@ def test_requests_are_one_key_and_a_pass_is_one_tree():
     names = [str(name) for name in graph]
     assert sum("ravine-requests" in name for name in names) == 1
     assert sum("ravine-answer" in name for name in names) == 40
-    assert sum("ravine-merge" in name for name in names) == 3 + 1
+    assert sum("ravine-merge" in name for name in names) == 10 + 3 + 1
     assert key in graph
     before = engine.passes
     found = engine.answer([Asked(engine.rows(), Moments(np.zeros(4), np.ones(4)))])[0]
@@ -312,3 +315,63 @@ def test_a_division_that_fails_leaves_the_rows_in_their_leaves(monkeypatch):
     np.testing.assert_allclose(again[0][0], X.sum(axis=0))
     ((left, right),) = engine.divide([(rows, Above(0))])
     assert (left.shape[0], right.shape[0]) == ((X[:, 0] <= 0).sum(), (X[:, 0] > 0).sum())
+
+
+def numbers_of(drawn):
+    yield from ()
+    return drawn[1]
+
+
+def failing(drawn):
+    yield from ()
+    raise ValueError(f"{len(drawn[0])} rows")
+
+
+def test_a_query_about_a_sample_runs_as_a_task_beside_the_pass(monkeypatch):
+    engine, moments = (
+        DaskEngine(DaskSource(da.from_array(X, chunks=(5000, 4)))),
+        Moments(np.zeros(4), np.ones(4)),
+    )
+    sample, before = Sample(1000, seed=3), engine.passes
+    requests = [OnSample(sample, "numbers", numbers_of), moments, OnSample(sample, "again", numbers_of)]
+    found, sums, again = engine.answer([Asked(engine.rows(), one) for one in requests])
+    assert engine.passes == before + 1
+    expected = answer([Asked(MemoryRows(X), sample)])[0][1]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(again, expected)
+    same(sums, engine.answer([Asked(engine.rows(), moments)])[0])
+    monkeypatch.setattr("ravine.data.block_engine.bounded", lambda sample, n: replace(sample, highest=2**60))
+    (found,) = engine.answer([Asked(engine.rows(), requests[0])])  # too few rows: drawn again without a bound
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_an_error_in_a_task_that_searches_a_sample_is_raised_in_the_query_that_asked():
+    engine = DaskEngine(DaskSource(da.from_array(X, chunks=(5000, 4))))
+    request = OnSample(Sample(1000), "fails", failing)
+    with pytest.raises(ValueError, match="1000 rows") as raised:
+        engine.answer([Asked(engine.rows(), Moments(np.zeros(4), np.ones(4))), Asked(engine.rows(), request)])
+    assert raised.value.request is request
+    assert raised.value.__notes__ == ["in the search of a sample"]
+
+
+def test_samples_are_searched_by_the_workers_that_draw_them(model, monkeypatch):
+    searched, original = [], partition_tasks.search
+
+    def noting(groups, number, parts):
+        searched.append(number)
+        return original(groups, number, parts)
+
+    monkeypatch.setattr(partition_tasks, "search", noting)
+    assert MinimumDensity(4).fit(da.from_array(X, chunks=(STEP, 4))).tree_ == model.tree_
+    assert len(searched) >= 3  # the root and the leaves below it, of which two are searched in one pass
+    assert max(searched) >= 1
+
+
+def test_samples_of_float32_rows_are_not_widened_on_their_way():
+    narrow = X.astype(np.float32)
+    engine = DaskEngine(DaskSource(da.from_array(narrow, chunks=(5000, 4))))
+    (found,) = engine.answer([Asked(engine.rows(), Sample(1000))])
+    assert found[3].dtype == np.float32
+    values, _, numbers = sampled(found)
+    assert values.dtype == np.float64
+    np.testing.assert_array_equal(values, narrow[numbers])

@@ -29,9 +29,9 @@ from ravine.data.block_pass import (
 from ravine.data.blocks import Block, checksum
 from ravine.data.leaves import Leaves
 from ravine.data.memory import MemoryRows, ReadCount
-from ravine.data.query import Answer, AnyArray, Asked, Divider
+from ravine.data.query import Answer, AnyArray, Asked, Divider, blame
 from ravine.data.read_ahead import over_blocks
-from ravine.data.sample import Sample, bounded
+from ravine.data.sample import OnSample, Sample, Short, bounded
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.io.block_file import is_block_source
 
@@ -62,6 +62,7 @@ class BlockEngine:
     """
 
     local = False
+    has_workers = False
     n_jobs = 1
 
     def __init__(self, source: BlockSource, weights: FloatArray | None = None, n_jobs: int = 1) -> None:
@@ -79,7 +80,15 @@ class BlockEngine:
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
         """Answer all requests about all sets of rows in one pass; samples by a bound on their hashes."""
-        found = self._answer([replace(one, request=_bounded(one)) for one in asked])
+        given = [replace(one, request=_bounded(one)) for one in asked]
+        try:
+            found = self._answer(given)
+        except Exception as error:  # the query that asked knows its own request, not the bounded one
+            failed = getattr(error, "request", None)
+            for one, own in zip(asked, given, strict=True):
+                if own.request is failed:
+                    blame(error, one.request)
+            raise
         short = [i for i, one in enumerate(asked) if _is_short(one, found[i])]
         if short:  # less likely than one in 10^9: the bound left out rows of the sample
             for i, answer in zip(short, self._answer([asked[i] for i in short]), strict=True):
@@ -378,10 +387,14 @@ def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
 
 def _bounded(one: Asked) -> Any:
     request = one.request
+    if isinstance(request, OnSample):
+        return replace(request, sample=bounded(request.sample, one.rows.n_counted))
     return bounded(request, one.rows.n_counted) if isinstance(request, Sample) else request
 
 
-def _is_short(one: Asked, answer: Answer) -> bool:
+def _is_short(one: Asked, answer: Any) -> bool:
     """Whether a sample has fewer rows than there are."""
     request = one.request
+    if isinstance(request, OnSample):
+        return isinstance(answer, Short)
     return isinstance(request, Sample) and len(answer[0]) < min(request.n, one.rows.n_counted)

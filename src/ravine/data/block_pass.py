@@ -19,7 +19,7 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.memory import add_block, cache_rows, make_block, rows_at
 from ravine.data.query import Answer, AnyArray, Divider, Request, fold, places_by
-from ravine.data.sample import Sample
+from ravine.data.sample import OnSample, Sample
 from ravine.data.scratch import scratch
 
 LeafIds = npt.NDArray[np.int32]
@@ -121,6 +121,7 @@ def answer_block(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> lis
 
 def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]) -> list[Answer]:
     """Answer requests about some rows of a block, piece by piece; a sample takes only the rows it draws."""
+    requests = [one.sample if isinstance(one, OnSample) else one for one in requests]
     kinds = places_by(type(request) for request in requests)
     answers = [request.start(block.values.shape[1]) for request in requests]
     for i in kinds.pop(Sample, []):
@@ -135,7 +136,7 @@ def _draw(block: BlockData, where: IntArray, sample: Sample, answer: Answer) -> 
         where = where[block.weights[where] > 0]
     few = where[sample.pick(block.start + where)]
     weights = np.ones(len(few)) if block.weights is None else block.weights[few]
-    sample.add(make_block(rows_at(block.values, few), weights, block.start + few), answer)
+    sample.draw(rows_at(block.values, few), weights, block.start + few, answer)
 
 
 def map_block(

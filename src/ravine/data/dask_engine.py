@@ -37,7 +37,7 @@ from ravine.data.memory import ReadCount
 from ravine.data.query import Answer, AnyArray, blame
 from ravine.exceptions import InvalidInputError, RavineError
 
-FAN_IN = 16  # answers that one task merges, a power of two: the tree stays that of `fold`
+FAN_IN = 4  # answers that one task merges, a power of two: the tree stays that of `fold`
 
 Graph = dict[Any, Any]
 
@@ -129,8 +129,10 @@ class DaskEngine(BlockEngine):
     """Answers requests about the partitions of a dask collection.
 
     The leaf ids, and the weights if there are any, are persisted arrays with the chunks of the rows. Where a
-    worker is lost, their graphs make them again.
+    worker is lost, their graphs make them again. Samples are searched on the workers that draw them.
     """
+
+    has_workers = True
 
     def __init__(self, source: DaskSource, weights: FloatArray | None = None) -> None:
         self.source: DaskSource = source
@@ -153,16 +155,38 @@ class DaskEngine(BlockEngine):
 
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
         graph, keys = self._tree(blocks, groups)
-        (found,) = self._compute(graph, keys, blocks)
-        if isinstance(found, tasks.Failed):
-            raise blame(found.error, groups[found.group].requests[found.request])
-        return list(found)
+        merged, *ends = self._compute(graph, keys, blocks)
+        for found in (merged, *ends):
+            if isinstance(found, tasks.Failed):
+                raise blame(found.error, groups[found.group].requests[found.request])
+        return tasks.with_ends(merged, tasks.searches_of(groups), ends)
 
     def _tree(self, blocks: Sequence[int], groups: Sequence[Group]) -> tuple[Graph, list[Any]]:
-        """Return a graph, and the key of the merged answers: a task per partition, then a tree."""
-        requests = _name("requests")
+        """Return a graph, and the keys of the merged answers and of the ends of searches of samples.
+
+        It has a task per partition, then a tree of merges, and beside it a task per search.
+        """
+        searches, requests = tasks.searches_of(groups), _name("requests")
         graph, keys = self._tasks(blocks, tasks.answer, requests, tuple(groups))
-        places = {self.leaves.places[i]: key for i, key in zip(blocks, keys, strict=True)}
+        found = []
+        if searches:  # sums and samples go to different workers
+            drawn, own = _name("drawn"), _name("search")
+            pieces = [(drawn, i) for i in blocks]
+            graph.update(
+                {(drawn, i): (tasks.drawn, requests, key) for (_, i), key in zip(pieces, keys, strict=True)}
+            )
+            found = [(own, k) for k in range(len(searches))]
+            graph.update({key: (tasks.search, requests, k, pieces) for k, key in enumerate(found)})
+            sums = _name("sums")
+            graph.update(
+                {(sums, i): (tasks.sums, requests, key) for i, key in zip(blocks, keys, strict=True)}
+            )
+            keys = [(sums, i) for i in blocks]
+        return graph, [self._merges(graph, requests, dict(zip(blocks, keys, strict=True))), *found]
+
+    def _merges(self, graph: Graph, requests: str, keys: dict[int, Any]) -> Any:
+        """Add the tree that merges answers of blocks to a graph; return the key of its end."""
+        places = {self.leaves.places[i]: key for i, key in keys.items()}
         merged, level = _name("merge"), 0
         while len(places) > 1:
             level += 1
@@ -171,7 +195,7 @@ class DaskEngine(BlockEngine):
                 parts = [places.get(place) for place in range(FAN_IN * k, FAN_IN * (k + 1))]
                 graph[merged, level, k] = (tasks.merge, requests, parts)
             places = {k: (merged, level, k) for k in parents}
-        return graph, list(places.values())
+        return next(iter(places.values()))
 
     def _tasks(
         self, blocks: Sequence[int], function: Callable[..., Any], name: str, work: Any
@@ -307,6 +331,8 @@ def _flat(collection: Any) -> Graph:
 
 def _compute_all(graph: Graph, keys: Sequence[Any]) -> list[Any]:
     """Compute some keys of a graph on the scheduler that is in use."""
+    if len(keys) == 1:
+        return list(compute(Delayed(keys[0], graph)))
     name = _name("all")
     (found,) = compute(Delayed(name, {**graph, name: (list, list(keys))}))
     return list(found)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet
-from ravine.data.sample import Sample, part_of, sampled
+from ravine.data.sample import OnSample, Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 
 PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
@@ -65,6 +65,16 @@ def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
     few = rows.select(numbers)
     values, weights = few.map(lambda block: block.dense()), few.map(lambda block: block.weights)
     return Labels(values, classes, weights)
+
+
+@dataclass(frozen=True)
+class NoRows:
+    """What a set of rows says of itself, without the rows."""
+
+    shape: tuple[int, int]
+    total: float
+    n_counted: int
+    n_jobs: int
 
 
 @dataclass(frozen=True)
@@ -189,9 +199,9 @@ class Node:
         )
 
 
-def draw_sample(node: Node, request: Sample) -> Query[Answer]:
+def draw_sample(node: Node, request: Sample | OnSample) -> Query[Any]:
     """Return the answer to a sample request; one pass, or none if it was drawn when the node was opened."""
-    drawn: dict[Sample, Answer] = node.memo.get("drawn", {})
+    drawn: dict[Request, Any] = node.memo.get("drawn", {})
     if request in drawn:
         return drawn[request]
     (answer,) = yield node.ask(request)
@@ -217,7 +227,7 @@ def measure(node: Node) -> Query[Node]:
 
 
 def open_node(
-    node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()
+    node: Node, sizes: Sequence[int], ahead: Sequence[Sample | OnSample] = ()
 ) -> Query[tuple[Node, list[Node]]]:
     """Measure a node and draw samples of these sizes from it, in one pass; return the node and the samples.
 
@@ -233,15 +243,27 @@ def open_node(
         opened, (drawn, *others) = yield from _measure(node, [largest, *ahead])
         node.memo["drawn"] = dict(zip(ahead, others, strict=True))
         node.memo["few"] = part_of(drawn, rows_of_scales)
-        samples = []
-        for k, n in enumerate(sizes):
-            samples.append((yield from measure(opened.of_sample(part_of(drawn, n), f"sample {k}"))))
+        samples = yield from sample_nodes(opened, drawn, sizes)
         known = node.memo["opened"] = node.stream, sizes, opened.measured, samples
     _, _, measured, samples = known
     return replace(node, measured=measured), [replace(few, labels=node.labels) for few in samples]
 
 
-def _measure(node: Node, draws: Sequence[Sample]) -> Query[tuple[Node, Sequence[Answer]]]:
+def sample_nodes(node: Node, drawn: Answer, sizes: Sequence[int]) -> Query[list[Node]]:
+    """Return samples of these sizes, all part of a drawn one, as measured nodes in memory."""
+    found = []
+    for k, n in enumerate(sizes):
+        found.append((yield from measure(node.of_sample(part_of(drawn, n), f"sample {k}"))))
+    return found
+
+
+def detached(node: Node) -> Node:
+    """Return a node without its rows, but with their number: it can travel, and a sample can belong to it."""
+    rows = NoRows(node.rows.shape, node.rows.total, node.rows.n_counted, node.rows.n_jobs)
+    return replace(node, rows=cast(RowSet, rows), memo={}, tree_memo={})
+
+
+def _measure(node: Node, draws: Sequence[Sample | OnSample]) -> Query[tuple[Node, Sequence[Answer]]]:
     """Return the measured node and the samples drawn in the same pass.
 
     At the root, where nothing is known about the columns, a few rows are looked at before.

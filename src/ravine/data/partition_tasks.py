@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,8 @@ from ravine.data.block_pass import (
     map_block,
 )
 from ravine.data.blocks import checksum
-from ravine.data.query import AnyArray
+from ravine.data.query import AnyArray, run
+from ravine.data.sample import HIGHEST, OnSample, Short
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
 
@@ -173,8 +174,66 @@ def merge(groups: Sequence[Group], parts: Sequence[Any]) -> Any:
             return part
     return [
         group.merge_all([None if part is None else part[k] for part in parts])
-        for k, group in enumerate(groups)
+        for k, group in enumerate(_plain(groups))
     ]
+
+
+def _plain(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups without the requests that search samples."""
+    return [
+        group._replace(requests=tuple(one for one in group.requests if not isinstance(one, OnSample)))
+        for group in groups
+    ]
+
+
+def searches_of(groups: Sequence[Group]) -> list[tuple[int, int]]:
+    """Return the group and the place in it of every request that searches a sample."""
+    return [
+        (g, k)
+        for g, group in enumerate(groups)
+        for k, request in enumerate(group.requests)
+        if isinstance(request, OnSample)
+    ]
+
+
+def sums(groups: Sequence[Group], found: Any) -> Any:
+    """Return the answers of a partition without the samples that are searched, which stay on the worker."""
+    if isinstance(found, Failed):
+        return found
+    away = set(searches_of(groups))
+    return [own and [one for k, one in enumerate(own) if (g, k) not in away] for g, own in enumerate(found)]
+
+
+def drawn(groups: Sequence[Group], found: Any) -> Any:
+    """Return the samples of a partition that are searched; None for a group without rows there."""
+    return found if isinstance(found, Failed) else [found[g] and found[g][k] for g, k in searches_of(groups)]
+
+
+def with_ends(merged: Sequence[Any], searches: Sequence[tuple[int, int]], ends: Sequence[Any]) -> list[Any]:
+    """Return merged answers with the ends of the searches at their places."""
+    found = [None if own is None else list(own) for own in merged]
+    for (g, k), end in zip(searches, ends, strict=True):  # in the order of their places
+        found[g].insert(k, end)  # type: ignore[union-attr]
+    return found
+
+
+def search(groups: Sequence[Group], number: int, parts: Sequence[Any]) -> Any:
+    """Return what a query finds on a sample, whose rows come from the partitions; or that it failed."""
+    for part in parts:
+        if isinstance(part, Failed):
+            return part
+    g, k = searches_of(groups)[number]
+    request = cast(OnSample, groups[g].requests[k])
+    sample = request.sample
+    rows = sample.merge_all([part[number] for part in parts])
+    if len(rows[0]) < sample.n and sample.highest < HIGHEST:
+        return Short()
+    with one_blas_thread():
+        try:
+            return run(request.query(rows))
+        except Exception as error:
+            error.add_note("in the search of a sample")
+            return Failed(error, g, k)
 
 
 def divide(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from scipy import sparse
 
 from ravine._validate import IntArray
 from ravine.data.blocks import Block, SparseBlock
-from ravine.data.query import Answer, AnyArray, Request
+from ravine.data.query import Answer, AnyArray, Query, Request
+
+HIGHEST = 2**64 - 1  # of all hashes
 
 UnsignedArray = npt.NDArray[np.uint64]
 
@@ -39,13 +41,13 @@ def hashes(numbers: IntArray, seed: int) -> UnsignedArray:
 class Sample(Request):
     """Request for `n` random rows of positive weight, or for all if there are fewer.
 
-    Answer: hash, row number and weight of each, then the values (n, d), or the data, columns and row starts
-    of a CSR matrix. `sampled` reads it. Rows with a hash above `highest` are left out.
+    Answer: hash, row number and weight of each, then the values (n, d), float32 if the data are, or the data,
+    columns and row starts of a CSR matrix. `sampled` reads it. Rows with a hash above `highest` are left out.
     """
 
     n: int
     seed: int = 0
-    highest: int = 2**64 - 1
+    highest: int = HIGHEST
 
     def start(self, n_features: int) -> Answer:
         empty = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0)
@@ -57,6 +59,13 @@ class Sample(Request):
         keys = hashes(block.numbers[few], self.seed)
         here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
         answer[:] = self.merge(answer, here) if len(answer[0]) else here  # type: ignore[index]
+
+    def draw(self, values: Any, weights: AnyArray, numbers: IntArray, answer: Answer) -> None:
+        """Answer with rows that were picked before, dense or CSR; float32 stays, and takes half the space."""
+        if not sparse.issparse(values) and values.dtype != np.float32:
+            with np.errstate(over="ignore"):  # as in a block: what float64 cannot hold becomes infinite
+                values = np.asarray(values, dtype=np.float64)
+        answer[:] = hashes(numbers, self.seed), numbers, weights, *stored(values)  # type: ignore[index]
 
     def pick(self, numbers: IntArray) -> IntArray:
         """Return which rows of positive weight with these numbers are drawn, in the order of the numbers."""
@@ -80,6 +89,24 @@ class Sample(Request):
         return [keys[few], numbers[few], weights[few], *stored(values[few])]  # type: ignore[return-value]
 
 
+@dataclass(frozen=True)
+class OnSample(Request):
+    """Request for what a query finds on a sample, for engines with workers: it runs there, beside others.
+
+    Answer: the result of the query, which is given the answer to the sample, and asks about it alone. Query
+    and result travel, so they hold no other rows. Two of these requests with one sample and name are the
+    same.
+    """
+
+    sample: Sample
+    name: str
+    query: Callable[[Answer], Query[Any]] = field(compare=False, repr=False)
+
+
+class Short:
+    """The answer to `OnSample` where the bound on the hashes left too few rows, so that nothing was run."""
+
+
 def bounded(sample: Sample, n_rows: int) -> Sample:
     """Return a sample of n_rows rows with a bound on the hashes, so that blocks answer with few rows more.
 
@@ -95,12 +122,12 @@ def bounded(sample: Sample, n_rows: int) -> Sample:
 def sampled(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
     """Return the rows of a sample in the order of their numbers, their weights and numbers.
 
-    Those of an engine have that order: large samples are not copied.
+    Those of an engine have that order: large samples are copied only from float32.
     """
     if (answer[1][1:] > answer[1][:-1]).all():
-        return _matrix(answer), answer[2], answer[1]
+        return _matrix(answer).astype(np.float64, copy=False), answer[2], answer[1]
     order = np.argsort(answer[1], kind="stable")
-    return _matrix(answer)[order], answer[2][order], answer[1][order]
+    return _matrix(answer)[order].astype(np.float64, copy=False), answer[2][order], answer[1][order]
 
 
 def part_of(answer: Answer, n: int) -> Answer:

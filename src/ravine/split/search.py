@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node, open_node
+from ravine.data.node import Node, detached, draw_sample, open_node, sample_nodes
 from ravine.data.principal import fix_sign
 from ravine.data.profile import Grid
 from ravine.data.query import Additive, Answer, Query, gather
-from ravine.data.sample import Sample
+from ravine.data.sample import OnSample, Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
 from ravine.optimize.pursuit import REACH, project, release_rows
@@ -73,6 +74,10 @@ class Method(Protocol):
     def takes_labels(self) -> bool:
         """Whether partial labels of the node have an effect."""
 
+    @property
+    def portable(self) -> bool:
+        """Whether samples may be searched in another process: the method needs no more of the node."""
+
     def ahead(self, node: Node) -> Sequence[Sample]:
         """Return the other samples that the search needs, besides those that it searches."""
 
@@ -112,6 +117,7 @@ class Verbs:
 
     samples = False
     takes_labels = False
+    portable = False
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         return ()
@@ -154,8 +160,7 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
 
     Returns the measured node, and the split or None.
     """
-    sizes = node.sample_sizes if method.samples else []
-    node, stages = yield from open_node(node, sizes, method.ahead(node))
+    node, stages = yield from open_node(node, sizes_here(node, method), method.ahead(node))
     if not node.standardization.varies.any():
         return node, None
     prepared = yield from method.prepare(node)
@@ -166,25 +171,70 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
 
 
 def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
-    first, *finer = [*(stage for stage in stages if stage.standardization.varies.any()), node]
-    first, starts = yield from method.starts(first)
-    ends = yield from method.solve_all(first, starts)
-    release_rows(first)
-    best = yield from method.choose(first, ends)
-    for k, larger in enumerate(finer, start=1):
-        few = best[: max(1, FINALIST_ROWS // larger.n_rows)]
-        larger = replace(larger, deviation=first.deviation)
-        resumed = yield from gather([method.resume(larger, end, k == len(finer)) for end in few])
-        release_rows(larger)
-        best = [end for end in resumed if end is not None]
-        if len(best) > 1:
-            best = yield from method.choose(larger, best)
+    stages, found = _varying(stages), None
+    if sample_search := on_workers(node, method):
+        found = yield from draw_sample(node, sample_search)
+    elif stages:
+        found = yield from _search_stages(stages, method)
+    if found is None:
+        deviation, best = yield from _search_stages([node], method)
+        node = replace(node, deviation=deviation)
+    else:
+        node = replace(node, deviation=found[0])
+        best = yield from _resume(node, found[1], method, last=True)
     if not best:
         return None
-    node = replace(node, deviation=first.deviation)
     outcome = yield from method.finish(node, best[0])
     split = None if outcome is None else (yield from measure_boundary(node, method, outcome))
     return None if split is None else (yield from method.refine(node, split))
+
+
+def _search_stages(stages: Sequence[Node], method: Method) -> Query[tuple[float, list[Any]]]:
+    """Search nodes, each part of the next; return the first principal deviation and the ends, best first."""
+    first, starts = yield from method.starts(stages[0])
+    ends = yield from method.solve_all(first, starts)
+    release_rows(first)
+    best = yield from method.choose(first, ends)
+    for larger in stages[1:]:
+        larger = replace(larger, deviation=first.deviation)
+        best = yield from _resume(larger, best, method, last=False)
+    return first.deviation, best
+
+
+def _resume(node: Node, best: Sequence[Any], method: Method, last: bool) -> Query[list[Any]]:
+    """Continue from the best ends on fewer rows; return the ends, the best first."""
+    few = best[: max(1, FINALIST_ROWS // node.n_rows)]
+    resumed = yield from gather([method.resume(node, end, last) for end in few])
+    release_rows(node)
+    ends = [end for end in resumed if end is not None]
+    return (yield from method.choose(node, ends)) if len(ends) > 1 else ends
+
+
+def _varying(stages: Sequence[Node]) -> list[Node]:
+    return [stage for stage in stages if stage.standardization.varies.any()]
+
+
+def sizes_here(node: Node, method: Method) -> list[int]:
+    """Return the sizes of the samples that come here to be searched, the smallest first."""
+    return node.sample_sizes if method.samples and on_workers(node, method) is None else []
+
+
+def on_workers(node: Node, method: Method) -> OnSample | None:
+    """Return the request for the search of the samples of a node on the workers of its engine.
+
+    None where the engine has none, or where the search needs more than samples.
+    """
+    sizes = node.sample_sizes if method.samples else []
+    if not sizes or not node.rows.engine.has_workers or not method.portable or node.labels is not None:
+        return None
+    largest = node.sample_request(max(sizes), "sample 0")
+    return OnSample(largest, method.name, partial(_search_drawn, node=detached(node), method=method))
+
+
+def _search_drawn(drawn: Answer, node: Node, method: Method) -> Query[tuple[float, list[Any]] | None]:
+    """Search samples of a node, from the largest; None if no column varies in any."""
+    stages = _varying((yield from sample_nodes(node, drawn, node.sample_sizes)))
+    return (yield from _search_stages(stages, method)) if stages else None
 
 
 def measure_boundary(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:

@@ -15,12 +15,12 @@ from ravine.data.far import Far, FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
 from ravine.data.row_graph import RowGraph
-from ravine.data.sample import Sample
+from ravine.data.sample import OnSample, Sample
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InterruptedWarning
 from ravine.split.boundary import Boundary
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
-from ravine.split.search import Method, gap_split, search
+from ravine.split.search import Method, gap_split, on_workers, search, sizes_here
 from ravine.split.split import Split
 from ravine.tree.cells import Cell, Nodes
 from ravine.tree.checkpoint import Checkpoint, SearchResult
@@ -174,13 +174,14 @@ class _Growth:
     def open(self, rows: RowSet, path: tuple[int, ...]) -> Query[Node]:
         """Return the node of some rows, measured, with all samples that will be asked for; one pass."""
         node = yield from collect(self.node_of(rows, *path))
-        sizes = node.sample_sizes if self.method.samples else []
-        opened, _ = yield from open_node(node, sizes, self.ahead(node))
-        return opened
+        known = replace(node, labels=self.labels)
+        return (yield from open_node(node, sizes_here(known, self.method), self.ahead(known)))[0]
 
-    def ahead(self, node: Node) -> list[Sample]:
+    def ahead(self, node: Node) -> list[Sample | OnSample]:
         """Return the samples that the search, the test and the priority of a node ask for."""
-        found = [*self.method.ahead(node), *cause_samples(node)]
+        found: list[Sample | OnSample] = [*self.method.ahead(node), *cause_samples(node)]
+        if node.root is not None and (away := on_workers(node, self.method)):  # the root is measured first
+            found.append(away)
         found += reference_samples(node) if self.tests else []
         return [*found, graph_sample(node)] if self.priority is by_neighbors else found
 
@@ -354,9 +355,9 @@ class _Growth:
         """
         *_, node = heapq.heappop(self.waiting)
         cell = self.nodes.cells[node]
-        expensive = not self.root.rows.engine.local
-        # those that the next search takes along are divided in the same pass
-        self.divide([cell, *(self.waiting_cells(self.nodes.n_splits + 1) if expensive else ())])
+        if cell.children is None:  # those that the next search takes along are divided in the same pass
+            expensive = not self.root.rows.engine.local
+            self.divide([cell, *(self.waiting_cells(self.nodes.n_splits + 1) if expensive else ())])
         return cell, () if cell.children is None else self.nodes.divide(node)
 
     def comes_apart(self, sets: Sequence[list[int]]) -> bool:
