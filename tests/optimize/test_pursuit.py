@@ -111,7 +111,9 @@ def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, stage):
     assert end.point.index_value.valid == any(valid)
 
 
-def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given():
+@pytest.mark.parametrize("held", [0, 1 << 22], ids=["by requests", "compiled"])
+def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given(monkeypatch, held):
+    monkeypatch.setattr(pursuit, "HELD_CELLS", held)
     node, _ = standardized(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.2, 0.9)]
     options = {"tol": 1e-3, "max_iter": 8, "progress": 0.0}
