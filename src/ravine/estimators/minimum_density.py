@@ -81,16 +81,17 @@ class MinimumDensity(TreeClusterer):
         """Return the method of the paper: MDP2, or with a kernel KMDH; `params` take precedence.
 
         MDP2 starts from two principal directions, KMDH from the first kernel principal component, or from ten
-        random vectors with init="random", and has all components of the kernel. All rows are searched, until
-        the descents end. docs/as-published.md lists what differs from the defaults, and why.
+        random vectors with init="random", and has all components of the kernel. The threshold stays in its
+        interval, and all rows are searched, until the descents end. docs/as-published.md lists what differs
+        from the defaults, and why.
 
         >>> MinimumDensity.as_published().n_init
         2
         >>> MinimumDensity.as_published(kernel="rbf", init="random").n_init
         10
         """
-        settings: dict[str, Any] = {"n_init": 2, "samples": False, "outliers": "include"}
-        settings |= {"tol": 1e-4, "max_iter": 100}
+        settings: dict[str, Any] = {"n_init": 2, "overshoot": 0.0, "tol": 1e-4, "max_iter": 100}
+        settings |= {"samples": False, "outliers": "include"}
         if params.get("kernel") is not None:
             settings["n_init"] = 10 if is_random(params.get("init")) else 1
             params["kernel_params"] = {"landmarks": None, **(params.get("kernel_params") or {})}
