@@ -25,9 +25,12 @@ class DiscreteColumnWarning(UserWarning):
     """
 
     def __init__(self, reason: str, columns: Sequence[int], names: str) -> None:
+        super().__init__(reason, columns, names)  # all of them, so that it can be pickled
+        self.reason, self.columns, self.names = reason, tuple(columns), names
+
+    def __str__(self) -> str:
         advice = 'leave such columns out, or use n_clusters="auto", which ignores these gaps'
-        super().__init__(f"{reason} ({names}): {advice}")
-        self.reason, self.columns = reason, tuple(columns)
+        return f"{self.reason} ({self.names}): {advice}"
 
 
 class InterruptedWarning(UserWarning):
@@ -42,5 +45,8 @@ class OneClusterWarning(UserWarning):
     """No significant split was found; `reason` says why, and the message also says what to try."""
 
     def __init__(self, reason: str, advice: str) -> None:
-        super().__init__(f"{reason}; {advice}")
-        self.reason = reason
+        super().__init__(reason, advice)  # both, so that it can be pickled
+        self.reason, self.advice = reason, advice
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.advice}"
