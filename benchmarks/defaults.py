@@ -4,6 +4,7 @@ python benchmarks/defaults.py connectivity --data DIR --seeds 2
 python benchmarks/defaults.py margin --seeds 2
 python benchmarks/defaults.py width --seeds 1
 python benchmarks/defaults.py methods --seeds 8
+python benchmarks/defaults.py principal --data DIR --seeds 2
 
 A question names a method and a few values of a parameter; the first one is the current default. Every value
 is run on every set, with the true number of clusters. A value replaces the default only if leave-sets-out
@@ -30,7 +31,7 @@ if not __package__:  # run as a script, from anywhere
 
 from benchmarks.choice import real_sets
 from benchmarks.generators import generated
-from ravine import MaximumMargin, MinimumDensity, SpectralConnectivity, metrics
+from ravine import MaximumMargin, MinimumDensity, PrincipalDirection, SpectralConnectivity, metrics
 from ravine.split import margin as margin_search
 
 Array = np.ndarray[Any, Any]
@@ -79,6 +80,14 @@ def methods() -> dict[str, Make]:
     }
 
 
+def principal() -> dict[str, Make]:
+    """The threshold of PrincipalDirection."""
+    return {
+        "threshold=mean": _of(PrincipalDirection, {"threshold": "mean"}),
+        "threshold=density": _of(PrincipalDirection, {"threshold": "density"}),
+    }
+
+
 class _ScaledMargin:
     """MaximumMargin with a multiple of C="auto", which depends on the rows of every node."""
 
@@ -113,6 +122,7 @@ QUESTIONS: dict[str, Callable[[], dict[str, Make]]] = {
     "margin": margin,
     "width": width,
     "methods": methods,
+    "principal": principal,
 }
 
 

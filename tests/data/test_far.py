@@ -123,7 +123,7 @@ def test_one_far_row_is_found_in_any_unit(scale):
 
 
 def test_far_rows_that_move_no_scale_are_left_alone():
-    rows = np.vstack([BLOBS, [[70.0, 0.0]]])
+    rows = np.vstack([BLOBS, BLOBS, [[70.0, 0.0]]])  # 12 scales
     assert found_in(rows) is None
     wide = np.column_stack([RNG.normal(size=(1000, 20)), np.zeros(1000)])
     wide[0, 0] = 15.0

@@ -10,8 +10,10 @@ from ravine import MinimumDensity, SpectralConnectivity
 from ravine.data.memory import InMemory, MemoryRows
 from ravine.data.node import Labels, labels_of
 from ravine.data.principal import principal
+from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
-from ravine.split.search import Outcome, Verbs
+from ravine.split.projection import ProjectionMethod
+from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Evidence
 from ravine.tree import grow as growing
 from ravine.tree.grow import Limits, _divides_labels, grow
@@ -207,6 +209,37 @@ def test_two_k_minus_three_searches_make_k_leaves():
         method = Middle()
         assert grown(column(*np.random.default_rng(1).random(64)), method, k)[0].tree.n_leaves == k
         assert len(method.nodes) == max(1, 2 * k - 3)
+
+
+def searched_at_once(name):
+    """A priority without a bound: every leaf is searched before the first split is chosen."""
+    return lambda split, node: PRIORITIES[name](split, node)
+
+
+@pytest.mark.parametrize("name", ["depth", "neighbors", "size"])
+@pytest.mark.parametrize("kind", ["rows", "weights", "labels", "a far group"])
+@pytest.mark.parametrize("seed", range(4))
+def test_light_leaves_wait_for_heavy_ones_and_the_tree_is_the_same(name, kind, seed, monkeypatch):
+    searched = []
+    monkeypatch.setattr(growing, "search", lambda node, method: searched.append(node) or search(node, method))
+    rng = np.random.default_rng(seed)
+    sizes = np.repeat(np.arange(6), [30, 40, 50, 60, 90, 130])
+    X = rng.standard_normal((400, 2)) + 4.0 * rng.standard_normal((6, 2))[sizes]
+    if kind == "a far group":
+        X[:20] = 400.0 + rng.standard_normal((20, 2))
+    weights = rng.uniform(0.2, 3.0, 400) if kind == "weights" else None
+    few = np.arange(0, 400, 20)
+    labels = labels_of(MemoryRows(X), few, few % 3) if kind == "labels" else None
+    method = ProjectionMethod(MinimumDensitySchedule())
+    found, _ = grown(X, method, 7, weights, priority=PRIORITIES[name], labels=labels)
+    n_searches = len(searched)
+    searched.clear()
+    slow, _ = grown(X, method, 7, weights, priority=searched_at_once(name), labels=labels)
+    assert replace(found.tree, refused=slow.tree.refused) == slow.tree
+    np.testing.assert_array_equal(found.labels, slow.labels)
+    assert n_searches <= len(searched)
+    if kind == "rows" and name == "size":
+        assert n_searches < len(searched)
 
 
 @pytest.mark.parametrize(

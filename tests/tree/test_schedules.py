@@ -64,13 +64,13 @@ METHODS = {
 
 def waves(monkeypatch):
     """Return a list that gets the number of passes of every wave: dividing leaves and searching them."""
-    passes, original = [], _Growth.search
+    passes, original = [], _Growth.search_together
 
     def search(self, cells):
         original(self, cells)
         passes.append(getattr(self.root.rows.engine, "passes", 0) - sum(passes))
 
-    monkeypatch.setattr(_Growth, "search", search)
+    monkeypatch.setattr(_Growth, "search_together", search)
     return passes
 
 

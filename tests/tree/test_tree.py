@@ -371,7 +371,7 @@ def test_a_grafted_tree_keeps_its_refused_splits_through_json():
         10,
         100,
     ] + 100
-    grafted = MinimumDensity(2).fit(X).tree_.resplit(1, MinimumDensity(3), X)
+    grafted = MinimumDensity(2).fit(X).tree_.resplit(1, MinimumDensity(), X)
     again = ClusterTree.from_json(grafted.to_json())
     known = [split for split in grafted.refused if split is not None]
     assert known

@@ -26,7 +26,7 @@ from ravine.tree.cells import Cell, Nodes
 from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
-from ravine.tree.priorities import Priority, by_neighbors
+from ravine.tree.priorities import AT_MOST_WEIGHT, Priority, by_neighbors
 from ravine.tree.progress import Progress, Watcher
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
@@ -34,6 +34,7 @@ from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
 FIRST = 1e300  # priority of a split before a far group: above all others
+ROUNDED_UP = 1.0 + 1e-9  # factor of a weight that is a bound: sums of weights differ by rounding
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
 
 
@@ -75,11 +76,14 @@ class _Growth:
 
     The methods call each other in this order:
 
-        enqueue -> search -> set_aside -> examine -> open
-                          -> find -> remember -> search_cell -> best_split -> attempts, judge
+        enqueue -> set_aside -> examine -> open
+        is_ready -> find -> remember -> search_cell -> best_split -> attempts, judge
 
     `best_split` calls `search` of split/search.py. `split_next` takes a split out of the queue and makes it
     (`divide`), and the children are enqueued. `comes_apart` searches leaves together, after the growth.
+
+    A leaf waits at the place of the best split that it could have (`bound`), and is searched when it is
+    first: a light leaf may never be.
     """
 
     root: Node
@@ -96,6 +100,7 @@ class _Growth:
         self.nodes = Nodes([Cell(self.root.rows, (), 0, self.labels)])
         self.rule: FarRows | None = None
         self.waiting: list[tuple[bool, float, float, float, int]] = []
+        self.examined: Sequence[Cell] = ()  # leaves that were last enqueued
         self.apart: dict[frozenset[int], bool] = {}  # sets of leaves, and whether they have a split together
         self.standardization: Standardization | None = None
 
@@ -110,30 +115,51 @@ class _Growth:
         return enough and cell.depth < self.limits.max_depth
 
     def enqueue(self, nodes: Sequence[int]) -> None:
-        """Search leaves, and put their splits in the queue if they are worth making.
+        """Put leaves in the queue, after what is far from their bulk is known.
+
+        If passes are expensive, they are also searched, in the same passes as leaves that are likely to be
+        needed next.
+        """
+        cells = [self.nodes.cells[node] for node in nodes]
+        missing = [cell for cell in cells if not cell.searched]
+        if self.root.rows.engine.local:
+            for cell in missing:
+                self.set_aside([cell])
+        elif missing:
+            self.search_together([*missing, *self.likely()])
+        for node, cell in zip(nodes, cells, strict=True):
+            heapq.heappush(self.waiting, (*self.bound(cell), node))
+        self.examined = missing
+
+    def bound(self, cell: Cell) -> tuple[bool, float, float, float]:
+        """Return the best rank that the split of a cell can have."""
+        first = cell.labels is not None or (cell.beyond is not None and len(cell.beyond.groups) > 0)
+        weight = cell.rows.total * ROUNDED_UP
+        highest = FIRST if first or self.priority not in AT_MOST_WEIGHT else weight
+        return not first, -highest, -cell.rows.total, -np.inf
+
+    def is_ready(self) -> bool:
+        """Search leaves until a split comes first in the queue; return False if there is none.
 
         Among splits of equal priority (such as 0 without a valley) the heavier leaf comes first, then the
         lower value, and only then the number of the node, which depends on signs of directions.
         """
-        cells = [self.nodes.cells[node] for node in nodes]
-        missing = [cell for cell in cells if not cell.searched]
-        if missing:
-            self.search(missing)
-        for node, cell in zip(nodes, cells, strict=True):
+        while self.waiting and not self.nodes.cells[self.waiting[0][-1]].reached:
+            *_, node = heapq.heappop(self.waiting)
+            cell = self.nodes.cells[node]
+            run(self.find(cell))
             cell.reached = True
             if cell.split is not None and cell.worth:
                 heapq.heappush(self.waiting, (*cell.rank, node))
+        if self.root.n_rows * self.root.n_features > LOCAL_CELLS:
+            for cell in self.examined:  # what is known of leaves that wait adds up to all rows
+                cell.opened = None
+        return bool(self.waiting)
 
-    def search(self, cells: list[Cell]) -> None:
-        """Search cells; if passes are expensive, also those that are likely to be needed next."""
-        if self.root.rows.engine.local:
-            for cell in cells:
-                self.set_aside([cell])
-                run(self.find(cell))
-        else:
-            cells = [*cells, *self.likely()]
-            self.set_aside(cells)
-            run_all([self.find(cell) for cell in cells])
+    def search_together(self, cells: Sequence[Cell]) -> None:
+        """Search cells in the same passes."""
+        self.set_aside(cells)
+        run_all([self.find(cell) for cell in cells])
 
     def set_aside(self, cells: Sequence[Cell]) -> None:
         """Set the rows of cells aside that are far from everything: one pass more if there are any."""
@@ -191,9 +217,15 @@ class _Growth:
         return replace(self.root, rows=rows, root=self.standardization, stream=stream, memo={})
 
     def waiting_cells(self, n_splits: int) -> list[Cell]:
-        """Return the cells in the queue that the limit of leaves still allows to split after so many."""
-        wanted = min(self.limits.max_leaves - n_splits - 1, len(self.waiting))
-        return [self.nodes.cells[node] for *_, node in heapq.nsmallest(wanted, self.waiting)]
+        """Return the cells in the queue that the limit of leaves still allows to split after so many.
+
+        Only those count that are searched and have a split.
+        """
+        nodes = [node for *_, node in self.waiting if self.nodes.cells[node].worth]
+        best = heapq.nsmallest(
+            self.limits.max_leaves - n_splits - 1, nodes, key=lambda node: (self.nodes.cells[node].rank, node)
+        )
+        return [self.nodes.cells[node] for node in best]
 
     def likely(self) -> list[Cell]:
         """Return children of the splits in the queue, of as many as the limit of leaves still allows."""
@@ -423,15 +455,15 @@ def grow(
 ) -> Grown:
     """Grow a tree up to the limit of leaves, or as long as there are significant splits.
 
-    Only leaves that may still be split are searched: the root and both children of every split except the
-    last, 2 K - 3 searches for K clusters. With a level, a split is made only if it is significant, and leaves
-    that are parts of one cluster get one label. Partial labels guide the splits of leaves with labels of two
-    or more classes. `in_columns` is whether the columns are the user's, not components of a kernel map: then
-    gaps of single discrete columns are not counted with a level, and noted without. With `sets_aside` also,
-    rows far from everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested
-    in it: that of the rows before they were mapped. After a keyboard interrupt, the tree found so far is
-    returned. The results of searches are noted in the checkpoint, and those that it has are not searched
-    again.
+    Only leaves that may be split next are searched: for K clusters at most 2 K - 3, the root and both
+    children of every split except the last, and fewer where light leaves cannot come before the splits of
+    heavier ones. With a level, a split is made only if it is significant, and leaves that are parts of one
+    cluster get one label. Partial labels guide the splits of leaves with labels of two or more classes.
+    `in_columns` is whether the columns are the user's, not components of a kernel map: then gaps of single
+    discrete columns are not counted with a level, and noted without. With `sets_aside` also, rows far from
+    everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested in it: that
+    of the rows before they were mapped. After a keyboard interrupt, the tree found so far is returned. The
+    results of searches are noted in the checkpoint, and those that it has are not searched again.
     """
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
     tests: Sequence[AnyTest] = []
@@ -470,7 +502,8 @@ def _grow(growth: _Growth, watcher: Watcher) -> bool:
     try:
         growth.resume()
         growth.enqueue([0])
-        while growth.waiting and growth.unfinished and limits.max_depth > 0:
+        growth.is_ready()  # the root is searched even if it may not be split
+        while growth.unfinished and limits.max_depth > 0 and growth.is_ready():
             cell, children = growth.split_next()
             if cell.split is None or not children:
                 continue

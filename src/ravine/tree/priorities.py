@@ -45,3 +45,5 @@ PRIORITIES: dict[str, Priority] = {
     "value": by_value,
     "neighbors": by_neighbors,
 }
+
+AT_MOST_WEIGHT = (by_depth, by_size, by_neighbors)  # priorities that are at most the weight of the leaf

@@ -358,7 +358,11 @@ def _one_fewer(facts: Facts) -> str:
 
 
 def _one_more(facts: Facts) -> str:
-    """Return which cluster would be divided next: the one whose refused split is best, by its rows."""
+    """Return which cluster would be divided next: the one whose refused split is best, by its rows.
+
+    With a given number of clusters, light ones may not have been searched: then nothing is said, unless
+    their rows are too few to come first.
+    """
     tree = facts.tree
     held = [
         (facts.weight[leaf] * found.quality, int(leaf), found)
@@ -367,7 +371,10 @@ def _one_more(facts: Facts) -> str:
     ]
     if not held:
         return ""
-    _, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
+    first, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
+    others = [facts.weight[leaf] for leaf in tree.leaves if tree.refused[leaf] is None]
+    if found.evidence is None and first < max(others, default=0.0):
+        return ""
     chance = "" if found.evidence is None else f", not significant (p = {found.evidence.p_value:.2g})"
     return (
         f"With one more, {html.chip(int(tree.label[leaf]))} would be divided: its best split has a "
