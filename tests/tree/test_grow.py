@@ -16,8 +16,8 @@ from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Evidence
 from ravine.tree import grow as growing
-from ravine.tree.grow import Limits, _divides_labels, grow
-from ravine.tree.priorities import PRIORITIES
+from ravine.tree.grow import Limits, grow
+from ravine.tree.priorities import PRIORITIES, divides_labels
 from ravine.tree.significance import SignificanceTest
 from tests.nodes import node_of
 from tests.oracles import two_blobs
@@ -165,14 +165,14 @@ def test_a_split_divides_labels_if_it_separates_half_of_the_pairs():
     def divides(classes, at, weights=(1, 1, 1, 1)):
         plane = Hyperplane(np.ones(1), np.zeros(1), at)
         labels = Labels(rows, np.array(classes), np.array(weights, dtype=float))
-        return _divides_labels(labels, SimpleNamespace(boundary=plane))
+        return divides_labels(labels, SimpleNamespace(boundary=plane))
 
     assert divides((0, 0, 1, 1), 1.5)
     assert divides((0, 0, 1, 1), 0.5)  # two of four pairs
     assert not divides((0, 0, 1, 1), 0.5, (1, 2, 1, 1))
     assert not divides((0, 0, 1, 1), 9.0)
     assert not divides((0, 0, 0, 0), 1.5)
-    assert not _divides_labels(None, SimpleNamespace())
+    assert not divides_labels(None, SimpleNamespace())
 
 
 # --- what a search depends on ----------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from ravine.data.query import RowSet
 from ravine.split.split import Split
 from ravine.tree.tree import ClusterTree
 
+Rank = tuple[bool, float, float, float]  # the place of a split in the queue, see `priorities.rank`
+
 
 @dataclass(eq=False)
 class Cell:
@@ -35,7 +37,7 @@ class Cell:
     reached: bool = False  # whether the best-first order needs the search; others are speculative
     split: Split | None = None
     worth: bool = False  # whether the split is significant (without a level: whether there is one)
-    rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
+    rank: Rank = (True, 0.0, 0.0, 0.0)
     children: tuple[Cell, Cell] | None = None
 
     @property

@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ravine._validate import IntArray
 from ravine.data.far import Far, FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
@@ -26,15 +24,13 @@ from ravine.tree.cells import Cell, Nodes
 from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
-from ravine.tree.priorities import AT_MOST_WEIGHT, Priority, by_neighbors
+from ravine.tree.priorities import FIRST, Priority, best_rank, by_neighbors, rank
 from ravine.tree.progress import Progress, Watcher
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
-FIRST = 1e300  # priority of a split before a far group: above all others
-ROUNDED_UP = 1.0 + 1e-9  # factor of a weight that is a bound: sums of weights differ by rounding
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
 
 
@@ -82,7 +78,7 @@ class _Growth:
     `best_split` calls `search` of split/search.py. `split_next` takes a split out of the queue and makes it
     (`divide`), and the children are enqueued. `comes_apart` searches leaves together, after the growth.
 
-    A leaf waits at the place of the best split that it could have (`bound`), and is searched when it is
+    A leaf waits at the place of the best split that it could have (`best_rank`), and is searched when it is
     first: a light leaf may never be.
     """
 
@@ -128,22 +124,11 @@ class _Growth:
         elif missing:
             self.search_together([*missing, *self.likely()])
         for node, cell in zip(nodes, cells, strict=True):
-            heapq.heappush(self.waiting, (*self.bound(cell), node))
+            heapq.heappush(self.waiting, (*best_rank(cell, self.priority), node))
         self.examined = missing
 
-    def bound(self, cell: Cell) -> tuple[bool, float, float, float]:
-        """Return the best rank that the split of a cell can have."""
-        first = cell.labels is not None or (cell.beyond is not None and len(cell.beyond.groups) > 0)
-        weight = cell.rows.total * ROUNDED_UP
-        highest = FIRST if first or self.priority not in AT_MOST_WEIGHT else weight
-        return not first, -highest, -cell.rows.total, -np.inf
-
     def is_ready(self) -> bool:
-        """Search leaves until a split comes first in the queue; return False if there is none.
-
-        Among splits of equal priority (such as 0 without a valley) the heavier leaf comes first, then the
-        lower value, and only then the number of the node, which depends on signs of directions.
-        """
+        """Search leaves until a split comes first in the queue; return False if there is none."""
         while self.waiting and not self.nodes.cells[self.waiting[0][-1]].reached:
             *_, node = heapq.heappop(self.waiting)
             cell = self.nodes.cells[node]
@@ -274,15 +259,14 @@ class _Growth:
         node = opened or (yield from self.open(cell.rows, cell.path))
         split = yield from self.before_group(node, cell.beyond)
         if split is not None:  # first of all, because the group hides the clusters of the bulk
-            return SearchResult(split, True, (False, -FIRST, -cell.rows.total, split.value))
+            return SearchResult(split, True, rank(cell, split, FIRST))
         split, worth, node = yield from self.best_split(node, cell.labels, *cell.path)
         if split is None or not worth:
             return SearchResult(split, worth)
         priority = 0.0
         if cell.path:  # the root needs no priority: nothing else is in the queue
             priority = yield from self.priority(split, node)
-        divides = _divides_labels(cell.labels, split)
-        return SearchResult(split, worth, (not divides, -priority, -cell.rows.total, split.value))
+        return SearchResult(split, worth, rank(cell, split, priority))
 
     def before_group(self, node: Node, far: Far | None) -> Query[Split | None]:
         """Return the split between the bulk of a node and the farthest group, if there is one."""
@@ -422,15 +406,6 @@ class _Growth:
             return SearchResult(split, True)
         split, worth, _ = yield from self.best_split(node, None, *path)
         return SearchResult(split, worth)
-
-
-def _divides_labels(labels: Labels | None, split: Split) -> bool:
-    """Return whether a split separates at least half of the weight of labeled pairs of different classes."""
-    if labels is None:
-        return False
-    before = labels.pairs_together(np.zeros(len(labels.rows), dtype=bool))
-    after = labels.pairs_together(split.boundary.signed_distance_of(labels.rows) > 0)
-    return before > 0.0 and after <= before / 2.0
 
 
 def _standardization(root: Node) -> Query[Standardization]:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ravine.data.node import Node
+import numpy as np
+
+from ravine.data.node import Labels, Node
 from ravine.data.query import Query
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.split import Split
+from ravine.tree.cells import Cell, Rank
+
+FIRST = 1e300  # priority of a split before a far group: above all others
+ROUNDED_UP = 1.0 + 1e-9  # factor of a weight that is a bound: sums of weights differ by rounding
 
 Priority = Callable[[Split, Node], Query[float]]
 
@@ -47,3 +53,31 @@ PRIORITIES: dict[str, Priority] = {
 }
 
 AT_MOST_WEIGHT = (by_depth, by_size, by_neighbors)  # priorities that are at most the weight of the leaf
+
+
+def rank(cell: Cell, split: Split, priority: float) -> Rank:
+    """Return the place of a split in the queue: the lowest comes first.
+
+    Splits before far groups come first of all, then those that separate classes of partial labels. Among
+    splits of equal priority (such as 0 without a valley) the heavier leaf comes first, then the lower value,
+    and only then, in the queue, the number of the node, which depends on signs of directions.
+    """
+    first = priority == FIRST or divides_labels(cell.labels, split)
+    return not first, -priority, -cell.rows.total, split.value
+
+
+def best_rank(cell: Cell, priority: Priority) -> Rank:
+    """Return the lowest rank that the split of a cell can have; far rows have been set aside."""
+    first = cell.labels is not None or (cell.beyond is not None and len(cell.beyond.groups) > 0)
+    weight = cell.rows.total * ROUNDED_UP
+    highest = FIRST if first or priority not in AT_MOST_WEIGHT else weight
+    return not first, -highest, -cell.rows.total, -np.inf
+
+
+def divides_labels(labels: Labels | None, split: Split) -> bool:
+    """Return whether a split separates at least half of the weight of labeled pairs of different classes."""
+    if labels is None:
+        return False
+    before = labels.pairs_together(np.zeros(len(labels.rows), dtype=bool))
+    after = labels.pairs_together(split.boundary.signed_distance_of(labels.rows) > 0)
+    return before > 0.0 and after <= before / 2.0
