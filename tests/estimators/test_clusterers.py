@@ -607,7 +607,7 @@ def test_only_leaves_that_may_be_split_are_searched(make, monkeypatch):
     monkeypatch.setattr(grow._Growth, "find", lambda *args: calls.append(1) or find(*args))
     model = quiet_fit(make(n_clusters=4), DIGITS)
     assert model.n_clusters_ == 4
-    assert len(calls) == 2 * 4 - 3
+    assert 3 <= len(calls) <= 2 * 4 - 3  # light leaves may wait until there are enough
 
 
 def test_n_passes_counts_the_rows_read(make):
