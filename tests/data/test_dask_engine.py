@@ -27,6 +27,7 @@ from ravine import (
 from ravine.data import partition_tasks
 from ravine.data.dask_engine import DaskEngine, DaskSource
 from ravine.data.memory import MemoryRows, chunk_rows
+from ravine.data.node import Node
 from ravine.data.query import Asked, answer
 from ravine.data.sample import OnSample, Sample, sampled
 from ravine.data.standardization import Moments
@@ -109,6 +110,17 @@ def test_partitions_may_be_csr_and_of_different_types_and_sizes():
     )
     again = MinimumDensity(4).fit(mixed)
     assert (again.labels_.compute() == MinimumDensity(4).fit(whole.astype(float)).labels_).mean() > 0.999
+
+
+def test_sparse_nodes_are_small_by_their_stored_values_in_memory_and_on_dask():
+    values = np.where(X > 6, X, 0.0)
+    csr = sparse.csr_array(values)
+    bounds = np.append(np.arange(0, N, STEP), N)
+    rows = delayed_array(lambda i: csr[bounds[i] : bounds[i + 1]], np.diff(bounds))
+    own = DaskSource(rows).rows_in_place(None)
+    assert own.values_per_row == MemoryRows(csr).values_per_row == csr.nnz / N < 2
+    assert Node(own).is_local == Node(MemoryRows(csr)).is_local
+    assert MemoryRows(values).values_per_row == DaskSource(da.from_array(X)).values_per_row == 4
 
 
 def test_weights_labels_kernels_and_other_methods():

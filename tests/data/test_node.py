@@ -252,3 +252,12 @@ def test_copies_and_samples_keep_the_threads_of_their_node():
     node = run(measure(Node(MemoryRows(ROWS, WEIGHTS, n_jobs=2))))
     assert run(sample(node, 100, "some")).rows.n_jobs == 2
     assert run(collect(node)).rows.n_jobs == 2
+
+
+def test_a_sparse_node_is_small_if_few_values_are_stored(monkeypatch):
+    monkeypatch.setattr(nodes, "LOCAL_CELLS", 3000)
+    stored = sparse.random_array((1000, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    assert Node(MemoryRows(stored)).is_local  # 5000 values, below twice the limit
+    assert not Node(MemoryRows(stored.toarray())).is_local
+    monkeypatch.setattr(nodes, "LOCAL_CELLS", 2000)
+    assert not Node(MemoryRows(stored)).is_local

@@ -74,6 +74,11 @@ class BlockEngine:
         self._checksums: dict[int, int] = {}
         self.leaves = Leaves(self.count((0,)))
 
+    @property
+    def values_per_row(self) -> float:
+        """How many values a row holds in the mean."""
+        return float(self.source.shape[1])
+
     def rows(self) -> BlockRows:
         """Return all rows."""
         return BlockRows(self, leaves=frozenset([0]))
@@ -288,6 +293,11 @@ class BlockRows:
     def reads(self) -> ReadCount:
         """How many rows were read so far."""
         return self.engine.reads
+
+    @property
+    def values_per_row(self) -> float:
+        """How many values a row of the data holds in the mean."""
+        return self.engine.values_per_row
 
     @property
     def blocks(self) -> set[int]:

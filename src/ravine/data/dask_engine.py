@@ -79,6 +79,13 @@ class DaskSource:
         """Whether partitions are sparse matrices."""
         return any(one.is_sparse for one in self.opened)
 
+    @property
+    def values_per_row(self) -> float:
+        """How many values a row holds in the mean."""
+        if self.map_key is not None or not self.is_sparse:
+            return float(self.shape[1])
+        return sum(one.n_values for one in self.opened) / self.shape[0]
+
     @cached_property
     def bounds(self) -> IntArray:
         """The number of the first row of every partition, and the number of all rows."""
@@ -148,6 +155,10 @@ class DaskEngine(BlockEngine):
             own = {(name, i): tasks.Constant(weights[a:b]) for i, (a, b) in enumerate(cut)}
             self._weights = self._column(name, {key: (tasks.content, one) for key, one in own.items()}, float)
         self.leaves = Leaves(self.count((0,)))
+
+    @property
+    def values_per_row(self) -> float:
+        return self.source.values_per_row
 
     def _column(self, name: str, graph: Graph, dtype: Any) -> Any:
         """Persist one value per row, by partition."""

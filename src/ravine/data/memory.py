@@ -127,6 +127,11 @@ class MemoryRows:
     def n_counted(self) -> int:
         return self.shape[0] if self.counted is None else len(self.counted)
 
+    @property
+    def values_per_row(self) -> float:
+        """How many values a row of the array holds in the mean."""
+        return self.array.nnz / self.array.shape[0] if sparse.issparse(self.array) else float(self.shape[1])
+
     def pass_over(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer every request in one pass; a sample reads only the rows that it draws."""
         sums = [i for i, request in enumerate(requests) if not isinstance(request, Sample)]

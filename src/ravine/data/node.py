@@ -21,7 +21,7 @@ from ravine.data.standardization import Moments, Standardization, first_guess, o
 PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
 SCALE_CELLS = 1 << 20  # most values of these rows
-LOCAL_CELLS = 1 << 22  # most values (rows x columns) of a node that is copied and searched in memory
+LOCAL_CELLS = 1 << 22  # most values of a node that is copied and searched in memory
 UNSAMPLED_FACTOR = 2  # factor of LOCAL_CELLS for nodes below LARGE_SAMPLE rows, which have no samples
 FIRST_SAMPLE = 4096  # least rows of the first sample, which is searched from all starts
 FIRST_ROWS_PER_COLUMN = 32  # least rows of it per column: the error of a direction falls with that number
@@ -75,6 +75,7 @@ class NoRows:
     total: float
     n_counted: int
     n_jobs: int
+    values_per_row: float
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class Node:
         Nodes of few rows have no samples, so that all steps of their search would be passes.
         """
         most = LOCAL_CELLS * (UNSAMPLED_FACTOR if self.n_rows < LARGE_SAMPLE else 1)
-        return self.whole is not None or self.n_rows * self.n_features <= most
+        return self.whole is not None or self.n_rows * self.rows.values_per_row <= most
 
     @property
     def n_features(self) -> int:
@@ -259,7 +260,8 @@ def sample_nodes(node: Node, drawn: Answer, sizes: Sequence[int]) -> Query[list[
 
 def detached(node: Node) -> Node:
     """Return a node without its rows, but with their number: it can travel, and a sample can belong to it."""
-    rows = NoRows(node.rows.shape, node.rows.total, node.rows.n_counted, node.rows.n_jobs)
+    known = node.rows
+    rows = NoRows(known.shape, known.total, known.n_counted, known.n_jobs, known.values_per_row)
     return replace(node, rows=cast(RowSet, rows), memo={}, tree_memo={})
 
 

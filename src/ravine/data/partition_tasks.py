@@ -39,6 +39,7 @@ class Opened:
     n_columns: int
     checksum: int
     is_sparse: bool
+    n_values: int
 
 
 class Constant:
@@ -105,7 +106,9 @@ def open_partition(partition: Any, number: int) -> Opened:
 
 
 def _facts(values: Any, number: int) -> Opened:
-    return Opened(number, values.shape[0], values.shape[1], checksum(values), sparse.issparse(values))
+    is_sparse = sparse.issparse(values)
+    n_values = values.nnz if is_sparse else values.size
+    return Opened(number, values.shape[0], values.shape[1], checksum(values), is_sparse, n_values)
 
 
 def _not_finite(values: Any) -> IntArray:

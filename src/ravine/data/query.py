@@ -106,6 +106,10 @@ class RowSet(Protocol):
         """The number of the first row of positive weight."""
 
     @property
+    def values_per_row(self) -> float:
+        """How many values a row holds in the mean over the whole data: the columns, or fewer if sparse."""
+
+    @property
     def engine(self) -> Engine:
         """The engine that holds the rows."""
 

@@ -136,7 +136,7 @@ class _Growth:
             cell.reached = True
             if cell.split is not None and cell.worth:
                 heapq.heappush(self.waiting, (*cell.rank, node))
-        if self.root.n_rows * self.root.n_features > LOCAL_CELLS:
+        if self.root.n_rows * self.root.rows.values_per_row > LOCAL_CELLS:
             for cell in self.examined:  # what is known of leaves that wait adds up to all rows
                 cell.opened = None
         return bool(self.waiting)
