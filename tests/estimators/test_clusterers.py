@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,6 +20,7 @@ import ravine
 from ravine import (
     InterruptedWarning,
     InvalidInputError,
+    MaximinSeparation,
     MinimumDensity,
     MinimumDensityClassifier,
     OneClusterWarning,
@@ -660,3 +662,12 @@ def test_warnings_of_a_fit_name_the_line_of_the_caller():
     for words in ("add up to", "have a mean of", "one class only", "ignores the partial labels"):
         assert words in messages
     assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.parametrize("model", [PrincipalDirection(), MaximinSeparation(solver="eig")])
+def test_with_auto_a_mean_within_a_cluster_does_not_hide_three_clusters(model):
+    centers = np.array([[3.0, 3.0], [17.0, 4.0], [4.0, 30.0]])
+    labels = np.repeat(np.arange(3), 300)
+    X = centers[labels] + np.random.default_rng(3).standard_normal((900, 2))
+    assert adjusted_rand_score(labels, model.fit(X).labels_) == 1.0
+    assert model.fit(np.random.default_rng(4).standard_normal((900, 2))).n_clusters_ == 1

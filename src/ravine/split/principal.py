@@ -45,6 +45,10 @@ class PrincipalMethod(Verbs):
     def ahead(self, node: Node) -> Sequence[Sample]:
         return power_samples(node)
 
+    def fallbacks(self) -> Sequence[PrincipalMethod]:
+        """Return the method that looks for a valley: the mean may lie within a cluster."""
+        return [replace(self, threshold="density")] if self.threshold == "mean" else []
+
     def starts(self, node: Node) -> Query[tuple[Node, list[Principal]]]:
         found = yield from principal(node, 1)
         return replace(node, deviation=float(found.deviations[0])), [found]

@@ -33,6 +33,7 @@ from ravine.optimize.alternation import (
 from ravine.optimize.minimax import MAX_FEATURES
 from ravine.optimize.pursuit import Pursued
 from ravine.optimize.sides import LineMoments, Plane, Side, SideSums, kappa, variance
+from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs
 from ravine.split.starts import small_sample
@@ -67,6 +68,10 @@ class SeparationMethod(Verbs):
     @property
     def name(self) -> str:
         return f"maximin separation, {self.solver}"
+
+    def fallbacks(self) -> Sequence[PrincipalMethod]:
+        """Return, for `eig`, the valley along a principal direction: the mean may lie within a cluster."""
+        return [PrincipalMethod("density")] if self.solver == "eig" else []
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         """Return the sample of the eigenvectors of `eig`."""
