@@ -38,7 +38,9 @@ class MaximinSeparation(TreeClusterer):
         hyperplane, starting from 2-means. "gep" does the same with a lower bound of MSP that penalizes
         imbalance: a closed form for the direction, and the best threshold along it. "eig" is a relaxation of
         "gep" that does not iterate: a principal direction of the standardized rows, with the threshold at
-        their mean. "pursuit" maximizes MSP directly over the direction, with the best threshold of each.
+        their mean (with `n_clusters="auto"`, a leaf whose mean is not in a significant valley is searched for
+        one along its first principal component). "pursuit" maximizes MSP directly over the direction, with
+        the best threshold of each.
     regularization : float, default 1.0
         lambda, in units of the column variances; `ravine.select` chooses one without labels. With 0, "mpm"
         and "gep" are invariant under invertible linear maps of the rows (with the same `init`).

@@ -24,7 +24,8 @@ class PrincipalDirection(TreeClusterer):
     ----------
     threshold : {"mean", "density"}, default "mean"
         Where to split along the first principal component. A valley needs 0.5 % of the rows, at least 5, on
-        either side, unless `outliers="include"`.
+        either side, unless `outliers="include"`. With `n_clusters="auto"`, a leaf whose mean is not in a
+        significant valley is searched for one.
     split_order : {"value", "depth", "size", "neighbors"}, default "value"
         Which leaf is split next. "value" is the order of the papers: the leaf with the largest scatter for
         PDDP, with the lowest density at its threshold for dePDDP. The others are those of `MinimumDensity`.
