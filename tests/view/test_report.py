@@ -370,6 +370,17 @@ def test_one_cluster_less_and_one_more():
     assert re.search(rf"With one more,\s+{MODEL.tree_.label[refused]}\s+would be divided", text)
 
 
+def test_with_leaves_that_were_not_searched_nothing_is_said_of_one_more():
+    model = MinimumDensity(4).fit(WINE.data)
+    tree = model.tree_
+    known = [tree.weight[leaf] * tree.refused[leaf].quality for leaf in tree.leaves if tree.refused[leaf]]
+    unknown = [tree.weight[leaf] for leaf in tree.leaves if not tree.refused[leaf]]
+    assert max(known, default=0.0) < max(unknown)
+    page = report(model, WINE.data)
+    assert "<h2>One cluster fewer</h2>" in page
+    assert "With one more" not in page
+
+
 def test_odd_trees_have_pages():
     X = WINE.data.to_numpy()
     one = report(MODEL.tree_.cut(1), X)

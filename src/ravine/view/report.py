@@ -339,8 +339,9 @@ def _fewer(facts: Facts) -> str:
         "and the quality of the split that made the two in full color."
     )
     drawing = pictures.fewer(tree, facts.weight, N_FEWER)
+    more = _one_more(facts)
     return (
-        f"<section><h2>One cluster fewer, one more</h2><p>{_one_fewer(facts)} {_one_more(facts)}</p>"
+        f"<section><h2>One cluster fewer{', one more' if more else ''}</h2><p>{_one_fewer(facts)} {more}</p>"
         f"{html.figure(drawing, caption, 'fewer')}</section>"
     )
 
