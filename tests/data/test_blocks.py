@@ -119,6 +119,22 @@ def same_bits(rows, expected):
         np.testing.assert_array_equal(a, b)
 
 
+def test_threads_share_passes_over_many_values_only(small_blocks, monkeypatch):
+    started = []
+
+    def pool(n):
+        started.append(n)
+        return ThreadPoolExecutor(n)
+
+    monkeypatch.setattr(memory, "ThreadPoolExecutor", pool)
+    expected = MemoryRows(ROWS).map(lambda block: block.dense()[:, 0])
+    for least, n_pools in ((ROWS.size + 1, 0), (ROWS.size, 1)):
+        monkeypatch.setattr(memory, "THREADED_VALUES", least)
+        found = MemoryRows(ROWS, n_jobs=2).map(lambda block: block.dense()[:, 0])
+        np.testing.assert_array_equal(found, expected)
+        assert len(started) == n_pools
+
+
 def test_the_same_bits_for_any_threads_and_any_dense_array(small_blocks, tmp_path):
     expected = MemoryRows(ROWS).pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0]
     for n_jobs in (2, 4):

@@ -21,6 +21,7 @@ from ravine.data.sample import Sample, hashes, smallest, stored
 BLOCK_BYTES = 1 << 21  # bytes of a block, which a thread reads at a time: it fits into a processor's cache
 CHUNK_ROWS = 8192  # least rows of a chunk, the part of the rows that one thread reads
 MAX_CHUNKS = 16  # chunks of one pass: bounds the partial sums in memory, for any number of threads
+THREADED_VALUES = 1 << 22  # least values of a pass that threads share: with fewer they wait for each other
 
 
 @dataclass
@@ -213,7 +214,8 @@ class MemoryRows:
         chunks = self._chunks()
         filled = [k for k, (a, b) in enumerate(chunks) if a < b]
         found: list[Result | None] = [None] * len(chunks)
-        if self.n_jobs == 1 or len(filled) == 1:
+        few = self.shape[0] * self.values_per_row < THREADED_VALUES
+        if self.n_jobs == 1 or len(filled) == 1 or few:
             for k in filled:
                 found[k] = read(chunks[k])
             return found
