@@ -455,7 +455,7 @@ def test_memmap_is_read_in_place(make, tmp_path):
 
 
 def test_the_same_labels_from_run_to_run(make):
-    one, two = (quiet_fit(make(n_clusters=6), DIGITS) for _ in range(2))
+    one, two = (quiet_fit(make(n_clusters=3), DIGITS) for _ in range(2))
     np.testing.assert_array_equal(one.labels_, two.labels_)
 
 

@@ -218,7 +218,7 @@ def searched_at_once(name):
 
 @pytest.mark.parametrize("name", ["depth", "neighbors", "size"])
 @pytest.mark.parametrize("kind", ["rows", "weights", "labels", "a far group"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_light_leaves_wait_for_heavy_ones_and_the_tree_is_the_same(name, kind, seed, monkeypatch):
     searched = []
     monkeypatch.setattr(growing, "search", lambda node, method: searched.append(node) or search(node, method))
