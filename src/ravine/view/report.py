@@ -361,8 +361,8 @@ def _one_fewer(facts: Facts) -> str:
 def _one_more(facts: Facts) -> str:
     """Return which cluster would be divided next: the one whose refused split is best, by its rows.
 
-    With a given number of clusters, light ones may not have been searched: then nothing is said, unless
-    their rows are too few to come first.
+    With a given number of clusters, light leaves may not have been searched. If one of them could come first,
+    the text is empty.
     """
     tree = facts.tree
     held = [
@@ -373,8 +373,8 @@ def _one_more(facts: Facts) -> str:
     if not held:
         return ""
     first, leaf, found = max(held, key=lambda item: (item[0], -item[1]))
-    others = [facts.weight[leaf] for leaf in tree.leaves if tree.refused[leaf] is None]
-    if found.evidence is None and first < max(others, default=0.0):
+    unknown = [facts.weight[other] for other in tree.leaves if tree.refused[other] is None]
+    if found.evidence is None and first < max(unknown, default=0.0):
         return ""
     chance = "" if found.evidence is None else f", not significant (p = {found.evidence.p_value:.2g})"
     return (
