@@ -284,6 +284,16 @@ def test_a_far_group_is_a_cluster_and_hides_no_others(model, where):
     assert len(found.outliers_) == 0
 
 
+def test_a_group_far_in_a_narrow_column_hides_no_clusters_of_columns_that_are_not_standardized():
+    """The direction to the group is that of the widest column, in which there is no gap before it."""
+    rng = np.random.default_rng(2)
+    classes = np.arange(1000) % 2
+    rows = np.column_stack([rng.normal(0, 50, 1000), rng.normal(80 * classes, 5), rng.normal(0, 0.01, 1000)])
+    rows[rng.choice(1000, 60, replace=False), 2] += 3.0
+    model = fitted(ravine.MinimumDensity(2, standardize=False), rows)
+    assert adjusted_rand_score(classes, model.labels_) == 1.0
+
+
 @pytest.mark.parametrize("where", ["1e+06", "marker"])
 def test_a_far_group_is_found_by_the_test_though_it_is_small(where):
     found = ravine.MinimumDensity("auto").fit(GROUPS[where])

@@ -35,6 +35,9 @@ FINALIST_ROWS = 1 << 16
 FINE = 8  # bins per bandwidth of the density that gives the reported depth
 GAP_BINS = 512  # bins between the bulk and a group far from it
 GAP = "gap before a far group"
+# Least quality of that gap. A group that is far in a narrow column may be in the middle of the bulk along the
+# direction to it if columns are not standardized: then there is no gap, and quality is near 0 instead of 1.
+LEAST_GAP = 0.5
 
 
 @dataclass(frozen=True)
@@ -302,9 +305,9 @@ def _boundary(node: Node, outcome: Outcome, direction: FloatArray, threshold: fl
 def gap_split(node: Node, method: Method, bulk: FloatArray, group: FloatArray) -> Query[Split | None]:
     """Return the split at the widest gap between the bulk and the group farthest from it; one pass.
 
-    `bulk` and `group` are raw rows in their middle. Such a group widens the bandwidth until searches see no
-    valley, and the gap may be beyond their interval. The group may be lighter than the node's `min_weight`,
-    down to its `min_group`.
+    `bulk` and `group` are raw rows in their middle; None if there is no gap. Such a group widens the
+    bandwidth until searches see no valley, and the gap may be beyond their interval. The group may be lighter
+    than the node's `min_weight`, down to its `min_group`.
     """
     own = node.standardization
     near, far = own.apply(bulk), own.apply(group)
@@ -327,7 +330,8 @@ def gap_split(node: Node, method: Method, bulk: FloatArray, group: FloatArray) -
     outcome = Outcome(direction, threshold, 0.0, GAP, 0, profile=profile, bandwidth=h)
     if node.min_group is not None:
         node = replace(node, min_weight=node.min_group)
-    return (yield from measure_boundary(node, method, outcome))
+    split = yield from measure_boundary(node, method, outcome)
+    return None if split is None or split.quality < LEAST_GAP else split
 
 
 def _lighter_side(node: Node, plane: Plane) -> Query[Any]:
