@@ -6,6 +6,7 @@ import numpy as np
 
 from ravine.data.block_engine import BlockEngine
 from ravine.data.memory import chunk_rows, make_block
+from ravine.data.threads import Threads
 
 
 @dataclass
@@ -29,7 +30,7 @@ class ArraySource:
 
 def engine_of(array, weights=None, bounds=None, n_jobs=1):
     """Return the engine of an array in blocks."""
-    return BlockEngine(ArraySource(array, bounds), weights, n_jobs)
+    return BlockEngine(ArraySource(array, bounds), weights, Threads(n_jobs))
 
 
 def in_blocks(array, weights=None, size=100):

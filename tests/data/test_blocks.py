@@ -16,7 +16,7 @@ from ravine.data.principal import CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
 from ravine.data.query import fold
 from ravine.data.standardization import Moments, Standardization
-from ravine.data.threads import one_blas_thread
+from ravine.data.threads import Threads, one_blas_thread
 
 RNG = np.random.default_rng(0)
 ROWS = np.ascontiguousarray(RNG.normal(size=(700, 7)).round(3) * RNG.integers(0, 2, (700, 7)))
@@ -120,25 +120,20 @@ def same_bits(rows, expected):
 
 
 def test_threads_share_passes_over_many_values_only(small_blocks, monkeypatch):
-    started = []
-
-    def pool(n):
-        started.append(n)
-        return ThreadPoolExecutor(n)
-
-    monkeypatch.setattr(memory, "ThreadPoolExecutor", pool)
     expected = MemoryRows(ROWS).map(lambda block: block.dense()[:, 0])
-    for least, n_pools in ((ROWS.size + 1, 0), (ROWS.size, 1)):
+    for least, shared in ((ROWS.size + 1, False), (ROWS.size, True)):
         monkeypatch.setattr(memory, "THREADED_VALUES", least)
-        found = MemoryRows(ROWS, n_jobs=2).map(lambda block: block.dense()[:, 0])
+        threads, began = Threads(2), []
+        monkeypatch.setattr(threads, "begin", began.append)  # returns None: no thread is idle
+        found = MemoryRows(ROWS, threads=threads).map(lambda block: block.dense()[:, 0])
         np.testing.assert_array_equal(found, expected)
-        assert len(started) == n_pools
+        assert bool(began) == shared
 
 
 def test_the_same_bits_for_any_threads_and_any_dense_array(small_blocks, tmp_path):
     expected = MemoryRows(ROWS).pass_over([ProfileSum(STANDARDIZATION, DIRECTION, GRID, True)])[0]
     for n_jobs in (2, 4):
-        same_bits(MemoryRows(ROWS, n_jobs=n_jobs), expected)
+        same_bits(MemoryRows(ROWS, threads=Threads(n_jobs)), expected)
     same_bits(MemoryRows(np.asfortranarray(ROWS)), expected)
     file = np.memmap(tmp_path / "rows", dtype=np.float64, mode="w+", shape=ROWS.shape)
     file[:] = ROWS
@@ -191,7 +186,7 @@ def test_rows_are_divided_united_and_labeled_by_their_numbers(small_blocks, kind
             return block.dense()[:, 0]
 
     weights = RNG.uniform(0, 2, 700)
-    rows = MemoryRows(KINDS[kind](ROWS), weights, n_jobs=2)
+    rows = MemoryRows(KINDS[kind](ROWS), weights, Threads(2))
     some = rows.select(np.arange(1, 700, 2))
     ((left, right), (few_left, few_right)) = IN_MEMORY.divide([(rows, Divider()), (some, Divider())])
     np.testing.assert_array_equal(left.numbers, np.flatnonzero(ROWS[:, 0] <= 0))
@@ -240,7 +235,7 @@ def test_the_fold_is_a_tree_over_neighbors():
 
 
 def test_map_keeps_the_order_of_rows_over_threads(small_blocks):
-    numbers = MemoryRows(ROWS, n_jobs=4).map(lambda block: block.dense()[:, 0])
+    numbers = MemoryRows(ROWS, threads=Threads(4)).map(lambda block: block.dense()[:, 0])
     np.testing.assert_array_equal(numbers, ROWS[:, 0])
 
 

@@ -19,6 +19,7 @@ from ravine.data.microclusters import (
 )
 from ravine.data.node import Node, measure
 from ravine.data.query import run
+from ravine.data.threads import Threads
 from tests.engines import in_blocks
 from tests.nodes import measured
 
@@ -207,7 +208,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
     X, weights = rows_and_weights(2000)
     own = measured(X, weights).standardization
     requests = [NearestSum(own, AXES, SEEDS), RadiusSum(own, AXES, SEEDS, np.tanh)]
-    one, two, four = (MemoryRows(X, weights, n_jobs).pass_over(requests) for n_jobs in (1, 2, 4))
+    one, two, four = (MemoryRows(X, weights, Threads(n_jobs)).pass_over(requests) for n_jobs in (1, 2, 4))
     for expected, *others in zip(one, two, four, strict=True):
         for other in others:
             for a, b in zip(expected, other, strict=True):

@@ -21,6 +21,7 @@ from ravine.data.node import (
 )
 from ravine.data.query import run, run_all
 from ravine.data.sample import Sample, hashes
+from ravine.data.threads import Threads
 from tests.engines import engine_of, in_blocks
 from tests.nodes import measured, node_of
 
@@ -249,9 +250,9 @@ def test_the_sizes_of_samples_grow_with_the_rows_and_are_bounded_in_memory():
 
 
 def test_copies_and_samples_keep_the_threads_of_their_node():
-    node = run(measure(Node(MemoryRows(ROWS, WEIGHTS, n_jobs=2))))
-    assert run(sample(node, 100, "some")).rows.n_jobs == 2
-    assert run(collect(node)).rows.n_jobs == 2
+    node = run(measure(Node(MemoryRows(ROWS, WEIGHTS, Threads(2)))))
+    assert run(sample(node, 100, "some")).rows.threads is node.rows.threads
+    assert run(collect(node)).rows.threads is node.rows.threads
 
 
 def test_a_sparse_node_is_small_if_few_values_are_stored(monkeypatch):

@@ -9,6 +9,7 @@ from ravine.data.node import Node, measure
 from ravine.data.principal import fix_sign, principal
 from ravine.data.query import run
 from ravine.data.sample import hashes
+from ravine.data.threads import Threads
 from ravine.exceptions import OutlierWarning
 from tests.engines import in_blocks
 from tests.nodes import node_of
@@ -84,7 +85,7 @@ def test_rows_in_blocks_have_the_standardization_of_rows_in_memory(store):
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
     X, weights = 1e6 + RNG.standard_normal((2000, 5)), RNG.uniform(0.5, 1.5, 2000)
-    found = [run(measure(Node(MemoryRows(X, weights, n_jobs)))) for n_jobs in (1, 2, 4)]
+    found = [run(measure(Node(MemoryRows(X, weights, Threads(n_jobs))))) for n_jobs in (1, 2, 4)]
     ends = [run(principal(node, 2)) for node in found]
     for node, end in zip(found[1:], ends[1:], strict=True):
         np.testing.assert_array_equal(node.standardization.mean, found[0].standardization.mean)

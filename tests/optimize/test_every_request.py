@@ -11,6 +11,7 @@ from ravine.data.principal import Covariance, CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Moments
+from ravine.data.threads import Threads
 from ravine.optimize.cutting_plane import ConstraintSum, Planes
 from ravine.optimize.large_margin import IntervalSum, NearestRows
 from ravine.optimize.sides import LineMoments, Plane, Side, SideSums
@@ -90,7 +91,7 @@ def asked(name):
 def test_the_same_bits_for_any_number_of_threads(asked, monkeypatch):
     monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
     monkeypatch.setattr("ravine.data.memory.BLOCK_BYTES", 64 * 4 * 8)
-    one, two, four = (MemoryRows(X, WEIGHTS, n_jobs).pass_over([asked])[0] for n_jobs in (1, 2, 4))
+    one, two, four = (MemoryRows(X, WEIGHTS, Threads(n_jobs)).pass_over([asked])[0] for n_jobs in (1, 2, 4))
     for expected, *others in zip(read(asked, one), read(asked, two), read(asked, four), strict=True):
         for other in others:
             np.testing.assert_array_equal(other, expected)

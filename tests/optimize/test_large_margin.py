@@ -10,6 +10,7 @@ from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
 from ravine.data.profile import Grid
 from ravine.data.query import fold, run
+from ravine.data.threads import Threads
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.optimize.large_margin import (
     BINS,
@@ -217,7 +218,11 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
     one, two, four = (
         run(
             around_threshold(
-                Node(MemoryRows(X, weights, n_jobs), measured=whole.measured, deviation=whole.deviation),
+                Node(
+                    MemoryRows(X, weights, Threads(n_jobs)),
+                    measured=whole.measured,
+                    deviation=whole.deviation,
+                ),
                 DIRECTION,
                 0.3,
                 100,

@@ -11,6 +11,7 @@ from ravine import MinimumDensity, metrics
 from ravine.data import node
 from ravine.data.memory import MemoryRows
 from ravine.data.query import run
+from ravine.data.threads import Threads
 from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import evaluate
 from ravine.split import projection, search
@@ -19,7 +20,7 @@ from tests import oracles
 
 
 def split_of(X, weights=None, min_weight=1.0, n_jobs=1, **options):
-    root = node.Node(MemoryRows(X, weights, n_jobs), (0,), min_weight)
+    root = node.Node(MemoryRows(X, weights, Threads(n_jobs)), (0,), min_weight)
     return run(search.search(root, ProjectionMethod(MinimumDensitySchedule(), **options)))
 
 

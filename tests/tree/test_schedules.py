@@ -1,5 +1,6 @@
 """The tree does not depend on how an engine reads the rows, and few passes are enough."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from ravine.data import node as nodes
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
+from ravine.data.threads import Threads
 from ravine.index.connectivity import BETAS, ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
 from ravine.index.separation import SeparationSchedule
@@ -16,6 +18,7 @@ from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.separation import SeparationMethod, SeparationPursuit
+from ravine.tree.background import Background
 from ravine.tree.grow import Limits, _Growth, grow
 from ravine.tree.priorities import PRIORITIES
 from tests.engines import engine_of
@@ -96,6 +99,66 @@ def test_all_schedules_give_the_same_bits_and_a_wave_takes_at_most_eight_passes(
     assert one.tree.n_leaves == 3
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_threads_that_share_passes_starts_and_leaves_give_the_same_bits(name, monkeypatch):
+    small_nodes_local(monkeypatch, 8192 * 5)
+    monkeypatch.setattr("ravine.data.memory.THREADED_VALUES", 1)
+    monkeypatch.setattr("ravine.optimize.pursuit.THREADED_CELLS", 1)
+    X = blobs(20_000, 5, 5)
+    weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
+    one = tree_of(MemoryRows(X, weights), METHODS[name], 5)
+    many = tree_of(MemoryRows(X, weights, Threads(3)), METHODS[name], 5)
+    assert one.tree == many.tree
+    np.testing.assert_array_equal(one.labels, many.labels)
+    assert one.tree.n_leaves == 5
+
+
+def test_leaves_are_searched_in_other_threads(monkeypatch):
+    names, original = set(), _Growth.search_opened
+
+    def search(self, cell, opened):
+        names.add(threading.current_thread().name)
+        return (yield from original(self, cell, opened))
+
+    monkeypatch.setattr(_Growth, "search_opened", search)
+    tree_of(MemoryRows(blobs(5000, 3, 5), None, Threads(2)), METHODS["minimum density"], 5)
+    assert len(names) == 2
+
+
+def test_a_search_that_is_not_needed_ends_at_its_next_request():
+    asks, goes_on = threading.Event(), threading.Event()
+
+    def search():
+        asks.set()
+        goes_on.wait(10.0)
+        yield [None]  # an answer to this request would fail
+
+    background = Background(Threads(2))
+    assert background.begin("leaf", search())
+    asks.wait(10.0)
+    stops = threading.Thread(target=background.stop)
+    stops.start()
+    while background._is_wanted():
+        pass
+    goes_on.set()
+    stops.join(10.0)
+    assert not stops.is_alive()
+    assert background._begun["leaf"].result() is None
+
+
+def test_an_error_in_another_thread_is_raised_and_ends_the_others(monkeypatch):
+    original = _Growth.search_opened
+
+    def search(self, cell, opened):
+        if threading.current_thread().name != "MainThread":
+            raise ValueError("in another thread")
+        return (yield from original(self, cell, opened))
+
+    monkeypatch.setattr(_Growth, "search_opened", search)
+    with pytest.raises(ValueError, match="in another thread"):
+        tree_of(MemoryRows(blobs(5000, 3, 5), None, Threads(2)), METHODS["minimum density"], 5)
+
+
 def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):
     small_nodes_local(monkeypatch, 8192 * 3)
     X = blobs(30_000, 3, 4, seed=3)
@@ -103,9 +166,10 @@ def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):
     labels = Labels(X[chosen], np.arange(len(chosen)) % 3, np.ones(len(chosen)))
     for options in ({"level": 0.01, "min_weight": 100.0}, {"labels": labels}):
         one = tree_of(MemoryRows(X), METHODS["minimum density"], 5, **options)
-        two = tree_of(engine_of(X).rows(), METHODS["minimum density"], 5, **options)
-        assert one.tree == two.tree
-        np.testing.assert_array_equal(one.labels, two.labels)
+        for rows in (engine_of(X).rows(), MemoryRows(X, None, Threads(2))):
+            two = tree_of(rows, METHODS["minimum density"], 5, **options)
+            assert one.tree == two.tree
+            np.testing.assert_array_equal(one.labels, two.labels)
 
 
 def test_ten_clusters_of_many_rows_need_at_most_sixty_reads(monkeypatch):

@@ -32,6 +32,7 @@ from ravine.data.memory import MemoryRows, ReadCount
 from ravine.data.query import Answer, AnyArray, Asked, Divider, blame
 from ravine.data.read_ahead import over_blocks
 from ravine.data.sample import OnSample, Sample, Short, bounded
+from ravine.data.threads import ONE_THREAD, Threads
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.io.block_file import is_block_source
 
@@ -63,10 +64,12 @@ class BlockEngine:
 
     local = False
     has_workers = False
-    n_jobs = 1
+    threads = ONE_THREAD
 
-    def __init__(self, source: BlockSource, weights: FloatArray | None = None, n_jobs: int = 1) -> None:
-        self.source, self.weights, self.n_jobs = source, weights, n_jobs
+    def __init__(
+        self, source: BlockSource, weights: FloatArray | None = None, threads: Threads = ONE_THREAD
+    ) -> None:
+        self.source, self.weights, self.threads = source, weights, threads
         self.bounds = np.concatenate([[0], np.cumsum(source.lengths, dtype=np.int64)])
         self.ids: list[LeafIds] = [np.zeros(n, dtype=np.int32) for n in source.lengths]
         self.passes = 0
@@ -193,7 +196,7 @@ class BlockEngine:
                 error.add_note(f"in {self._name(i)}")
                 raise
 
-        for i, result in over_blocks(sorted(blocks), lambda i: self._read(i, buffers), noted, self.n_jobs):
+        for i, result in over_blocks(sorted(blocks), lambda i: self._read(i, buffers), noted, self.threads.n):
             self.reads.add(len(self.ids[i]))
             yield i, result
 
@@ -268,9 +271,9 @@ class BlockRows:
         return leaves.total(self.engine.count(leaves.below(self.leaves)))
 
     @property
-    def n_jobs(self) -> int:
-        """The number of threads."""
-        return self.engine.n_jobs
+    def threads(self) -> Threads:
+        """The threads of the engine."""
+        return self.engine.threads
 
     @property
     def leaf(self) -> int:
@@ -333,8 +336,8 @@ def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
     if callable(getattr(X, "rows_in_place", None)):  # the source has an engine of its own
         return X.rows_in_place(weights)
     if is_block_source(X):
-        return BlockEngine(X, weights, n_jobs).rows()
-    return MemoryRows(X, weights, n_jobs)
+        return BlockEngine(X, weights, Threads(n_jobs)).rows()
+    return MemoryRows(X, weights, Threads(n_jobs))
 
 
 @dataclass(frozen=True)

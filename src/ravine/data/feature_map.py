@@ -18,6 +18,7 @@ from ravine.data.any_rows import length, take
 from ravine.data.block_engine import BlockSource, rows_of
 from ravine.data.kernel import MAP_ROWS
 from ravine.data.memory import MemoryRows
+from ravine.data.threads import Threads
 from ravine.io.block_file import is_block_source
 
 HELD_BYTES = 1 << 28  # most bytes of mapped rows that are kept in memory; else mapped again in every pass
@@ -97,4 +98,4 @@ def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap
     points: Any = MappedRows(rows, feature_map)
     if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
         points = held(points)
-    return MemoryRows(points, weights, n_jobs)
+    return MemoryRows(points, weights, Threads(n_jobs))

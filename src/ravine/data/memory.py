@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -16,12 +16,14 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import NO_NUMBERS, Block, DenseBlock, SparseBlock, checksum
 from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, fold, places_by
-from ravine.data.sample import Sample, hashes, smallest, stored
+from ravine.data.sample import Sample, UnsignedArray, bounded, hashes, smallest, stored
+from ravine.data.threads import ONE_THREAD, Threads
 
 BLOCK_BYTES = 1 << 21  # bytes of a block, which a thread reads at a time: it fits into a processor's cache
 CHUNK_ROWS = 8192  # least rows of a chunk, the part of the rows that one thread reads
 MAX_CHUNKS = 16  # chunks of one pass: bounds the partial sums in memory, for any number of threads
 THREADED_VALUES = 1 << 22  # least values of a pass that threads share: with fewer they wait for each other
+HASH_VALUES = 8  # values whose sums take as long as one hash
 
 
 @dataclass
@@ -33,10 +35,12 @@ class ReadCount:
 
     rows: int = 0
     watch: Callable[[], None] | None = None
+    _lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
     def add(self, n_rows: int) -> None:
         """Count rows that were read."""
-        self.rows += n_rows
+        with self._lock:
+            self.rows += n_rows
         if self.watch is not None:
             self.watch()
 
@@ -83,7 +87,7 @@ class MemoryRows:
     Rows are read in chunks, which depend only on the number of rows of the whole array, also for a selection.
     Each chunk is read in blocks that fit into a processor's cache, so that the data is never copied as a
     whole. Threads work on chunks, and their partial sums are merged in a fixed tree: the answer has the same
-    bits for any `n_jobs`.
+    bits for any number of them.
 
     >>> rows = MemoryRows(np.arange(6.0).reshape(3, 2))
     >>> rows.map(lambda block: block.dense().sum(axis=1)).tolist()
@@ -92,7 +96,7 @@ class MemoryRows:
 
     array: Any
     weights: FloatArray | None = None
-    n_jobs: int = 1
+    threads: Threads = ONE_THREAD
     picked: IntArray | None = None
     numbers_in_data: IntArray | None = None  # of rows that are copies: samples depend on these numbers
     reads: ReadCount = field(default_factory=ReadCount)
@@ -162,12 +166,11 @@ class MemoryRows:
 
     def _sample(self, request: Sample) -> Answer:
         """Return the rows of smallest hash, the same as `Sample.add` finds block by block."""
-        here = np.arange(self.shape[0]) if self.counted is None else self.counted
-        numbers = here if self.picked is None else self.picked[here]
-        numbers = numbers if self.numbers_in_data is None else self.numbers_in_data[numbers]
-        keys = hashes(numbers, request.seed)
+        keys, numbers, places = self._hashed(bounded(request, self.n_counted))
+        if len(keys) < min(request.n, self.n_counted):  # see `bounded`: hardly ever
+            keys, numbers, places = self._hashed(request)
         few = smallest(keys, numbers, request.n)
-        chosen = self.select(here[few])
+        chosen = self.select(places[few])
         self.reads.add(len(few))
         own = np.ones(len(few)) if chosen.own_weights is None else chosen.own_weights
         if sparse.issparse(self.array):
@@ -176,6 +179,24 @@ class MemoryRows:
             none = np.empty((0, self.shape[1]))
             values = np.concatenate([none, *(block.dense() for block in chosen._blocks(0, len(few)))])
         return keys[few], numbers[few], own, *stored(values)
+
+    def _hashed(self, request: Sample) -> tuple[UnsignedArray, IntArray, IntArray]:
+        """Return hashes, numbers and places of the rows of positive weight below the bound of a sample."""
+
+        def read(chunk: tuple[int, int]) -> tuple[UnsignedArray, IntArray, IntArray]:
+            here = np.arange(*chunk)
+            if self.counted is not None:
+                here = self.counted[slice(*np.searchsorted(self.counted, chunk))]
+            numbers = here if self.picked is None else self.picked[here]
+            numbers = numbers if self.numbers_in_data is None else self.numbers_in_data[numbers]
+            keys = hashes(numbers, request.seed)
+            low = np.flatnonzero(keys <= np.uint64(request.highest))
+            return keys[low], numbers[low], here[low]
+
+        _ = self.counted  # computed here, not by several threads at the same time
+        parts = self._threads_for(HASH_VALUES * self.shape[0]).map(read, self._chunks() or [(0, 0)])
+        keys, numbers, places = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return keys, numbers, places
 
     def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row, in the order of the rows."""
@@ -214,15 +235,14 @@ class MemoryRows:
         chunks = self._chunks()
         filled = [k for k, (a, b) in enumerate(chunks) if a < b]
         found: list[Result | None] = [None] * len(chunks)
-        few = self.shape[0] * self.values_per_row < THREADED_VALUES
-        if self.n_jobs == 1 or len(filled) == 1 or few:
-            for k in filled:
-                found[k] = read(chunks[k])
-            return found
-        with ThreadPoolExecutor(min(self.n_jobs, len(filled))) as pool:
-            for k, result in zip(filled, pool.map(read, [chunks[k] for k in filled]), strict=True):
-                found[k] = result
+        threads = self._threads_for(self.shape[0] * self.values_per_row)
+        for k, result in zip(filled, threads.map(read, [chunks[k] for k in filled]), strict=True):
+            found[k] = result
         return found
+
+    def _threads_for(self, n_values: float) -> Threads:
+        """Return the threads that share a pass over so many values."""
+        return ONE_THREAD if n_values < THREADED_VALUES else self.threads
 
     def _chunks(self) -> list[tuple[int, int]]:
         """Return the chunks as ranges of places of these rows; their bounds are rows of the whole array."""

@@ -17,6 +17,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet
 from ravine.data.sample import OnSample, Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
+from ravine.data.threads import Threads
 
 PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
@@ -74,7 +75,7 @@ class NoRows:
     shape: tuple[int, int]
     total: float
     n_counted: int
-    n_jobs: int
+    threads: Threads
     values_per_row: float
 
 
@@ -181,7 +182,7 @@ class Node:
     def copied(self, answer: Answer) -> MemoryRows:
         """Return sampled rows in memory, with the threads of this node."""
         values, weights, numbers = sampled(answer)
-        rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.n_jobs)
+        rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.threads)
         return replace(rows, numbers_in_data=numbers)
 
     def of_sample(self, answer: Answer, purpose: str) -> Node:
@@ -261,7 +262,7 @@ def sample_nodes(node: Node, drawn: Answer, sizes: Sequence[int]) -> Query[list[
 def detached(node: Node) -> Node:
     """Return a node without its rows, but with their number: it can travel, and a sample can belong to it."""
     known = node.rows
-    rows = NoRows(known.shape, known.total, known.n_counted, known.n_jobs, known.values_per_row)
+    rows = NoRows(known.shape, known.total, known.n_counted, known.threads, known.values_per_row)
     return replace(node, rows=cast(RowSet, rows), memo={}, tree_memo={})
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.interrupts import interrupts_pass
 from ravine.data.scratch import scratch
+from ravine.data.threads import Threads
 
 VALUES_AT_A_TIME = 1 << 12  # values of each answer that are added at a time: 16 answers fit into a cache
 
@@ -86,8 +87,8 @@ class RowSet(Protocol):
     total: float
 
     @property
-    def n_jobs(self) -> int:
-        """The number of threads, also for copies of some of the rows."""
+    def threads(self) -> Threads:
+        """The threads that share passes, also over copies of some of the rows."""
 
     @property
     def numbers(self) -> IntArray:
@@ -262,13 +263,20 @@ def answer(asked: Sequence[Asked]) -> list[Answer]:
 
 def run(query: Query[Result]) -> Result:
     """Run a query to its end. A request that fails raises inside the query, so that a traceback shows it."""
+    return cast(Result, run_while(lambda: True, query))
+
+
+def run_while(wanted: Callable[[], bool], query: Query[Result]) -> Result | None:
+    """Run a query to its end, or to its first request that is no longer wanted; the result is then None."""
     with interrupts_pass():
+        answering = _answering(query, lambda asked: wanted())
         try:
-            next(_answering(query, lambda asked: True))  # nothing is yielded: all is answered inside
+            next(answering)  # requests are answered inside, and one that is not wanted is yielded
         except StopIteration as stop:
             result: Result = stop.value
             return result
-    raise AssertionError("unreachable")
+        answering.close()
+        return None
 
 
 def run_all(queries: Sequence[Query[Result]]) -> list[Result]:

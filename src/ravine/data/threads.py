@@ -1,11 +1,104 @@
-"""BLAS on one thread: the threads are used for chunks of rows."""
+"""The threads of a fit: they share passes over rows and searches of leaves, and BLAS has one of its own."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Threads:
+    """As many threads as a fit may use at a time: the one that calls, and others while there is work.
+
+    Threads help where they are idle: with the chunks of a pass (`map`), or with work of their own (`begin`),
+    which may again share its passes. No work ever waits for a thread, so that nothing can wait in a circle.
+    What is computed does not depend on how many threads help.
+
+    >>> Threads(2).map(lambda x: x * x, range(5))
+    [0, 1, 4, 9, 16]
+    """
+
+    def __init__(self, n: int = 1) -> None:
+        self.n = n
+        self._idle, self._lock = n - 1, Lock()
+
+    def __reduce__(self) -> Any:
+        """Travel as a number: a worker process has threads of its own."""
+        return Threads, (self.n,)
+
+    @functools.cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.n, thread_name_prefix="ravine")  # ends with this object
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return the results for all items in order; idle threads take items, too.
+
+        If some items fail, the error is that of the first of them, as if there were one thread.
+        """
+        if self.n == 1 or len(items) < 2:
+            return [function(item) for item in items]
+        found: list[Any] = [None] * len(items)
+        errors: dict[int, Exception] = {}
+        places, lock = iter(range(len(items))), Lock()
+
+        def take() -> int | None:
+            with lock:
+                return None if errors else next(places, None)
+
+        def work() -> None:
+            while (k := take()) is not None:
+                try:
+                    found[k] = function(items[k])
+                except Exception as error:
+                    errors[k] = error
+
+        helpers: list[Future[None]] = []
+        while len(helpers) < len(items) - 1 and (helper := self.begin(work)) is not None:
+            helpers.append(helper)
+        try:
+            work()
+        finally:  # if this thread was interrupted, the others take no more items
+            with lock:
+                places = iter(range(0))
+            wait(helpers)
+        if errors:
+            raise errors[min(errors)]
+        return found
+
+    def begin(self, function: Callable[[], Result]) -> Future[Result] | None:
+        """Run a function in an idle thread; None if there is none."""
+        with self._lock:
+            if self._idle < 1:
+                return None
+            self._idle -= 1
+        return self._pool.submit(self._run, function)
+
+    def _run(self, function: Callable[[], Result]) -> Result:
+        try:
+            return function()
+        finally:
+            self._count_idle(1)
+
+    def result_of(self, begun: Future[Result]) -> Result:
+        """Wait for what was begun; meanwhile this thread counts as idle, so that another one may work."""
+        self._count_idle(1)
+        try:
+            return begun.result()
+        finally:
+            self._count_idle(-1)
+
+    def _count_idle(self, change: int) -> None:
+        with self._lock:
+            self._idle += change
+
+
+ONE_THREAD = Threads()
 
 
 class _OneBlasThread:

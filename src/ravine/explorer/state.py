@@ -10,6 +10,7 @@ import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
+from ravine.data.threads import Threads
 from ravine.estimators.catalog import CLUSTERERS
 from ravine.estimators.partial_labels import UNLABELED
 from ravine.exceptions import InvalidInputError
@@ -73,7 +74,7 @@ class Rows:
         feature_map = model.feature_map_
         if id(feature_map) not in self._of_map:
             found = rows_for_tree(model, self.X)
-            found = replace(found, n_jobs=self.n_jobs) if isinstance(found, MemoryRows) else found
+            found = replace(found, threads=Threads(self.n_jobs)) if isinstance(found, MemoryRows) else found
             # the map is kept, so that its id stays its own
             self._of_map[id(feature_map)] = feature_map, found
         return self._of_map[id(feature_map)][1]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -45,6 +46,7 @@ MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of ro
 TOGETHER = 0.9999  # cosine above which two runs are at the same hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 HELD_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
+THREADED_CELLS = 1 << 16  # least values (starts x rows x columns) of a pursuit whose starts threads share
 
 
 @dataclass(frozen=True)
@@ -275,9 +277,10 @@ def held_rows(node: Node) -> Rows | None:
     if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
         return None
     key = node.standardization.key
-    known: tuple[bytes, Rows] | None = node.memo.get("held")
-    if known is None or known[0] != key:
-        known = node.memo["held"] = key, _hold(rows, node.standardization)
+    with node.memo.setdefault("holding", Lock()):  # threads that resume from several ends share the rows
+        known: tuple[bytes, Rows] | None = node.memo.get("held")
+        if known is None or known[0] != key:
+            known = node.memo["held"] = key, _hold(rows, node.standardization)
     return known[1]
 
 
@@ -336,15 +339,22 @@ def _pursue_held(
     limits = tol, progress, max_iter, least_share * total, nested, spacing
     race = behind, TOGETHER, SAME_THRESHOLD * node.deviation
     index = compiled.address_of_index(indices[0].line_function)
-    given = (
-        held,
-        compiled.Options(grid.low, grid.width, total, *limits, *race),
-        np.array([index.parameters for index in indices]),
-        runs,
+    stages = np.array([index.parameters for index in indices])
+    given = held, compiled.Options(grid.low, grid.width, total, *limits, *race), stages, runs
+
+    def run_some(first: int, last: int, *, begins: bool, ends: bool) -> None:
         # one place for every row that is held: `node.n_rows` does not count those of weight 0
-        compiled.bins_for(len(held.weights), grid.n_bins),
-    )
-    compiled.pursue(index, compiled.address_of_descent(index, *given), *given)
+        bins = compiled.bins_for(len(held.weights), grid.n_bins)
+        descent = compiled.address_of_descent(index, *given, bins)
+        compiled.pursue(index, descent, *given, bins, first, last, begins, ends)
+
+    n, threads = len(starts), node.rows.threads
+    if threads.n == 1 or n * len(held.weights) * node.n_features < THREADED_CELLS:
+        run_some(0, n, begins=True, ends=True)
+    else:
+        threads.map(lambda i: run_some(i, i + 1, begins=True, ends=False), range(n))
+        run_some(0, 0, begins=False, ends=False)
+        threads.map(lambda i: run_some(i, i + 1, begins=False, ends=True), range(n))
     return [_end_of(runs, i, indices, grid, total, curvature) for i, curvature in enumerate(curvatures)]
 
 

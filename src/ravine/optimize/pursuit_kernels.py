@@ -356,14 +356,17 @@ _descents: dict[tuple[Any, ...], int] = {}
 
 
 @jit
-def pursue(index, descent, rows, options, stages, runs, bins):
-    """Minimize an index at the parameters of all stages in order, from several starts.
+def pursue(index, descent, rows, options, stages, runs, bins, first, last, begins, ends):
+    """Minimize an index at the parameters of all stages in order, from the starts from `first` to `last`.
 
     After the first stage, runs that are clearly behind another one, or at the same hyperplane, end there.
+    Threads share the runs in three calls: one that only `begins` and does the first stage, one that does
+    neither and compares all runs, and one that only `ends` and does the other stages.
     """
     n_runs, n_stages = len(runs.states), len(stages)
-    for stop in (1, n_stages):
-        for i in range(n_runs):
+    for part in range(2):
+        stop = n_stages if part else 1
+        for i in range(first, last if (ends if part else begins) else first):
             if runs.counts[i, NEXT] < stop:
                 follow_stages(
                     index,
@@ -378,12 +381,12 @@ def pursue(index, descent, rows, options, stages, runs, bins):
                     runs.counts[i],
                     bins,
                 )
-        if stop == 1:
+        if part == 0 and begins == ends:
             for i in range(n_runs):
                 for j in range(n_runs):
                     if leads(runs, options, i, j):
                         runs.counts[i, NEXT] = n_stages
-    for i in range(n_runs):
+    for i in range(first, last if ends else first):
         m, runs.std[i] = fill_bins(rows, options, runs.states[i, 2], bins)
         runs.counts[i, N_POINTS] = m
         for k in range(m):

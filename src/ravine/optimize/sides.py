@@ -150,10 +150,8 @@ def _flush(answer: Answer, side: int) -> None:
 
 def _add_squares(square: FloatArray, rows: FloatArray, sign: float) -> None:
     """Add sign times the second moments of some rows to the lower triangle of `square`, in place."""
-    from scipy.linalg.blas import dsyrk
-
     if rows.size:
-        dsyrk(sign, rows.T, beta=1.0, c=square.T, overwrite_c=True)
+        square += sign * (rows.T @ rows)  # numpy knows a product with its own transpose, and frees the lock
 
 
 @dataclass(frozen=True)

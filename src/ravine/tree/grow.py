@@ -20,6 +20,7 @@ from ravine.split.boundary import Boundary
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Method, gap_split, on_workers, search, sizes_here
 from ravine.split.split import Split
+from ravine.tree.background import Background
 from ravine.tree.cells import Cell, Nodes
 from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
@@ -98,6 +99,7 @@ class _Growth:
         self.waiting: list[tuple[bool, float, float, float, int]] = []
         self.examined: Sequence[Cell] = ()  # leaves that were last enqueued
         self.apart: dict[frozenset[int], bool] = {}  # sets of leaves, and whether they have a split together
+        self.background: Background[tuple[int, ...], SearchResult] = Background(self.root.rows.threads)
         self.standardization: Standardization | None = None
 
     @property
@@ -119,8 +121,7 @@ class _Growth:
         cells = [self.nodes.cells[node] for node in nodes]
         missing = [cell for cell in cells if not cell.searched]
         if self.root.rows.engine.local:
-            for cell in missing:
-                self.set_aside([cell])
+            self.background.threads.map(lambda cell: self.set_aside([cell]), missing)
         elif missing:
             self.search_together([*missing, *self.likely()])
         for node, cell in zip(nodes, cells, strict=True):
@@ -132,6 +133,7 @@ class _Growth:
         while self.waiting and not self.nodes.cells[self.waiting[0][-1]].reached:
             *_, node = heapq.heappop(self.waiting)
             cell = self.nodes.cells[node]
+            self.search_ahead()
             run(self.find(cell))
             cell.reached = True
             if cell.split is not None and cell.worth:
@@ -140,6 +142,18 @@ class _Growth:
             for cell in self.examined:  # what is known of leaves that wait adds up to all rows
                 cell.opened = None
         return bool(self.waiting)
+
+    def search_ahead(self) -> None:
+        """Begin searches of the leaves that come next in the queue, in as many threads as are idle."""
+        if self.background.threads.n == 1 or not self.root.rows.engine.local:
+            return
+        for *_, node in sorted(self.waiting):
+            cell = self.nodes.cells[node]
+            if cell.reached or cell.path in self.background or self.is_remembered(cell.path):
+                continue
+            if not self.background.begin(cell.path, self.search_opened(cell, cell.opened)):
+                break
+            cell.opened = None  # it belongs to the search
 
     def search_together(self, cells: Sequence[Cell]) -> None:
         """Search cells in the same passes."""
@@ -244,11 +258,16 @@ class _Growth:
             cell.split, cell.worth, cell.rank = found
             cell.searched = True
 
+    def is_remembered(self, path: tuple[int, ...]) -> bool:
+        """Return whether an earlier fit searched a cell."""
+        return self.checkpoint is not None and path in self.checkpoint.found
+
     def remember(self, path: tuple[int, ...], search: Query[SearchResult]) -> Query[SearchResult]:
         """Return the result of an earlier fit, if there is one, or else search and note the result."""
-        if self.checkpoint is not None and path in self.checkpoint.found:
+        if self.is_remembered(path):
+            assert self.checkpoint is not None
             return self.checkpoint.found[path]
-        found = yield from search
+        found = self.background.result(path) if path in self.background else (yield from search)
         if self.checkpoint is not None:
             self.checkpoint.note(path, found)
         return found
@@ -256,6 +275,10 @@ class _Growth:
     def search_cell(self, cell: Cell) -> Query[SearchResult]:
         """Search a cell for its best split, and compute the rank of the split in the queue."""
         opened, cell.opened = cell.opened, None
+        return (yield from self.search_opened(cell, opened))
+
+    def search_opened(self, cell: Cell, opened: Node | None) -> Query[SearchResult]:
+        """Search a cell whose node may have been opened before."""
         node = opened or (yield from self.open(cell.rows, cell.path))
         split = yield from self.before_group(node, cell.beyond)
         if split is not None:  # first of all, because the group hides the clusters of the bulk
@@ -459,6 +482,7 @@ def grow(
             rows = [cell.rows for cell in growth.nodes.cells]
             tree = reunite(tree, rows, growth.standardization, growth.comes_apart)
     finally:
+        growth.background.stop()
         root.rows.reads.watch = None
         if checkpoint is not None:
             checkpoint.write()

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import current_thread
 
 from ravine.data.query import RowSet
 from ravine.split.split import Split
@@ -59,7 +60,7 @@ class Watcher:
     n_leaves: int = 1
 
     def __post_init__(self) -> None:
-        self.last = time.perf_counter()
+        self.last, self.thread = time.perf_counter(), current_thread()
 
     def tell(self, n_leaves: int, split: Split | None, weight: float) -> None:
         """Call the callback."""
@@ -79,8 +80,8 @@ class Watcher:
         )
 
     def after_read(self) -> None:
-        """Call the callback if it was not called for a while."""
-        if time.perf_counter() - self.last >= WATCH_SECONDS:
+        """Call the callback if it was not called for a while, always in the thread of the fit."""
+        if time.perf_counter() - self.last >= WATCH_SECONDS and current_thread() is self.thread:
             self.tell(self.n_leaves, None, self.rows.total)
 
 
