@@ -146,7 +146,7 @@ class BoundStep:
         self.moves = True  # unknown
         self.regularization, self.min_share = regularization, min_share
         self.varies = varying(own)
-        self.covariance = whole.covariance(self.varies).T  # upper triangle in Fortran order, for LAPACK
+        self.covariance = whole.covariance(self.varies).T  # in Fortran order, for LAPACK
         ridge = max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
         self.factor = cho_factor(self.covariance + ridge)
 

@@ -50,7 +50,7 @@ class SideSums(Request):
     Adding the second moments of a few rows costs O(d^2) writes, whatever their number. So rows that switch
     are first collected in a buffer, one for each sign, whose second moments are added when it is full.
 
-    Answer: the weight, and the weight of the rows that switched (2,); the sum (d,); the lower triangle of the
+    Answer: the weight, and the weight of the rows that switched (2,); the sum (d,); the
     second moments of the columns that vary (empty without `squares`); the two buffers (2, BUFFER_ROWS, d) and
     the number of rows in each (2,). `Side.of` empties the buffers and reads the answer.
     """
@@ -149,9 +149,9 @@ def _flush(answer: Answer, side: int) -> None:
 
 
 def _add_squares(square: FloatArray, rows: FloatArray, sign: float) -> None:
-    """Add sign times the second moments of some rows to the lower triangle of `square`, in place."""
+    """Add sign times the second moments of some rows to `square`, in place."""
     if rows.size:
-        square += sign * (rows.T @ rows)  # numpy knows a product with its own transpose, and frees the lock
+        square += sign * (rows.T @ rows)  # by dsyrk; that of scipy would hold the interpreter's lock
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class LineMoments(Additive):
 
 @dataclass(frozen=True)
 class Side:
-    """The standardized rows on one side: their weight, sum and (lower triangle of the) second moments."""
+    """The standardized rows on one side: their weight, sum and second moments."""
 
     weight: float
     total: FloatArray
@@ -196,12 +196,9 @@ class Side:
         return self.total / self.weight
 
     def covariance(self, varies: IntArray) -> FloatArray:
-        """Return the lower triangle of the covariance of the columns that vary (divided by the weight)."""
-        from scipy.linalg.blas import dsyr
-
-        lower = self.square / self.weight
-        dsyr(-1.0, self.mean[varies], a=lower.T, overwrite_a=True)
-        return lower
+        """Return the covariance of the columns that vary (divided by the weight)."""
+        mean = self.mean[varies]
+        return np.asarray(self.square / self.weight - np.outer(mean, mean))
 
 
 def variance(sums: FloatArray) -> float:
