@@ -33,6 +33,7 @@ if not __package__:  # run as a script, from anywhere
 
 
 TREE_SHAPES = ("1000x20,10", "10000x20,10", "100000x20,10", "1000000x20,10", "20000x300,10", "1000000x50,2")
+THREADED_ROWS = 100_000  # least rows of the shapes that `threads` tries
 TREE_METHODS = ("MinimumDensity", "SpectralConnectivity", "MaximinSeparation", "MaximumMargin")
 
 
@@ -131,6 +132,31 @@ def trees(shapes: list[str], methods: list[str], repeats: int) -> None:
         for model, median in zip(models[1:], others, strict=True):
             score = ravine.metrics.v_measure(y, model.labels_)
             cells.append(f"{median:.4f} ({median / first:.2f}, {model.n_passes_:.0f}, {score:.3f})")
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def threads(shapes: list[str], methods: list[str], repeats: int) -> None:
+    """Whole trees with one and with two threads, turn by turn: the least wall time, and the ratio."""
+    import ravine
+
+    print(f"least of {repeats}: seconds with one and with two threads, ratio\n")
+    print("| rows x columns, K | " + " | ".join(methods) + " |\n|" + "---|" * (1 + len(methods)))
+    for shape in shapes:
+        size, K = shape.split(",")
+        n, d = map(int, size.split("x"))
+        if n < THREADED_ROWS:
+            continue
+        X, _ = gaussians(n, d, 4 if int(K) == 2 else int(K))
+        cells = [f"{n} x {d}, {K}"]
+        for name in methods:
+            models = [getattr(ravine, name)(int(K), n_jobs=k) for k in (1, 2)]
+            least = [np.inf, np.inf]
+            for _ in range(repeats):
+                for k, model in enumerate(models):
+                    model.fit(X[:500])  # compiles, which is not measured
+                    least[k] = min(least[k], best_of(1, lambda m=model, X=X: m.fit(X))[0])  # type: ignore[misc]
+            assert (models[0].labels_ == models[1].labels_).all()
+            cells.append(f"{least[0]:.3f}, {least[1]:.3f}, {least[0] / least[1]:.2f}")
         print("| " + " | ".join(cells) + " |", flush=True)
 
 
@@ -468,6 +494,7 @@ def separation(directory: str | None = None) -> None:
 SECTIONS: dict[str, Callable[..., None]] = {
     "split": split,
     "trees": trees,
+    "threads": threads,
     "growth": growth,
     "small": small,
     "connectivity": connectivity,
@@ -488,15 +515,23 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--data", help="directory of npz files (X, y), for `separation` and `connectivity`")
     parser.add_argument(
-        "--shapes", nargs="+", default=TREE_SHAPES, help="rows x columns, clusters, for `trees`"
+        "--shapes", nargs="+", default=TREE_SHAPES, help="rows x columns, clusters, for `trees`, `threads`"
     )
-    parser.add_argument("--methods", nargs="+", default=TREE_METHODS, help="estimators, for `trees`")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of which `trees` prints the median")
+    parser.add_argument(
+        "--methods", nargs="+", default=TREE_METHODS, help="estimators, for `trees`, `threads`"
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=5,
+        help="runs of which `trees` prints the median, and `threads` the least",
+    )
     arguments = parser.parse_args(argv)
     given: dict[str, tuple[Any, ...]] = {
         "separation": (arguments.data,),
         "connectivity": (arguments.data,),
         "trees": (arguments.shapes, arguments.methods, arguments.repeats),
+        "threads": (arguments.shapes, arguments.methods, arguments.repeats),
     }
     warnings.simplefilter("ignore")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
