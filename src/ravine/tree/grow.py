@@ -32,6 +32,7 @@ from ravine.tree.significance import SignificanceTest, reference_samples, signif
 from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
+AHEAD_VALUES = 1 << 20  # least values of a leaf that another thread searches: of fewer, most work is Python's
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
 
 
@@ -149,7 +150,8 @@ class _Growth:
             return
         for *_, node in sorted(self.waiting):
             cell = self.nodes.cells[node]
-            if cell.reached or cell.path in self.background or self.is_remembered(cell.path):
+            few = cell.rows.shape[0] * cell.rows.values_per_row < AHEAD_VALUES
+            if few or cell.reached or cell.path in self.background or self.is_remembered(cell.path):
                 continue
             if not self.background.begin(cell.path, self.search_opened(cell, cell.opened)):
                 break
