@@ -8,8 +8,9 @@ logarithm, omega here means the same for all data).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
 from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
+from ravine.optimize.variable_metric import variable_metric
 
 ESCAPES = 5  # most times that a descent may leave a repeated eigenvalue
 SHORTEST_STEP = 1e-6  # least step of the line search that leaves one
@@ -59,7 +61,7 @@ class Objective:
     index: GraphConnectivity
     omega: float | None = None
 
-    def optimizer(self, tol: float) -> tuple[str, dict[str, float]]:
+    def optimizer(self, tol: float) -> tuple[str | Callable[..., Any], dict[str, float]]:
         """Return the method of `scipy.optimize.minimize` and its options."""
         return "L-BFGS-B", {"gtol": tol, "ftol": 1e-6}
 
@@ -110,11 +112,13 @@ class PublishedObjective(Objective):
     """lambda_2 + omega times the squared cosines of the directions (Equation 26), minimized by BFGS.
 
     A positive `omega` makes directions nearly orthogonal, a negative one parallel. lambda_2 of the standard
-    Laplacian is divided by the mass, so that omega means the same for any number of rows.
+    Laplacian is divided by the mass, so that omega means the same for any number of rows. The steps are those
+    of `optim` in R, which the authors' package uses: parallel directions become one within a few steps, and
+    which one depends on the lengths of the first steps.
     """
 
-    def optimizer(self, tol: float) -> tuple[str, dict[str, float]]:
-        return "BFGS", {"gtol": tol}
+    def optimizer(self, tol: float) -> tuple[str | Callable[..., Any], dict[str, float]]:
+        return variable_metric, {"gtol": tol}
 
     def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
         graph = self.index.evaluate(self.clusters.centers @ directions.T, self.clusters.weights)
