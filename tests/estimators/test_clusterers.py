@@ -438,14 +438,12 @@ def test_weights_are_repeats(make):
 
 def test_the_same_bits_for_any_n_jobs(make):
     X = two_blobs(20_000, 4, gap=4.0)[0]
-    one = quiet_fit(make(n_clusters=3), X)
-    for n_jobs in (3, -1):
-        many = quiet_fit(make(n_clusters=3, n_jobs=n_jobs), X)
-        np.testing.assert_array_equal(one.labels_, many.labels_)
-        for a, b in zip(one.tree_.splits, many.tree_.splits, strict=True):
-            if a is not None:
-                np.testing.assert_array_equal(a.boundary.normal, b.boundary.normal)
-                assert a.boundary.threshold == b.boundary.threshold
+    one, many = (quiet_fit(make(n_clusters=3, n_jobs=n_jobs), X) for n_jobs in (None, 3))
+    np.testing.assert_array_equal(one.labels_, many.labels_)
+    for a, b in zip(one.tree_.splits, many.tree_.splits, strict=True):
+        if a is not None:
+            np.testing.assert_array_equal(a.boundary.normal, b.boundary.normal)
+            assert a.boundary.threshold == b.boundary.threshold
 
 
 def test_memmap_is_read_in_place(make, tmp_path):
