@@ -16,7 +16,8 @@ from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Evidence
 from ravine.tree import grow as growing
-from ravine.tree.grow import Limits, grow
+from ravine.tree.grow import grow
+from ravine.tree.grown import Limits
 from ravine.tree.priorities import PRIORITIES, divides_labels
 from ravine.tree.significance import SignificanceTest
 from tests.nodes import node_of

@@ -19,7 +19,9 @@ from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.separation import SeparationMethod, SeparationPursuit
 from ravine.tree.background import Background
-from ravine.tree.grow import Limits, _Growth, grow
+from ravine.tree.cells import Cell
+from ravine.tree.grow import _Growth, grow
+from ravine.tree.grown import Limits
 from ravine.tree.priorities import PRIORITIES
 from tests.engines import engine_of
 
@@ -108,7 +110,8 @@ def shared(monkeypatch):
     """Threads share everything, however small."""
     monkeypatch.setattr("ravine.data.memory.THREADED_VALUES", 1)
     monkeypatch.setattr("ravine.optimize.pursuit.THREADED_CELLS", 1)
-    monkeypatch.setattr("ravine.tree.grow.AHEAD_VALUES", 1)
+    monkeypatch.setattr("ravine.tree.background.AHEAD_VALUES", 1)
+    monkeypatch.setattr("ravine.tree.background.AHEAD_COMPILED", 1)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SLOW])
@@ -135,24 +138,24 @@ def test_leaves_are_searched_in_other_threads(shared, monkeypatch):
     assert len(names) > 1
 
 
-def test_a_search_that_is_not_needed_ends_at_its_next_request():
+def test_a_search_that_is_not_needed_ends_at_its_next_request(shared):
     asks, goes_on = threading.Event(), threading.Event()
 
-    def search():
+    def search(cell, opened):
         asks.set()
         goes_on.wait(10.0)
         yield [None]  # an answer to this request would fail
 
-    background = Background(Threads(2))
-    assert background.begin("leaf", search())
-    asks.wait(10.0)
+    background = Background(Threads(2), compiled=True)
+    background.begin([Cell(MemoryRows(np.ones((3, 2))), (1,), 1, None)], search)
+    assert asks.wait(10.0)
     stops = threading.Thread(target=background.stop)
     stops.start()
-    assert background._stopped.wait(10.0)
+    assert background.stopped.wait(10.0)
     goes_on.set()
     stops.join(10.0)
     assert not stops.is_alive()
-    assert background._begun["leaf"].result() is None
+    assert background.begun[1,].result() is None
 
 
 def test_an_error_in_another_thread_is_raised_and_ends_the_others(shared, monkeypatch):

@@ -36,7 +36,8 @@ from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
 from ravine.split.search import Method
 from ravine.tree.checkpoint import Checkpoint, check_path
-from ravine.tree.grow import Grown, Limits, grow
+from ravine.tree.grow import grow
+from ravine.tree.grown import Grown, Limits
 from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.priorities import PRIORITIES
 from ravine.tree.progress import UNLIMITED, Progress

@@ -77,6 +77,7 @@ class ProjectionMethod(Verbs):
     full_steps: int = FULL_STEPS
 
     takes_labels = True
+    compiled = True
 
     @property
     def name(self) -> str:

@@ -81,6 +81,10 @@ class Method(Protocol):
     def portable(self) -> bool:
         """Whether samples may be searched in another process: the method needs no more of the node."""
 
+    @property
+    def compiled(self) -> bool:
+        """Whether most of a search of rows in memory is one compiled call, which frees Python's lock."""
+
     def ahead(self, node: Node) -> Sequence[Sample]:
         """Return the other samples that the search needs, besides those that it searches."""
 
@@ -121,6 +125,7 @@ class Verbs:
     samples = False
     takes_labels = False
     portable = False
+    compiled = False
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         return ()

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ravine._validate import IntArray
 from ravine.data.far import Far, FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
@@ -25,40 +24,14 @@ from ravine.tree.cells import Cell, Nodes
 from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
+from ravine.tree.grown import Grown, Limits
 from ravine.tree.priorities import FIRST, Priority, best_rank, by_neighbors, rank
 from ravine.tree.progress import Progress, Watcher
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
-from ravine.tree.tree import ClusterTree
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
-AHEAD_VALUES = 1 << 20  # least values of a leaf that another thread searches: of fewer, most work is Python's
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
-
-
-@dataclass(frozen=True)
-class Grown:
-    """A tree, the label of every row, the standardization of all rows, and whether growth was interrupted.
-
-    `far` are the rows far from all others, and `rule` finds such rows among any; both may be None.
-    """
-
-    tree: ClusterTree
-    labels: IntArray
-    standardization: Standardization
-    interrupted: bool
-    far: RowSet | None
-    rule: FarRows | None
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How far a tree may grow."""
-
-    max_leaves: int
-    max_depth: int
-    min_weight: float
-    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
 
 
 AnyTest = SignificanceTest | GraphTest
@@ -100,7 +73,7 @@ class _Growth:
         self.waiting: list[tuple[bool, float, float, float, int]] = []
         self.examined: Sequence[Cell] = ()  # leaves that were last enqueued
         self.apart: dict[frozenset[int], bool] = {}  # sets of leaves, and whether they have a split together
-        self.background: Background[tuple[int, ...], SearchResult] = Background(self.root.rows.threads)
+        self.background = Background(self.root.rows.threads, self.method.compiled)
         self.standardization: Standardization | None = None
 
     @property
@@ -122,7 +95,7 @@ class _Growth:
         cells = [self.nodes.cells[node] for node in nodes]
         missing = [cell for cell in cells if not cell.searched]
         if self.root.rows.engine.local:
-            self.background.threads.map(lambda cell: self.set_aside([cell]), missing)
+            self.background.map(lambda cell: self.set_aside([cell]), missing)
         elif missing:
             self.search_together([*missing, *self.likely()])
         for node, cell in zip(nodes, cells, strict=True):
@@ -146,16 +119,10 @@ class _Growth:
 
     def search_ahead(self) -> None:
         """Begin searches of the leaves that come next in the queue, in as many threads as are idle."""
-        if self.background.threads.n == 1 or not self.root.rows.engine.local:
-            return
-        for *_, node in sorted(self.waiting):
-            cell = self.nodes.cells[node]
-            few = cell.rows.shape[0] * cell.rows.values_per_row < AHEAD_VALUES
-            if few or cell.reached or cell.path in self.background or self.is_remembered(cell.path):
-                continue
-            if not self.background.begin(cell.path, self.search_opened(cell, cell.opened)):
-                break
-            cell.opened = None  # it belongs to the search
+        if self.background.threads.n > 1 and self.root.rows.engine.local:
+            cells = [self.nodes.cells[node] for *_, node in sorted(self.waiting)]
+            new = [cell for cell in cells if not cell.reached and cell.path not in self.remembered]
+            self.background.begin(new, self.search_opened)
 
     def search_together(self, cells: Sequence[Cell]) -> None:
         """Search cells in the same passes."""
@@ -260,16 +227,16 @@ class _Growth:
             cell.split, cell.worth, cell.rank = found
             cell.searched = True
 
-    def is_remembered(self, path: tuple[int, ...]) -> bool:
-        """Return whether an earlier fit searched a cell."""
-        return self.checkpoint is not None and path in self.checkpoint.found
+    @property
+    def remembered(self) -> dict[tuple[int, ...], SearchResult]:
+        """What an earlier fit found."""
+        return {} if self.checkpoint is None else self.checkpoint.found
 
     def remember(self, path: tuple[int, ...], search: Query[SearchResult]) -> Query[SearchResult]:
         """Return the result of an earlier fit, if there is one, or else search and note the result."""
-        if self.is_remembered(path):
-            assert self.checkpoint is not None
-            return self.checkpoint.found[path]
-        found = self.background.result(path) if path in self.background else (yield from search)
+        if path in self.remembered:
+            return self.remembered[path]
+        found = self.background.result(path) if path in self.background.begun else (yield from search)
         if self.checkpoint is not None:
             self.checkpoint.note(path, found)
         return found

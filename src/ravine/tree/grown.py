@@ -1,0 +1,36 @@
+"""What growth is given, how far a tree may grow, and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ravine._validate import IntArray
+from ravine.data.far import FarRows
+from ravine.data.query import RowSet
+from ravine.data.standardization import Standardization
+from ravine.tree.tree import ClusterTree
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a tree may grow."""
+
+    max_leaves: int
+    max_depth: int
+    min_weight: float
+    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A tree, the label of every row, the standardization of all rows, and whether growth was interrupted.
+
+    `far` are the rows far from all others, and `rule` finds such rows among any; both may be None.
+    """
+
+    tree: ClusterTree
+    labels: IntArray
+    standardization: Standardization
+    interrupted: bool
+    far: RowSet | None
+    rule: FarRows | None
