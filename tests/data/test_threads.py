@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 
 import pytest
 
@@ -67,7 +68,8 @@ def test_work_begins_only_in_an_idle_thread_and_one_that_waits_is_idle():
     begun = []
 
     def begin_another():
-        while not begun:  # until the main thread waits for the first
+        end = time.monotonic() + SECONDS / 2
+        while not begun and time.monotonic() < end:  # until the main thread waits for the first
             second = threads.begin(goes_on.set)
             begun.extend([] if second is None else [second])
 
