@@ -73,7 +73,8 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     n_iter_ : int
         Iterations of the searches that were chosen, over all splits.
     n_passes_ : float
-        Rows read during the fit, divided by the number of rows.
+        Rows read during the fit, divided by the number of rows. It may vary with several threads, which also
+        read leaves that turn out not to be divided.
     n_features_in_, feature_names_in_
         The columns seen in `fit`.
     """
