@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ravine._jit import inner
 from ravine._validate import FloatArray, IntArray
-from ravine.data.query import AnyArray
 from ravine.optimize.sphere_kernels import dot
+
+if TYPE_CHECKING:
+    from ravine.data.query import AnyArray  # takes long to import: SciPy's sparse matrices
 
 
 class Rows(NamedTuple):

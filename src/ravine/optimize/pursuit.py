@@ -23,6 +23,7 @@ from ravine.data.profile import Grid, ProfileSum, SlopeSum
 from ravine.data.query import Query, gather
 from ravine.data.standardization import Standardization
 from ravine.index.base import CompiledIndex, IndexValue, Profile, ProjectionIndex
+from ravine.optimize import first_fit
 from ravine.optimize.sphere import (
     CONVERGED,
     CONVERGED_OBJECTIVE,
@@ -339,6 +340,7 @@ def _pursue_held(
     limits = tol, progress, max_iter, least_share * total, nested, spacing
     race = behind, TOGETHER, SAME_THRESHOLD * node.deviation
     index = compiled.address_of_index(indices[0].line_function)
+    first_fit.wait()
     stages = np.array([index.parameters for index in indices])
     given = held, compiled.Options(grid.low, grid.width, total, *limits, *race), stages, runs
 

@@ -125,7 +125,7 @@ def fill_gradient(rows, options, v, bins, profile, d_std, gradient):
 
 
 @inner
-def quasi_newton(v, gradient, pairs, n_pairs, tangent):
+def quasi_newton(v, gradient, pairs, n_pairs, scratch, tangent):
     """Fill the step in the tangent plane of v that the pairs (step, change of the gradient) propose.
 
     Returns its slope and its length.
@@ -134,7 +134,7 @@ def quasi_newton(v, gradient, pairs, n_pairs, tangent):
     for j in range(len(v)):
         tangent[j] = factor * gradient[j]
     if n_pairs:
-        two_loop(pairs[0], pairs[1], n_pairs, tangent)
+        two_loop(pairs[0], pairs[1], n_pairs, scratch, tangent)
     subtract(tangent, dot(tangent, v), v)
     return dot(tangent, gradient), math.sqrt(dot(tangent, tangent))
 
@@ -182,12 +182,18 @@ def follow(v, tangent, angle, length, spacing, trial):
 def descend(index, rows, options, parameters, state, found, pairs, bins, course):
     """Minimize an index from v, in place: v and its gradient (`state`), and `found`; see `sphere.descend`.
 
-    `course` has the number of points and the deviation of the profile, and the number of pairs. At the end it
-    also has the number of steps, why it ended, and whether the bins are those of the end.
+    `course` has the number of points and the deviation of the profile of v, the number of pairs, and whether
+    the bins have that profile, as they do at the end; then also the number of steps, and why it ended.
     """
-    v, gradient, profile, n_pairs = state[0], state[1], (int(course[0]), course[1]), int(course[2])
+    v, gradient, n_pairs = state[0], state[1], int(course[2])
     d = len(v)
     trial, tangent, before, value = np.empty(d), np.empty(d), np.empty(d), np.empty(len(found))
+    scratch = np.empty(2 * pairs.shape[1])
+    profile = int(course[0]), course[1]
+    if course[3] == 0.0:
+        profile = fill_bins(rows, options, v, bins)
+    evaluate(index, bins, profile, options.total, parameters, False, found)
+    fill_gradient(rows, options, v, bins, profile, found[2], gradient)
     there, spent, n_steps, fresh = profile, 0, 0, True
     while True:
         if math.sqrt(dot(gradient, gradient)) <= options.tol:
@@ -195,7 +201,7 @@ def descend(index, rows, options, parameters, state, found, pairs, bins, course)
             break
         moved, still, length = False, False, 0.0
         for _ in range(2):  # the second time as steepest descent
-            slope, angle = quasi_newton(v, gradient, pairs, n_pairs, tangent)
+            slope, angle = quasi_newton(v, gradient, pairs, n_pairs, scratch, tangent)
             length = min(1.0, LARGEST_ANGLE / angle) if slope < 0.0 else 0.0
             tries = min(BACKTRACKS, options.max_iter - spent) if slope < 0.0 else 0
             while tries > 0 and not moved:
@@ -231,8 +237,12 @@ def descend(index, rows, options, parameters, state, found, pairs, bins, course)
         if gain < options.progress:
             status = 1
             break
-    course[0], course[1], course[2] = profile[0], profile[1], n_pairs
-    course[3], course[4], course[5] = n_steps, status, fresh
+    if not fresh:
+        fill_bins(rows, options, v, bins)
+    if np.isnan(found[3]):
+        evaluate(index, bins, profile, options.total, parameters, True, found)
+    course[0], course[1], course[2], course[3] = profile[0], profile[1], n_pairs, 1.0
+    course[4], course[5] = n_steps, status
 
 
 @intrinsic
@@ -292,38 +302,41 @@ def runs_from(starts: FloatArray, pairs: FloatArray, n_pairs: IntArray, n_bins: 
 
 
 @inner
-def follow_stages(index, descent, rows, options, stages, stop, state, found, pairs, counts, bins):
-    """Minimize an index at the parameters of the next stages before `stop`, see `pursuit.pursue`."""
-    v, gradient = state[0], state[1]
-    here, course, last = np.empty(4), np.empty(6), len(stages) - 1
-    profile = fill_bins(rows, options, v, bins)
+def follow_stages(index, descent, rows, options, stages, stop, runs, i, bins):
+    """Minimize an index at the parameters of the next stages of run i before `stop`, see `pursuit.pursue`."""
+    state, found, counts = runs.states[i], runs.found[i], runs.counts[i]
+    here, course, last = np.empty(4), np.zeros(6), len(stages) - 1
     while counts[NEXT] < stop:
         stage = counts[NEXT]
-        evaluate(index, bins, profile, options.total, stages[stage], False, here)
-        fill_gradient(rows, options, v, bins, profile, here[2], gradient)
-        course[0], course[1], course[2] = profile[0], profile[1], counts[N_PAIRS]
-        run_descent(descent, index, rows, options, stages[stage], state, here, pairs, bins, course)
-        profile = int(course[0]), course[1]
+        course[2] = counts[N_PAIRS]
+        run_descent(descent, index, rows, options, stages[stage], state, here, runs.pairs[i], bins, course)
+        m = int(course[0])
         counts[N_PAIRS] = int(course[2])
-        counts[ALL_STEPS] += int(course[3])
+        counts[ALL_STEPS] += int(course[4])
         counts[NEXT] = stage + 1
-        if course[5] == 0.0:
-            fill_bins(rows, options, v, bins)
-        if np.isnan(here[3]):
-            evaluate(index, bins, profile, options.total, stages[stage], True, here)
         if here[3] > 0.0 or counts[STAGE] < 0 or not found[3] > 0.0:
-            counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], int(course[4])
-            for k in range(4):
-                found[k] = here[k]
-            for j in range(len(v)):
-                state[2, j], state[3, j] = v[j], gradient[j]
-        if smaller_side(bins, profile[0], options.total, here[1]) >= options.enough:
+            counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], int(course[5])
+            keep(runs, i, here, bins, m, course[1])
+        if smaller_side(bins, m, options.total, here[1]) >= options.enough:
             counts[NEXT] = last + 1
         elif options.nested and stage < last - 1:
             value = here[0]
-            evaluate(index, bins, profile, options.total, stages[last], False, here)
+            evaluate(index, bins, (m, course[1]), options.total, stages[last], False, here)
             if value - here[0] <= SAME_VALUE:
                 counts[NEXT] = last
+
+
+@inner
+def keep(runs, i, here, bins, m, std):
+    """Keep an end of run i: its direction, gradient, figures and profile."""
+    state = runs.states[i]
+    for k in range(4):
+        runs.found[i, k] = here[k]
+    for j in range(state.shape[1]):
+        state[2, j], state[3, j] = state[0, j], state[1, j]
+    for k in range(m):
+        runs.full[i, k], runs.points[i, k], runs.masses[i, k] = bins.full[k], bins.centers[k], bins.masses[k]
+    runs.counts[i, N_POINTS], runs.std[i] = m, std
 
 
 @inner
@@ -368,27 +381,9 @@ def pursue(index, descent, rows, options, stages, runs, bins, first, last, begin
         stop = n_stages if part else 1
         for i in range(first, last if (ends if part else begins) else first):
             if runs.counts[i, NEXT] < stop:
-                follow_stages(
-                    index,
-                    descent,
-                    rows,
-                    options,
-                    stages,
-                    stop,
-                    runs.states[i],
-                    runs.found[i],
-                    runs.pairs[i],
-                    runs.counts[i],
-                    bins,
-                )
+                follow_stages(index, descent, rows, options, stages, stop, runs, i, bins)
         if part == 0 and begins == ends:
             for i in range(n_runs):
                 for j in range(n_runs):
                     if leads(runs, options, i, j):
                         runs.counts[i, NEXT] = n_stages
-    for i in range(first, last if ends else first):
-        m, runs.std[i] = fill_bins(rows, options, runs.states[i, 2], bins)
-        runs.counts[i, N_POINTS] = m
-        for k in range(m):
-            runs.full[i, k], runs.points[i, k] = bins.full[k], bins.centers[k]
-            runs.masses[i, k] = bins.masses[k]

@@ -77,7 +77,7 @@ class Curvature:
         from ravine.optimize import sphere_kernels
 
         moved = gradient.copy()
-        sphere_kernels.two_loop(np.array(self.steps), np.array(self.changes), len(self.steps), moved)
+        sphere_kernels.multiply_by_inverse(np.array(self.steps), np.array(self.changes), moved)
         return moved
 
 

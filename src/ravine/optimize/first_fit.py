@@ -1,0 +1,101 @@
+"""The first fit of an environment compiles for many seconds: two more processes share the work.
+
+Compiled code is kept on disk, where this process then finds what the others have compiled. Where they cannot
+be started, or fail, it compiles everything itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ravine.optimize.sphere import MEMORY
+
+_begun: list[subprocess.Popen[bytes]] = []
+
+
+@cache
+def begin() -> None:
+    """Start the other processes, unless the code is on disk; once per process."""
+    if can_start() and not is_kept():
+        for share in (compile_descent, compile_pursuit):
+            start(share.__name__)
+        atexit.register(end)
+
+
+def can_start() -> bool:
+    """Return whether there is an interpreter to start, and a processor for it."""
+    named = Path(sys.executable or "").name.startswith("python")  # not so in an application that embeds one
+    return named and (os.cpu_count() or 1) > 1
+
+
+def is_kept() -> bool:
+    """Return whether compiled code of a pursuit is on disk, not older than its source."""
+    from ravine.optimize import pursuit_kernels
+
+    function: Any = pursuit_kernels.pursue
+    written = Path(pursuit_kernels.__file__).stat().st_mtime
+    found = Path(function.stats.cache_path).glob(f"*.{function.__name__}-*.nbi")
+    return any(index.stat().st_mtime >= written for index in found)
+
+
+def start(share: str) -> None:
+    """Start a process that calls a function of this module."""
+    code = f"import sys; sys.path[:] = {sys.path!r}\nfrom {__name__} import {share}\n{share}()"
+    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        _begun.append(subprocess.Popen([sys.executable, "-c", code], **quiet))
+    except OSError:  # no processes here
+        return
+
+
+def wait() -> None:
+    """Wait until the other processes are done."""
+    while _begun:
+        _begun[-1].wait()
+        _begun.pop()
+
+
+def end() -> None:
+    """End the other processes; numba writes its files at once or not at all."""
+    for process in _begun:
+        process.kill()
+    wait()
+
+
+def compile_descent() -> None:
+    """Compile the descent of a pursuit: a third of the work."""
+    from ravine.optimize import pursuit_kernels
+
+    pursuit_kernels.address_of_descent(0, *_smallest_pursuit())
+
+
+def compile_pursuit() -> None:
+    """Compile the rest of a pursuit, and the depth of a valley: another third. The index is the last one."""
+    from numba import typeof
+
+    from ravine.index.density_kernels import relative_depth
+    from ravine.optimize import pursuit_kernels
+
+    given = 0, 0, *_smallest_pursuit(), 0, 0, True, True
+    pursuit_kernels.pursue.compile(tuple(map(typeof, given)))
+    relative_depth.compile(tuple(map(typeof, (np.ones(1), np.ones(1), 1.0, 1.0, 1.0))))
+
+
+def _smallest_pursuit() -> tuple[Any, ...]:
+    """Return rows, options, stages, runs and bins of the types that they have in every pursuit."""
+    from ravine.optimize.held_kernels import Rows
+    from ravine.optimize.pursuit_kernels import Options, bins_for, runs_from
+
+    one, none = np.ones((1, 1)), np.empty(0)
+    rows = Rows(one, one, none, none.astype(np.int32), none.astype(np.int64), none, np.ones(1))
+    options = Options(0.0, 1.0, 1.0, 1.0, 1.0, 1, 1.0, False, 1.0, 1.0, 1.0, 1.0)
+    runs = runs_from(one, np.zeros((1, 2, MEMORY, 1)), np.zeros(1, dtype=np.int64), 1)
+    return rows, options, np.ones((1, 4)), runs, bins_for(1, 1)

@@ -1,0 +1,107 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ravine.optimize import first_fit
+
+FIRST_FIT = """
+import numpy as np
+from ravine import MinimumDensity
+from ravine.index.density_kernels import minimum, relative_depth
+from ravine.optimize.pursuit_kernels import descend, pursue
+X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([0.0, 9.0], 30)[:, None]
+found = MinimumDensity(2).fit(X).labels_
+print([sum(f.stats.cache_misses.values()) for f in (minimum, descend, pursue, relative_depth)])
+print(sorted(np.bincount(found).tolist()))
+"""
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(not first_fit.can_start(), reason="one processor")
+def test_a_first_fit_compiles_the_index_and_finds_the_rest_on_disk(tmp_path):
+    assert run(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path)) == ["[1, 0, 0, 0]", "[30, 30]"]
+    assert run(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path)) == ["[0, 0, 0, 0]", "[30, 30]"]
+
+
+@pytest.fixture
+def begun():
+    """The processes that a test starts; none is left behind."""
+    first_fit.begin.cache_clear()
+    yield first_fit._begun
+    first_fit.end()
+    first_fit.begin.cache_clear()
+
+
+def test_no_process_is_started_where_the_code_is_on_disk(begun, monkeypatch):
+    monkeypatch.setattr(first_fit, "is_kept", lambda: True)
+    first_fit.begin()
+    assert begun == []
+
+
+@pytest.mark.parametrize("program", [None, "", "/usr/sbin/uwsgi", "/opt/app/viewer.exe"])
+def test_no_process_is_started_by_an_application_that_embeds_python(begun, monkeypatch, program):
+    monkeypatch.setattr(first_fit, "is_kept", lambda: False)
+    monkeypatch.setattr(sys, "executable", program)
+    first_fit.begin()
+    assert begun == []
+
+
+def test_no_process_is_started_on_one_processor(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert not first_fit.can_start()
+
+
+def test_a_process_that_cannot_start_or_fails_is_no_error(begun, monkeypatch):
+    first_fit.start("no_such_function")
+    assert len(begun) == 1
+    first_fit.wait()
+    monkeypatch.setattr(sys, "executable", "/nowhere/python3")
+    first_fit.start("compile_descent")
+    assert begun == []
+
+
+def test_processes_end_with_this_one(begun, monkeypatch):
+    monkeypatch.setattr(first_fit, "is_kept", lambda: False)
+    monkeypatch.setattr(first_fit, "can_start", lambda: True)
+    first_fit.begin()
+    first_fit.begin()
+    started = list(begun)
+    assert len(started) == 2
+    first_fit.end()
+    assert begun == []
+    assert all(process.returncode != 0 for process in started)
+
+
+def test_code_older_than_its_source_is_not_kept(monkeypatch, tmp_path):
+    from ravine.optimize import pursuit_kernels
+
+    class Stats:
+        cache_path = str(tmp_path)
+
+    class Pursue:
+        __name__ = "pursue"
+        stats = Stats()
+
+    monkeypatch.setattr(pursuit_kernels, "pursue", Pursue())
+    assert not first_fit.is_kept()
+    index = tmp_path / "pursuit_kernels.pursue-1.py311.nbi"
+    index.touch()
+    assert first_fit.is_kept()
+    written = Path(pursuit_kernels.__file__).stat().st_mtime
+    os.utime(index, (written - 1, written - 1))
+    assert not first_fit.is_kept()
