@@ -50,7 +50,7 @@ def small_nodes_local(monkeypatch, cells):
 
 
 CONNECTIVITY = ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True)
-SEVERAL = SeveralMethod(CONNECTIVITY, True, "near-laplace", 2, None, 1.0, BETAS, 0.25, 200)
+SEVERAL = SeveralMethod(CONNECTIVITY, True, "near-laplace", 2, None, 1.0, BETAS, 0.25, 60)
 
 METHODS = {
     "minimum density": ProjectionMethod(MinimumDensitySchedule()),

@@ -197,17 +197,22 @@ def plus_plus(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Ge
         reach = np.cumsum(weights * nearest)
         drawn = np.searchsorted(reach, rng.random(trials) * reach[-1], side="right")
         drawn = np.minimum(drawn, len(points) - 1)
-        distances = np.maximum(squares[drawn, None] + squares - 2.0 * points[drawn] @ points.T, 0.0)
-        left = np.minimum(distances, nearest) @ weights
+        distances = squares[drawn, None] + squares
+        distances -= 2.0 * points[drawn] @ points.T  # in place, as memory takes longer than the arithmetic
+        np.clip(distances, 0.0, nearest, out=distances)
+        left = distances @ weights
         chosen.append(int(drawn[np.argmax(left <= left.min() + TIE * reach[-1])]))
 
 
 def _first_nearest(inner: FloatArray, centers: FloatArray) -> IntArray:
     """Return the nearest center of every point, given their inner products; in a tie, the first one.
 
-    Ties are common with integer rows, and rounding would decide them.
+    Ties are common with integer rows, and rounding would decide them. The inner products are overwritten: they
+    are far more than the points.
     """
     half = 0.5 * (centers**2).sum(axis=1)
-    closeness = inner - half[:, None]
-    tie = TIE * (np.abs(closeness).max(initial=0.0) + half.max(initial=0.0))
-    return np.asarray(np.argmax(closeness >= closeness.max(axis=0) - tie, axis=0))
+    closeness = np.subtract(inner, half[:, None], out=inner)
+    closest = closeness.max(axis=0)
+    largest = max(closest.max(initial=0.0), -closeness.min(initial=0.0))
+    tie = TIE * (largest + half.max(initial=0.0))
+    return np.asarray(np.argmax(closeness >= closest - tie, axis=0))
