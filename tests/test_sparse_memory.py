@@ -30,7 +30,7 @@ X = sparse.csr_matrix((np.ones(n * stored), columns.ravel(), starts), shape=(n, 
 X.sum_duplicates()
 ravine.SpectralConnectivity(2).fit(rng.standard_normal((60, 3)))  # imports and compiled code
 before = peak()
-model = ravine.SpectralConnectivity(2, projection=PROJECTION, standardize=False).fit(X)
+model = ravine.SpectralConnectivity(2, projection=PROJECTION, n_microclusters=60, standardize=False).fit(X)
 assert adjusted_rand_score(y, model.labels_) > 0.8
 print(peak() - before)
 """

@@ -165,9 +165,10 @@ def test_other_estimators_give_the_same_labels(estimator):
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_digits])
 def test_other_bounds_give_the_same_labels_on_real_data(load):
     values = load().data
-    bounds = np.append(np.arange(0, len(values), 53), len(values))
+    n, d = values.shape
+    bounds = np.append(np.arange(0, n, n // 11), n)
     one = MinimumDensity(3).fit(values).labels_
-    for rows in (da.from_array(values, chunks=(71, 5)), ArraySource(values, bounds)):
+    for rows in (da.from_array(values, chunks=(n // 7, d // 3)), ArraySource(values, bounds)):
         np.testing.assert_array_equal(np.asarray(MinimumDensity(3).fit(rows).labels_), one)
 
 

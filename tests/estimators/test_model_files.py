@@ -72,7 +72,7 @@ def check_tried(found, n):
 
 
 def test_crafted_and_damaged_files_are_refused_or_predict_in_little_memory(folder):
-    check_tried(tried(folder, 250, 0), 250)
+    check_tried(tried(folder, 120, 0), 120)
 
 
 @pytest.mark.slow

@@ -92,17 +92,17 @@ def test_a_fit_goes_on_where_it_ended(kind, tmp_path):
     ("make", "fit"),
     [
         (MinimumDensity("auto"), {}),
-        (MinimumDensity(5), {"sample_weight": WEIGHTS[:3000]}),
-        (MinimumDensity(5), {"y": np.where(np.arange(3000) % 100 == 0, X[:3000, 0] > 0, -1)}),
-        (SpectralConnectivity(4, projection="orthogonal"), {}),
+        (MinimumDensity(5), {"sample_weight": WEIGHTS[:1500]}),
+        (MinimumDensity(5), {"y": np.where(np.arange(1500) % 100 == 0, X[:1500, 0] > 0, -1)}),
+        (SpectralConnectivity(4, projection="orthogonal", n_microclusters=60), {}),
         (MinimumDensity(4, kernel="rbf", kernel_params={"landmarks": 50, "n_components": 5}), {}),
     ],
     ids=["auto", "weights", "labels", "several directions", "kernel"],
 )
 def test_everything_that_a_split_has_survives(make, fit, tmp_path):
-    whole = make.fit(X[:3000], **fit)
+    whole = make.fit(X[:1500], **fit)
     tree, labels = whole.tree_, whole.labels_
-    again = ended_and_resumed(make, X[:3000], tmp_path, 3, **fit)
+    again = ended_and_resumed(make, X[:1500], tmp_path, 3, **fit)
     assert again.tree_ == tree
     np.testing.assert_array_equal(again.labels_, labels)
 
