@@ -10,15 +10,19 @@ demo: .venv/demo
 	@mkdir -p build
 	$(BIN)/ravine demo --report build/demo.html --force
 
+# One worker more than processors: tests of the command line and of pages wait for other processes.
+WORKERS := $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
+PYTEST := -m pytest --numprocesses $(WORKERS) --maxprocesses 5 --dist worksteal
+
 test: lint types browser
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python $(PYTEST)
 
 test-slow: .venv/dev
 	$(BIN)/python -m pytest -m slow
 
 # The suite with the oldest packages that pyproject.toml declares, on the oldest Python (PYTHON_OLDEST).
 test-oldest: .venv-oldest/dev
-	.venv-oldest/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+	.venv-oldest/bin/python $(PYTEST)
 
 # The numerical tests under emulated processors; `make test` has a short form of it (tests/test_processors.py).
 NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py tests/data/test_neighbors.py tests/index \
