@@ -207,8 +207,8 @@ def plus_plus(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Ge
 def _first_nearest(inner: FloatArray, centers: FloatArray) -> IntArray:
     """Return the nearest center of every point, given their inner products; in a tie, the first one.
 
-    Ties are common with integer rows, and rounding would decide them. The inner products are overwritten: they
-    are far more than the points.
+    Ties are common with integer rows, and rounding would decide them. The inner products are
+    overwritten: there are far more of them than points.
     """
     half = 0.5 * (centers**2).sum(axis=1)
     closeness = np.subtract(inner, half[:, None], out=inner)

