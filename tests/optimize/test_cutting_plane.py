@@ -120,7 +120,7 @@ def test_the_qp_of_a_step_against_a_general_solver(balance, repeated):
         w, b = plane.w[0], plane.b[0]
         ours = 0.5 * w @ w + C * max(0.0, (weight - vector @ w - sign * b).max())
         found = minimize(
-            lambda x, C=C: 0.5 * x[:3] @ x[:3] + C * x[4],
+            lambda x, C=C: 0.5 * x[:3] @ x[:3] / C + x[4],  # times C, SLSQP ends outside
             np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
             method="SLSQP",
             bounds=[(None, None)] * 3 + [(-balance, balance), (0, None)],
@@ -132,7 +132,8 @@ def test_the_qp_of_a_step_against_a_general_solver(balance, repeated):
             ],
             options={"ftol": 1e-13, "maxiter": 500},
         )
-        assert ours == pytest.approx(found.fun, rel=1e-5)
+        assert found.success
+        assert ours == pytest.approx(C * found.fun, rel=1e-5)
         assert least == pytest.approx(ours, rel=1e-12)
         assert abs(b) <= balance
         again, _, _ = solve(weight[active], sign[active], vector[active], C, balance)
