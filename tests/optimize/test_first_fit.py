@@ -60,6 +60,13 @@ def test_no_process_is_started_by_an_application_that_embeds_python(begun, monke
     assert begun == []
 
 
+@pytest.mark.parametrize("name", ["python3.12", "Python", "pythonw.exe"])
+def test_every_name_of_the_interpreter_is_known(monkeypatch, name):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(sys, "executable", f"/opt/{name}")
+    assert first_fit.can_start()
+
+
 def test_no_process_is_started_on_one_processor(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     assert not first_fit.can_start()

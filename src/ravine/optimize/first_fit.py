@@ -32,7 +32,7 @@ def begin() -> None:
 
 def can_start() -> bool:
     """Return whether there is an interpreter to start, and a processor for it."""
-    named = Path(sys.executable or "").name.startswith("python")  # not so in an application that embeds one
+    named = Path(sys.executable or "").name.lower().startswith("python")  # not so in what embeds one
     return named and (os.cpu_count() or 1) > 1
 
 
