@@ -48,7 +48,7 @@ def test_mirrored_permuted_and_perturbed_rows_have_the_same_clusters(way, rows):
 def test_orthogonal_directions_are_orthogonal_at_every_split(rows, laplacian, large_margin):
     X, k = ROWS[rows]
     model = ravine.SpectralConnectivity(
-        k, projection="orthogonal", laplacian=laplacian, large_margin=large_margin
+        k, projection="orthogonal", laplacian=laplacian, large_margin=large_margin, n_microclusters=60
     ).fit(X)
     near = np.delete(X, model.outliers_, axis=0)
     deviation = np.where(near.std(axis=0) > 0, near.std(axis=0), 1.0)
