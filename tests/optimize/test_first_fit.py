@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,11 @@ def test_a_first_fit_compiles_the_index_and_finds_the_rest_on_disk(tmp_path):
 def begun():
     """The processes that a test starts; none is left behind."""
     first_fit.begin.cache_clear()
+    before = first_fit._begun[:]
+    first_fit._begun.clear()
     yield first_fit._begun
     first_fit.end()
+    first_fit._begun[:] = before
     first_fit.begin.cache_clear()
 
 
@@ -76,9 +80,25 @@ def test_a_process_that_cannot_start_or_fails_is_no_error(begun, monkeypatch):
     first_fit.start("no_such_function")
     assert len(begun) == 1
     first_fit.wait()
+    assert begun[0].returncode == 1
     monkeypatch.setattr(sys, "executable", "/nowhere/python3")
     first_fit.start("compile_descent")
-    assert begun == []
+    assert len(begun) == 1
+
+
+def test_several_threads_may_wait(begun):
+    begun += [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"]) for _ in range(2)]
+    with ThreadPoolExecutor(4) as pool:
+        for waited in [pool.submit(first_fit.wait) for _ in range(4)]:
+            waited.result()
+    assert [process.returncode for process in begun] == [0, 0]
+
+
+def test_a_process_that_never_ends_is_ended(begun, monkeypatch):
+    monkeypatch.setattr(first_fit, "PATIENCE", 0.1)
+    begun.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]))
+    first_fit.wait()
+    assert begun[0].wait(10) != 0
 
 
 def test_processes_end_with_this_one(begun, monkeypatch):
@@ -89,8 +109,8 @@ def test_processes_end_with_this_one(begun, monkeypatch):
     started = list(begun)
     assert len(started) == 2
     first_fit.end()
-    assert begun == []
-    assert all(process.returncode != 0 for process in started)
+    assert begun == started
+    assert all(process.returncode not in (None, 0) for process in started)
 
 
 def test_code_older_than_its_source_is_not_kept(monkeypatch, tmp_path):

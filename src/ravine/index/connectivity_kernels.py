@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ravine._jit import by_address_too, inner, jit
+from ravine._jit import inner, jit, jit_by_address
 from ravine.index.interval import DELTA, SHIFT
 
 WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
@@ -188,7 +188,7 @@ def fill_slope(gaps, decay, c, left, right, degree, mass, y, theta, s, normalize
         slope[i] /= theta * scale
 
 
-@by_address_too
+@jit_by_address
 def contracted(points, mass, total, std, parameters, final, slope, out):
     """Write log theta after `contract_outliers`: a `LineFunction` (see `index/base.py`).
 

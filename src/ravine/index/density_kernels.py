@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ravine._jit import by_address_too, inner, jit
+from ravine._jit import inner, jit, jit_by_address
 from ravine.index.density_sum_kernels import (
     FAR,
     ROOT_TWO_PI,
@@ -236,7 +236,7 @@ def line_of(points, mass, total, std, parameters):
     return Line(points, mass, total, h, min(parameters[1] * std, FARTHEST * h), parameters[2] * h)
 
 
-@by_address_too
+@jit_by_address
 def minimum(points, mass, total, std, parameters, final, slope, out):
     """Minimize log F over the threshold, without labels: a `LineFunction` (see `index/base.py`).
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from ravine.optimize.sphere import MEMORY
 
+PATIENCE = 120.0  # seconds: a process that takes longer is ended, and this one compiles its share
+
 _begun: list[subprocess.Popen[bytes]] = []
 
 
@@ -32,8 +34,8 @@ def begin() -> None:
 
 def can_start() -> bool:
     """Return whether there is an interpreter to start, and a processor for it."""
-    named = Path(sys.executable or "").name.lower().startswith("python")  # not so in what embeds one
-    return named and (os.cpu_count() or 1) > 1
+    name = Path(sys.executable or "").name.lower()  # that of an application, if it embeds Python
+    return name.startswith("python") and (os.cpu_count() or 1) > 1
 
 
 def is_kept() -> bool:
@@ -57,10 +59,12 @@ def start(share: str) -> None:
 
 
 def wait() -> None:
-    """Wait until the other processes are done."""
-    while _begun:
-        _begun[-1].wait()
-        _begun.pop()
+    """Wait until the other processes are done; several threads may wait at the same time."""
+    for process in _begun:
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def end() -> None:
