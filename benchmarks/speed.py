@@ -11,6 +11,7 @@ python benchmarks/speed.py trees --shapes 1000x20,10 20000x300,10 --methods Maxi
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
@@ -412,6 +413,7 @@ def memory() -> None:
 
 def imports() -> None:
     """What importing adds, and the first fit with an empty and with a full cache of compiled code."""
+    compileall.compile_dir(Path(ROOT) / "src" / "ravine", quiet=1)  # byte code, which pip writes as well
     with tempfile.TemporaryDirectory() as cache:
         for state in ("empty", "full"):
             added, fit = in_process(IMPORTS, NUMBA_CACHE_DIR=cache).split()

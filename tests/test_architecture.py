@@ -134,6 +134,16 @@ def test_importing_loads_and_compiles_nothing():
     assert run("import sys; from ravine import *; print('numba' in sys.modules)").strip() == "False"
 
 
+@pytest.mark.parametrize(
+    "name", ["MinimumDensity", "SpectralConnectivity", "MaximumMargin", "MaximinSeparation"]
+)
+def test_importing_a_class_leaves_search_and_growth_to_the_first_fit(name):
+    loaded = run(f"import sys; from ravine import {name}; print(*sys.modules)").split()
+    assert "ravine.estimators.clusterer" in loaded
+    later = ("ravine.index", "ravine.optimize", "ravine.view", "ravine.tree.grow", "ravine.split.search")
+    assert not [module for module in loaded if module.startswith(later)]
+
+
 def test_importing_sets_no_global_state():
     code = (
         "import warnings, numpy as np, sklearn.cluster; np.random.seed(1); before = len(warnings.filters);"

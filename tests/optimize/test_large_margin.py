@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 from ravine.data.memory import MemoryRows
 from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
-from ravine.data.profile import Grid
+from ravine.data.profile import REACH, Grid
 from ravine.data.query import fold, run
 from ravine.data.threads import Threads
 from ravine.index.connectivity import ConnectivityIndex
@@ -20,7 +20,6 @@ from ravine.optimize.large_margin import (
     around_threshold,
     minimize_at_scale,
 )
-from ravine.optimize.pursuit import REACH
 from ravine.optimize.sphere import CONVERGED
 from tests.engines import block_of, in_blocks
 from tests.nodes import measured

@@ -14,6 +14,8 @@ from ravine.data.blocks import Block
 from ravine.data.query import Additive, Answer, places_by
 from ravine.data.standardization import Standardization
 
+REACH = 5.0  # half-width of a grid, in standard deviations along the first principal direction
+FINE = 8  # bins per bandwidth of the density that gives the reported depth
 MAX_BINS = 1 << 17  # most bins of a grid (1 MiB per array), however small the bandwidth; a choice
 FEW_BINS = 1 << 13  # bins that a grid may have however few the rows are; a choice
 BINS_PER_ROW = 64  # most bins per row above FEW_BINS: more cost time and hold nothing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from ravine._validate import check_bool, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
-from ravine.index.separation import SeparationSchedule
-from ravine.split.search import Method
-from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
+
+if TYPE_CHECKING:
+    from ravine.split.search import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -111,6 +111,9 @@ class MaximinSeparation(TreeClusterer):
         return cls(n_clusters, **{**settings, **params})
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+        from ravine.index.separation import SeparationSchedule
+        from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
+
         solver = check_choice("solver", self.solver, SOLVERS)
         regularization = check_real("regularization", self.regularization, 0, open_low=False)
         min_share = check_real("min_share", self.min_share, 0, 0.5, open_low=False)

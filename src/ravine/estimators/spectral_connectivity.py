@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -13,12 +13,12 @@ from ravine._validate import check_bool, check_choice, check_directions, check_i
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
 from ravine.exceptions import InvalidInputError
-from ravine.index.connectivity import BETAS, ConnectivitySchedule
-from ravine.index.graph import SIMILARITIES
-from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
-from ravine.split.projection import ProjectionMethod
-from ravine.split.published_connectivity import PublishedConnectivity
-from ravine.split.search import Method
+
+if TYPE_CHECKING:  # imported by the methods that need them, so that importing the class is quick
+    from ravine.index.connectivity import ConnectivitySchedule
+    from ravine.split.connectivity import LargeMarginMethod
+    from ravine.split.projection import ProjectionMethod
+    from ravine.split.search import Method
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
 MICROCLUSTERS = 200
@@ -165,6 +165,11 @@ class SpectralConnectivity(TreeClusterer):
         return cls(n_clusters, **{**settings, **params})
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+        from ravine.index.connectivity import ConnectivitySchedule
+        from ravine.index.graph import SIMILARITIES
+        from ravine.split.connectivity import SeveralMethod
+        from ravine.split.published_connectivity import PublishedConnectivity
+
         large_margin = check_bool("large_margin", self.large_margin)
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         normalized = laplacian == "normalized" and not large_margin
@@ -212,6 +217,8 @@ class SpectralConnectivity(TreeClusterer):
 
     def _univariate(self, schedule: ConnectivitySchedule, n_features: int) -> ProjectionMethod:
         """Return the search in one direction."""
+        from ravine.split.projection import ProjectionMethod
+
         return ProjectionMethod(
             schedule,
             n_init=check_int("n_init", self.n_init, 1),
@@ -240,6 +247,8 @@ class SpectralConnectivity(TreeClusterer):
 
 def _check_betas(beta: Any) -> tuple[float, ...]:
     """Return the half-widths of the interval in the order of their use."""
+    from ravine.index.connectivity import BETAS
+
     if isinstance(beta, str) and beta == "auto":
         return BETAS
     several = isinstance(beta, Sequence | np.ndarray) and not isinstance(beta, str) and len(beta) > 0
@@ -249,5 +258,7 @@ def _check_betas(beta: Any) -> tuple[float, ...]:
 
 def _with_large_margin(univariate: ProjectionMethod, least_share: float) -> LargeMarginMethod:
     """Return the univariate method that goes on to the hyperplane of large margin."""
+    from ravine.split.connectivity import LargeMarginMethod
+
     fields = {field.name: getattr(univariate, field.name) for field in dataclasses.fields(univariate)}
     return LargeMarginMethod(**fields, least_share=least_share)

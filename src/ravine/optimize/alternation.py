@@ -13,12 +13,12 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.node import Node
-from ravine.data.profile import Grid, ProfileSum
+from ravine.data.profile import REACH, Grid, ProfileSum
 from ravine.data.query import Query, gather
 from ravine.data.standardization import Standardization
 from ravine.optimize.budget import PASS_LIMIT, steps_on
 from ravine.optimize.minimax import minimax
-from ravine.optimize.pursuit import REACH, held_rows
+from ravine.optimize.pursuit import held_rows
 from ravine.optimize.sides import Plane, Side, SideSums, varying
 from ravine.optimize.sphere import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 

@@ -11,11 +11,11 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
-from ravine.data.profile import Grid, ProfileSum
+from ravine.data.profile import REACH, Grid, ProfileSum
 from ravine.data.query import Additive, Answer, AnyArray, Query, Request
 from ravine.data.standardization import Standardization
 from ravine.index.connectivity import ConnectivityIndex
-from ravine.optimize.pursuit import REACH, ROUNDING, Evaluated, project_exactly, slope_per_row, tangent
+from ravine.optimize.pursuit import ROUNDING, Evaluated, project_exactly, slope_per_row, tangent
 from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 MAX_ITERATIONS = 200  # most iterations; they work on micro-clusters in memory and need no pass over the data

@@ -19,7 +19,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
-from ravine.data.profile import Grid, ProfileSum, SlopeSum
+from ravine.data.profile import REACH, Grid, ProfileSum, SlopeSum
 from ravine.data.query import Query, gather
 from ravine.data.standardization import Standardization
 from ravine.index.base import CompiledIndex, IndexValue, Profile, ProjectionIndex
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from ravine.optimize.held_kernels import Rows
     from ravine.optimize.pursuit_kernels import Runs
 
-REACH = 5.0  # half-width of the grid, in standard deviations along the first principal direction
 ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
 TOGETHER = 0.9999  # cosine above which two runs are at the same hyperplane, if their thresholds agree, too

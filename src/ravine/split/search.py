@@ -19,12 +19,12 @@ from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.node import Node, detached, draw_sample, open_node, sample_nodes
 from ravine.data.principal import fix_sign
-from ravine.data.profile import Grid
+from ravine.data.profile import FINE, REACH, Grid
 from ravine.data.query import Additive, Answer, Query, gather, run
 from ravine.data.sample import OnSample, Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
-from ravine.optimize.pursuit import REACH, project, release_rows
+from ravine.optimize.pursuit import project, release_rows
 from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
@@ -32,7 +32,6 @@ from ravine.split.split import Split
 # Most rows that all ends resumed at one stage read together. Several ends are resumed if rows are few: the
 # best end on a sample may not be the best on more rows.
 FINALIST_ROWS = 1 << 16
-FINE = 8  # bins per bandwidth of the density that gives the reported depth
 GAP_BINS = 512  # bins between the bulk and a group far from it
 GAP = "gap before a far group"
 # Least quality of that gap. A group that is far in a narrow column may be in the middle of the bulk along the

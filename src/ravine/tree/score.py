@@ -8,12 +8,11 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
+from ravine.data.profile import FINE, REACH
 from ravine.data.query import Asked, RowSet, answer
 from ravine.data.standardization import safe_scale
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
-from ravine.optimize.pursuit import REACH
-from ravine.split.search import FINE
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.distances import DistanceBins, DistanceMoments, mean_and_deviation
 
