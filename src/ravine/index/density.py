@@ -126,7 +126,7 @@ class MinimumDensityIndex:
 
     def log_density(self, profile: Profile, threshold: float) -> float:
         """Return the logarithm of the density at a threshold, without the penalty."""
-        return float(_kernels().curve(*self._line(profile)[:4], np.inf, 1.0, np.array([threshold]))[0])
+        return float(_kernels().log_density_at(*self._line(profile)[:4], threshold))
 
     def lowest_valley(self, profile: Profile, min_weight: float) -> float | None:
         """Return the lowest local minimum of the density with `min_weight` on either side, or None."""

@@ -91,6 +91,12 @@ def curve(points, mass, total, h, half, eta, thresholds):
     return out
 
 
+@jit
+def log_density_at(points, mass, total, h, b):
+    """Return log I at a threshold."""
+    return log_density(Line(points, mass, total, h, np.inf, h), b)[0]
+
+
 @inner
 def grid_at_points(points, low, high):
     """Return low, high, and between them all points and the middles of neighboring points, in order.

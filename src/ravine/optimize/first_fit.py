@@ -27,8 +27,7 @@ _begun: list[subprocess.Popen[bytes]] = []
 def begin() -> None:
     """Start the other processes, unless the code is on disk; once per process."""
     if can_start() and not is_kept():
-        for share in (compile_descent, compile_pursuit):
-            start(share.__name__)
+        start(compile_pursuit.__name__)
         atexit.register(end)
 
 
@@ -50,7 +49,9 @@ def is_kept() -> bool:
 
 def start(share: str) -> None:
     """Start a process that calls a function of this module."""
-    code = f"import sys; sys.path[:] = {sys.path!r}\nfrom {__name__} import {share}\n{share}()"
+    code = (  # without garbage collection: what is compiled is needed until the process ends
+        f"import gc, sys; gc.disable(); sys.path[:] = {sys.path!r}\nfrom {__name__} import {share}\n{share}()"
+    )
     quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
         _begun.append(subprocess.Popen([sys.executable, "-c", code], **quiet))
@@ -60,6 +61,8 @@ def start(share: str) -> None:
 
 def wait() -> None:
     """Wait until the other processes are done; several threads may wait at the same time."""
+    if _begun:
+        compile_depth()
     for process in _begun:
         try:
             process.wait(PATIENCE)
@@ -74,22 +77,24 @@ def end() -> None:
     wait()
 
 
-def compile_descent() -> None:
-    """Compile the descent of a pursuit: a third of the work."""
+def compile_pursuit() -> None:
+    """Compile a pursuit and its descent, except the index: half of the work."""
+    from numba import typeof
+
     from ravine.optimize import pursuit_kernels
 
-    pursuit_kernels.address_of_descent(0, *_smallest_pursuit())
+    given = _smallest_pursuit()
+    pursuit_kernels.address_of_descent(0, *given)
+    pursuit_kernels.pursue.compile(tuple(map(typeof, (0, 0, *given, 0, 0, True, True))))
 
 
-def compile_pursuit() -> None:
-    """Compile the rest of a pursuit, and the depth of a valley: another third. The index is the last one."""
+@cache
+def compile_depth() -> None:
+    """Compile the depth of a valley."""
     from numba import typeof
 
     from ravine.index.density_kernels import relative_depth
-    from ravine.optimize import pursuit_kernels
 
-    given = 0, 0, *_smallest_pursuit(), 0, 0, True, True
-    pursuit_kernels.pursue.compile(tuple(map(typeof, given)))
     relative_depth.compile(tuple(map(typeof, (np.ones(1), np.ones(1), 1.0, 1.0, 1.0))))
 
 
