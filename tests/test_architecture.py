@@ -18,7 +18,8 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MAY_IMPORT = {
     "exceptions": set(),
     "_validate": {"exceptions"},
-    "_jit": set(),
+    "_compiler": set(),
+    "_jit": {"_compiler"},
     "io": {"_validate", "exceptions"},
     "_rows": {"io", "_validate", "exceptions"},
     "data": {"_jit", "_rows", "_validate", "exceptions", "io"},

@@ -34,8 +34,8 @@ def run(code, **environment):
 
 
 @pytest.mark.skipif(not first_fit.can_start(), reason="one processor")
-def test_a_first_fit_compiles_the_index_and_finds_the_rest_on_disk(tmp_path):
-    assert run(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path)) == ["[1, 0, 0, 0]", "[30, 30]"]
+def test_a_first_fit_compiles_half_and_finds_the_pursuit_on_disk(tmp_path):
+    assert run(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path)) == ["[1, 0, 0, 1]", "[30, 30]"]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_process_that_cannot_start_or_fails_is_no_error(begun, monkeypatch):
     first_fit.wait()
     assert begun[0].returncode == 1
     monkeypatch.setattr(sys, "executable", "/nowhere/python3")
-    first_fit.start("compile_descent")
+    first_fit.start("compile_pursuit")
     assert len(begun) == 1
 
 
@@ -107,7 +107,7 @@ def test_processes_end_with_this_one(begun, monkeypatch):
     first_fit.begin()
     first_fit.begin()
     started = list(begun)
-    assert len(started) == 2
+    assert len(started) == 1
     first_fit.end()
     assert begun == started
     assert all(process.returncode not in (None, 0) for process in started)

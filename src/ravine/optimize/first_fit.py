@@ -1,7 +1,7 @@
-"""The first fit of an environment compiles for many seconds: two more processes share the work.
+"""The first fit of an environment compiles for many seconds: another process shares the work.
 
-Compiled code is kept on disk, where this process then finds what the others have compiled. Where they cannot
-be started, or fail, it compiles everything itself.
+Compiled code is kept on disk, where this process then finds what the other has compiled. Where that cannot be
+started, or fails, it compiles everything itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ravine.data.blocks import DenseBlock
 from ravine.optimize.sphere import MEMORY
 
 PATIENCE = 120.0  # seconds: a process that takes longer is ended, and this one compiles its share
@@ -25,7 +26,7 @@ _begun: list[subprocess.Popen[bytes]] = []
 
 @cache
 def begin() -> None:
-    """Start the other processes, unless the code is on disk; once per process."""
+    """Start the other process, unless the code is on disk; once per process."""
     if can_start() and not is_kept():
         start(compile_pursuit.__name__)
         atexit.register(end)
@@ -60,9 +61,9 @@ def start(share: str) -> None:
 
 
 def wait() -> None:
-    """Wait until the other processes are done; several threads may wait at the same time."""
+    """Compile what comes next until the other process is done; several threads may wait at the same time."""
     if _begun:
-        compile_depth()
+        compile_ends()
     for process in _begun:
         try:
             process.wait(PATIENCE)
@@ -71,14 +72,14 @@ def wait() -> None:
 
 
 def end() -> None:
-    """End the other processes; numba writes its files at once or not at all."""
+    """End the other process; numba writes its files at once or not at all."""
     for process in _begun:
         process.kill()
     wait()
 
 
 def compile_pursuit() -> None:
-    """Compile a pursuit and its descent, except the index: half of the work."""
+    """Compile a pursuit except its index: the half of the other process."""
     from numba import typeof
 
     from ravine.optimize import pursuit_kernels
@@ -89,13 +90,15 @@ def compile_pursuit() -> None:
 
 
 @cache
-def compile_depth() -> None:
-    """Compile the depth of a valley."""
-    from numba import typeof
-
+def compile_ends() -> None:
+    """Compile what comes after a pursuit: the depth of a valley, projections and sums of dense rows."""
     from ravine.index.density_kernels import relative_depth
 
-    relative_depth.compile(tuple(map(typeof, (np.ones(1), np.ones(1), 1.0, 1.0, 1.0))))
+    one, square = np.ones(1), np.ones((1, 1))
+    relative_depth(one, one, 1.0, 1.0, 1.0)
+    block = DenseBlock(square, one)
+    block.project(one, square)
+    block.group_sums(one, one, np.zeros(1, dtype=np.int64), square)
 
 
 def _smallest_pursuit() -> tuple[Any, ...]:

@@ -372,12 +372,15 @@ def _end_of(
     runs: Runs, i: int, indices: Sequence[ProjectionIndex], grid: Grid, total: float, curvature: Curvature
 ) -> Pursued:
     """Return the end of one compiled run."""
+    from ravine.optimize.pursuit_kernels import END, END_GRADIENT, KEPT
+
     n_pairs, stage, steps, status, _, _, m = runs.counts[i].tolist()
-    value, threshold, _, valid = runs.found[i].tolist()
-    profile = Profile(runs.points[i, :m].copy(), runs.masses[i, :m].copy(), total, float(runs.std[i]))
-    projected = Projected(runs.states[i, 2], grid, runs.full[i, :m].copy(), profile, None)
+    value, threshold, _, valid, deviation = runs.figures[i, KEPT].tolist()
+    points, masses = runs.profiles[i, :, :m].copy()
+    profile = Profile(points, masses, total, deviation)
+    projected = Projected(runs.states[i, END], grid, runs.full[i, :m].copy(), profile, None)
     index_value = IndexValue(value, np.empty(0), threshold, valid=bool(valid))
     curvature.steps[:], curvature.changes[:] = runs.pairs[i, 0, :n_pairs], runs.pairs[i, 1, :n_pairs]
     why = (CONVERGED, CONVERGED_OBJECTIVE, NO_LOWER, ITERATION_LIMIT)[status]
-    point = Evaluated(projected, index_value, runs.states[i, 3])
+    point = Evaluated(projected, index_value, runs.states[i, END_GRADIENT])
     return Pursued(point, indices[stage], stage, curvature, steps, why)

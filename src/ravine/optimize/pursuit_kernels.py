@@ -28,24 +28,26 @@ ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwid
 
 
 class Bins(NamedTuple):
-    """What an evaluation writes: points and bins of the rows; sums, profile and slopes of the bins."""
+    """What an evaluation writes: points and bins of the rows, and sums of the bins (see MASS ... BIN_SLOPE).
+
+    Every array of a tuple takes time to compile, in every function that has it, so the arrays are few.
+    """
 
     points: FloatArray
     bins: IntArray
-    mass: FloatArray
-    moment: FloatArray
     full: IntArray  # the bins that are not empty, one per point of the profile
-    centers: FloatArray
-    masses: FloatArray
-    slope: FloatArray
-    slope_of_bin: FloatArray
+    sums: FloatArray
+
+
+# rows of `Bins.sums`: mass and moment of every bin, the profile (centers and masses of the full bins), and
+# the slopes by its points and by the bins
+MASS, MOMENT, CENTERS, MASSES, SLOPE, BIN_SLOPE = range(6)
 
 
 def bins_for(n_rows: int, n_bins: int) -> Bins:
     """Return bins to be filled."""
-    sums = np.empty((6, n_bins))
-    whole = np.empty(n_rows, dtype=np.int64), np.empty(n_bins, dtype=np.int64)
-    return Bins(np.empty(n_rows), whole[0], sums[0], sums[1], whole[1], *sums[2:])
+    places, full = np.empty(n_rows, dtype=np.int64), np.empty(n_bins, dtype=np.int64)
+    return Bins(np.empty(n_rows), places, full, np.empty((6, n_bins)))
 
 
 class Options(NamedTuple):
@@ -85,15 +87,16 @@ def call_index(typing, address, points, mass, total, std, parameters, final, slo
 def fill_bins(rows, options, v, bins):
     """Project the rows on v, into bins. Returns the number of points of the profile, and its deviation."""
     project(rows, v, bins.points)
-    for g in range(len(bins.mass)):
-        bins.mass[g] = bins.moment[g] = 0.0
-    bin_points(bins.points, rows.weights, options.low, options.width, bins.bins, bins.mass, bins.moment)
+    mass, moment, centers, masses = bins.sums[MASS], bins.sums[MOMENT], bins.sums[CENTERS], bins.sums[MASSES]
+    for g in range(len(mass)):
+        mass[g] = moment[g] = 0.0
+    bin_points(bins.points, rows.weights, options.low, options.width, bins.bins, mass, moment)
     m, square = 0, 0.0
-    for g in range(len(bins.mass)):
-        if bins.mass[g] != 0.0:
-            center = bins.moment[g] / bins.mass[g]
-            bins.full[m], bins.centers[m], bins.masses[m] = g, center, bins.mass[g]
-            square += bins.mass[g] * center * center
+    for g in range(len(mass)):
+        if mass[g] != 0.0:
+            center = moment[g] / mass[g]
+            bins.full[m], centers[m], masses[m] = g, center, mass[g]
+            square += mass[g] * center * center
             m += 1
     return m, math.sqrt(square / options.total)
 
@@ -102,7 +105,7 @@ def fill_bins(rows, options, v, bins):
 def evaluate(index, bins, profile, total, parameters, final, out):
     """Evaluate an index on the profile; out has value, threshold, derivative by the deviation, validity."""
     m, std = profile
-    points, mass, slope = bins.centers[:m], bins.masses[:m], bins.slope[:m]
+    points, mass, slope = bins.sums[CENTERS, :m], bins.sums[MASSES, :m], bins.sums[SLOPE, :m]
     call_index(index, points, mass, total, std, parameters, final, slope, out)  # type: ignore[call-arg]
 
 
@@ -110,17 +113,18 @@ def evaluate(index, bins, profile, total, parameters, final, out):
 def fill_gradient(rows, options, v, bins, profile, d_std, gradient):
     """Sum the rows by the slopes of their bins, and project the sum on the tangent plane."""
     m, std = profile
-    for g in range(len(bins.slope_of_bin)):
-        bins.slope_of_bin[g] = 0.0
+    sums, of_bin, factors = bins.sums, bins.sums[BIN_SLOPE], bins.points
+    for g in range(len(of_bin)):
+        of_bin[g] = 0.0
     spread = d_std != 0.0 and std > 0.0
     for k in range(m):
-        slope = bins.slope[k] / bins.masses[k]
+        slope = sums[SLOPE, k] / sums[MASSES, k]
         if spread:
-            slope += d_std * bins.centers[k] / (options.total * std)
-        bins.slope_of_bin[bins.full[k]] = slope
-    for i in range(len(rows.weights)):
-        bins.points[i] = rows.weights[i] * bins.slope_of_bin[bins.bins[i]]
-    weighted_sum(rows, bins.points, gradient)
+            slope += d_std * sums[CENTERS, k] / (options.total * std)
+        of_bin[bins.full[k]] = slope
+    for i in range(len(factors)):
+        factors[i] = rows.weights[i] * of_bin[bins.bins[i]]
+    weighted_sum(rows, factors, gradient)
     subtract(gradient, dot(gradient, v), v)
 
 
@@ -179,16 +183,22 @@ def follow(v, tangent, angle, length, spacing, trial):
 
 
 @by_address
-def descend(index, rows, options, parameters, state, found, pairs, bins, course):
-    """Minimize an index from v, in place: v and its gradient (`state`), and `found`; see `sphere.descend`.
+def descend(index, rows, options, parameters, state, figures, pairs, bins, places):
+    """Minimize an index from v, in place: v and its gradient, and the figures there; see `sphere.descend`.
 
-    `course` has the number of points and the deviation of the profile of v, the number of pairs, and whether
-    the bins have that profile, as they do at the end; then also the number of steps, and why it ended.
+    The course, the first of the `places`, has the number of points and the deviation of the profile of v, the
+    number of pairs, and whether the bins have that profile, as they do at the end; then also the number of
+    steps, and why it ended. For the other arguments see `Runs`.
     """
-    v, gradient, n_pairs = state[0], state[1], int(course[2])
-    d = len(v)
-    trial, tangent, before, value = np.empty(d), np.empty(d), np.empty(d), np.empty(len(found))
-    scratch = np.empty(2 * pairs.shape[1])
+    v, gradient, trial, tangent, before = (
+        state[V],
+        state[GRADIENT],
+        state[TRIAL],
+        state[TANGENT],
+        state[BEFORE],
+    )
+    found, value, course, scratch = figures[HERE], figures[THERE], places[COURSE], places[SCRATCH]
+    d, n_pairs = len(v), int(course[2])
     profile = int(course[0]), course[1]
     if course[3] == 0.0:
         profile = fill_bins(rows, options, v, bins)
@@ -231,7 +241,7 @@ def descend(index, rows, options, parameters, state, found, pairs, bins, course)
             before[j] = gradient[j] - before[j]
         n_pairs = remember(pairs, n_pairs, tangent, before)
         gain = found[0] - value[0]
-        for k in range(len(found)):
+        for k in range(4):
             found[k] = value[k]
         profile, fresh, n_steps = there, True, n_steps + 1
         if gain < options.progress:
@@ -246,46 +256,50 @@ def descend(index, rows, options, parameters, state, found, pairs, bins, course)
 
 
 @intrinsic
-def call_descend(typing, address, index, rows, options, parameters, state, found, pairs, bins, course):
+def call_descend(typing, address, index, rows, options, parameters, state, figures, pairs, bins, places):
     """Call `descend` by its address: what is around it is then compiled without it."""
-    given = index, rows, options, parameters, state, found, pairs, bins, course
+    given = index, rows, options, parameters, state, figures, pairs, bins, places
     return types.void(int64, *given), call_address
 
 
 @inner
-def run_descent(address, index, rows, options, parameters, state, found, pairs, bins, course):
+def run_descent(address, index, rows, options, parameters, state, figures, pairs, bins, places):
     """Run `descend`."""
-    call_descend(address, index, rows, options, parameters, state, found, pairs, bins, course)  # type: ignore[call-arg]
+    call_descend(address, index, rows, options, parameters, state, figures, pairs, bins, places)  # type: ignore[call-arg]
 
 
 @inner
 def smaller_side(bins, m, total, threshold):
     """Return the mass on the lighter side of a threshold."""
-    left = 0.0
+    left, centers, masses = 0.0, bins.sums[CENTERS], bins.sums[MASSES]
     for k in range(m):
-        if bins.centers[k] <= threshold:
-            left += bins.masses[k]
+        if centers[k] <= threshold:
+            left += masses[k]
     return min(left, total - left)
 
 
 class Runs(NamedTuple):
     """Several runs, one row each: what they have found, and how far they are.
 
-    `states` are the direction, the gradient there, and both at the end that is kept; `found` are the figures
-    of that end, `full`, `points`, `masses` and `std` its profile; `pairs` are steps and changes of the
-    gradient.
+    `full` and `profiles` are the profile of the end that is kept, `pairs` are steps and changes of the
+    gradient. The others have places for a descent, too.
     """
 
-    states: FloatArray
-    found: FloatArray
+    states: FloatArray  # directions and gradients, see V ... BEFORE
+    figures: FloatArray  # value, threshold, derivative by the deviation, validity, and the deviation
     pairs: FloatArray
     counts: IntArray  # see N_PAIRS ... N_POINTS
     full: IntArray
-    points: FloatArray
-    masses: FloatArray
-    std: FloatArray
+    profiles: FloatArray  # points and masses
+    places: FloatArray  # see `descend`
 
 
+# rows of `Runs.states`: the direction and the gradient there, both at the end that is kept, and those of the
+# step of a descent; of `Runs.figures`: those of the end that is kept, of the direction, and of a trial; of
+# `Runs.places`
+V, GRADIENT, END, END_GRADIENT, TRIAL, TANGENT, BEFORE = range(7)
+KEPT, HERE, THERE = range(3)
+COURSE, SCRATCH = range(2)
 # columns of `Runs.counts`: pairs, stage, steps and status of the end that is kept, all steps, the stage that
 # comes next, points of the profile
 N_PAIRS, STAGE, STEPS, STATUS, ALL_STEPS, NEXT, N_POINTS = range(7)
@@ -294,29 +308,30 @@ N_PAIRS, STAGE, STEPS, STATUS, ALL_STEPS, NEXT, N_POINTS = range(7)
 def runs_from(starts: FloatArray, pairs: FloatArray, n_pairs: IntArray, n_bins: int) -> Runs:
     """Return runs that are to begin at some starts."""
     k, d = starts.shape
-    states, counts = np.empty((k, 4, d)), np.zeros((k, 7), dtype=np.int64)
-    states[:, 0], counts[:, N_PAIRS], counts[:, STAGE] = starts, n_pairs, -1
-    sums = np.empty((2, k, n_bins))
-    full = np.empty((k, n_bins), dtype=np.int64)
-    return Runs(states, np.empty((k, 4)), pairs, counts, full, sums[0], sums[1], np.empty(k))
+    states, counts = np.empty((k, 7, d)), np.zeros((k, 7), dtype=np.int64)
+    states[:, V], counts[:, N_PAIRS], counts[:, STAGE] = starts, n_pairs, -1
+    full, profiles = np.empty((k, n_bins), dtype=np.int64), np.empty((k, 2, n_bins))
+    places = np.zeros((k, 2, max(6, 2 * pairs.shape[2])))
+    return Runs(states, np.empty((k, 3, 5)), pairs, counts, full, profiles, places)
 
 
 @inner
 def follow_stages(index, descent, rows, options, stages, stop, runs, i, bins):
     """Minimize an index at the parameters of the next stages of run i before `stop`, see `pursuit.pursue`."""
-    state, found, counts = runs.states[i], runs.found[i], runs.counts[i]
-    here, course, last = np.empty(4), np.zeros(6), len(stages) - 1
+    state, figures, counts, places = runs.states[i], runs.figures[i], runs.counts[i], runs.places[i]
+    here, course, last = figures[HERE], places[COURSE], len(stages) - 1
+    course[3] = 0.0  # the bins are those of another run
     while counts[NEXT] < stop:
         stage = counts[NEXT]
         course[2] = counts[N_PAIRS]
-        run_descent(descent, index, rows, options, stages[stage], state, here, runs.pairs[i], bins, course)
+        run_descent(descent, index, rows, options, stages[stage], state, figures, runs.pairs[i], bins, places)
         m = int(course[0])
         counts[N_PAIRS] = int(course[2])
         counts[ALL_STEPS] += int(course[4])
         counts[NEXT] = stage + 1
-        if here[3] > 0.0 or counts[STAGE] < 0 or not found[3] > 0.0:
+        if here[3] > 0.0 or counts[STAGE] < 0 or not figures[KEPT, 3] > 0.0:
             counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], int(course[5])
-            keep(runs, i, here, bins, m, course[1])
+            keep(runs, i, bins, m, course[1])
         if smaller_side(bins, m, options.total, here[1]) >= options.enough:
             counts[NEXT] = last + 1
         elif options.nested and stage < last - 1:
@@ -327,27 +342,32 @@ def follow_stages(index, descent, rows, options, stages, stop, runs, i, bins):
 
 
 @inner
-def keep(runs, i, here, bins, m, std):
+def keep(runs, i, bins, m, std):
     """Keep an end of run i: its direction, gradient, figures and profile."""
-    state = runs.states[i]
+    state, figures, profile = runs.states[i], runs.figures[i], runs.profiles[i]
     for k in range(4):
-        runs.found[i, k] = here[k]
+        figures[KEPT, k] = figures[HERE, k]
     for j in range(state.shape[1]):
-        state[2, j], state[3, j] = state[0, j], state[1, j]
+        state[END, j], state[END_GRADIENT, j] = state[V, j], state[GRADIENT, j]
     for k in range(m):
-        runs.full[i, k], runs.points[i, k], runs.masses[i, k] = bins.full[k], bins.centers[k], bins.masses[k]
-    runs.counts[i, N_POINTS], runs.std[i] = m, std
+        runs.full[i, k], profile[0, k], profile[1, k] = (
+            bins.full[k],
+            bins.sums[CENTERS, k],
+            bins.sums[MASSES, k],
+        )
+    runs.counts[i, N_POINTS], figures[KEPT, 4] = m, std
 
 
 @inner
 def leads(runs, options, i, j):
     """Return whether run j is so far ahead of run i after the first stage, or so near, that i may end."""
-    ahead = runs.found[i, 0] - runs.found[j, 0]
+    own, other = runs.figures[i, KEPT], runs.figures[j, KEPT]
+    ahead = own[0] - other[0]
     if not ahead >= 0.0 or (ahead == 0.0 and i <= j):  # also if both values are infinite
         return False
-    cosine = dot(runs.states[i, 2], runs.states[j, 2])
-    apart = abs(runs.found[i, 1] - math.copysign(runs.found[j, 1], cosine * runs.found[j, 1]))
-    clearly = ahead > options.behind and abs(runs.found[j, 0]) <= ORDINARY
+    cosine = dot(runs.states[i, END], runs.states[j, END])
+    apart = abs(own[1] - math.copysign(other[1], cosine * other[1]))
+    clearly = ahead > options.behind and abs(other[0]) <= ORDINARY
     return clearly or (abs(cosine) > options.same and apart < options.apart)
 
 
@@ -360,8 +380,8 @@ def address_of_descent(
     """
     kinds = (*map(type, options), *((array.dtype, array.flags.num) for array in rows))
     if kinds not in _descents:
-        run = stages[0], runs.states[0], runs.found[0], runs.pairs[0]
-        _descents[kinds] = address_for(descend, index, rows, options, *run, bins, np.empty(6))
+        run = stages[0], runs.states[0], runs.figures[0], runs.pairs[0]
+        _descents[kinds] = address_for(descend, index, rows, options, *run, bins, runs.places[0])
     return _descents[kinds]
 
 
