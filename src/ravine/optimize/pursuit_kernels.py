@@ -102,10 +102,10 @@ def fill_bins(rows, options, v, bins):
 
 
 @inner
-def evaluate(index, bins, profile, total, parameters, final, out):
+def evaluate(index, sums, profile, total, parameters, final, out):
     """Evaluate an index on the profile; out has value, threshold, derivative by the deviation, validity."""
     m, std = profile
-    points, mass, slope = bins.sums[CENTERS, :m], bins.sums[MASSES, :m], bins.sums[SLOPE, :m]
+    points, mass, slope = sums[CENTERS, :m], sums[MASSES, :m], sums[SLOPE, :m]
     call_index(index, points, mass, total, std, parameters, final, slope, out)  # type: ignore[call-arg]
 
 
@@ -190,22 +190,24 @@ def descend(index, rows, options, parameters, state, figures, pairs, bins, place
     number of pairs, and whether the bins have that profile, as they do at the end; then also the number of
     steps, and why it ended. For the other arguments see `Runs`.
     """
-    v, gradient, trial, tangent, before = (
-        state[V],
-        state[GRADIENT],
-        state[TRIAL],
-        state[TANGENT],
-        state[BEFORE],
-    )
+    v, gradient, trial = state[V], state[GRADIENT], state[TRIAL]
+    tangent, before = state[TANGENT], state[BEFORE]
     found, value, course, scratch = figures[HERE], figures[THERE], places[COURSE], places[SCRATCH]
     d, n_pairs = len(v), int(course[2])
     profile = int(course[0]), course[1]
     if course[3] == 0.0:
         profile = fill_bins(rows, options, v, bins)
-    evaluate(index, bins, profile, options.total, parameters, False, found)
-    fill_gradient(rows, options, v, bins, profile, found[2], gradient)
-    there, spent, n_steps, fresh = profile, 0, 0, True
+    evaluate(index, bins.sums, profile, options.total, parameters, False, found)
+    there, spent, n_steps, fresh, gain = profile, 0, 0, True, np.inf
     while True:
+        fill_gradient(rows, options, v, bins, profile, found[2], gradient)
+        if n_steps:
+            for j in range(d):
+                before[j] = gradient[j] - before[j]
+            n_pairs = remember(pairs, n_pairs, tangent, before)
+        if gain < options.progress:
+            status = 1
+            break
         if math.sqrt(dot(gradient, gradient)) <= options.tol:
             status = 0
             break
@@ -219,7 +221,7 @@ def descend(index, rows, options, parameters, state, figures, pairs, bins, place
                 if still:  # the step is shorter than the spacing of the lattice
                     break
                 there = fill_bins(rows, options, trial, bins)
-                evaluate(index, bins, there, options.total, parameters, False, value)
+                evaluate(index, bins.sums, there, options.total, parameters, False, value)
                 spent, tries, fresh = spent + 1, tries - 1, False
                 moved = value[0] <= found[0] + SUFFICIENT * length * slope
                 if not moved:
@@ -236,42 +238,31 @@ def descend(index, rows, options, parameters, state, figures, pairs, bins, place
             tangent[j] = trial[j] - v[j]
             before[j] = gradient[j]
             v[j] = trial[j]
-        fill_gradient(rows, options, v, bins, there, value[2], gradient)
-        for j in range(d):
-            before[j] = gradient[j] - before[j]
-        n_pairs = remember(pairs, n_pairs, tangent, before)
         gain = found[0] - value[0]
         for k in range(4):
             found[k] = value[k]
         profile, fresh, n_steps = there, True, n_steps + 1
-        if gain < options.progress:
-            status = 1
-            break
     if not fresh:
         fill_bins(rows, options, v, bins)
     if np.isnan(found[3]):
-        evaluate(index, bins, profile, options.total, parameters, True, found)
+        evaluate(index, bins.sums, profile, options.total, parameters, True, found)
     course[0], course[1], course[2], course[3] = profile[0], profile[1], n_pairs, 1.0
     course[4], course[5] = n_steps, status
 
 
-@intrinsic
-def call_descend(typing, address, index, rows, options, parameters, state, figures, pairs, bins, places):
+def _call_descend(typing, address, index, rows, options, parameters, state, figures, pairs, bins, places):
     """Call `descend` by its address: what is around it is then compiled without it."""
     given = index, rows, options, parameters, state, figures, pairs, bins, places
     return types.void(int64, *given), call_address
 
 
-@inner
-def run_descent(address, index, rows, options, parameters, state, figures, pairs, bins, places):
-    """Run `descend`."""
-    call_descend(address, index, rows, options, parameters, state, figures, pairs, bins, places)  # type: ignore[call-arg]
+call_descend: Any = intrinsic(_call_descend)
 
 
 @inner
-def smaller_side(bins, m, total, threshold):
+def smaller_side(sums, m, total, threshold):
     """Return the mass on the lighter side of a threshold."""
-    left, centers, masses = 0.0, bins.sums[CENTERS], bins.sums[MASSES]
+    left, centers, masses = 0.0, sums[CENTERS], sums[MASSES]
     for k in range(m):
         if centers[k] <= threshold:
             left += masses[k]
@@ -324,48 +315,46 @@ def follow_stages(index, descent, rows, options, stages, stop, runs, i, bins):
     while counts[NEXT] < stop:
         stage = counts[NEXT]
         course[2] = counts[N_PAIRS]
-        run_descent(descent, index, rows, options, stages[stage], state, figures, runs.pairs[i], bins, places)
+        call_descend(
+            descent, index, rows, options, stages[stage], state, figures, runs.pairs[i], bins, places
+        )
         m = int(course[0])
         counts[N_PAIRS] = int(course[2])
         counts[ALL_STEPS] += int(course[4])
         counts[NEXT] = stage + 1
         if here[3] > 0.0 or counts[STAGE] < 0 or not figures[KEPT, 3] > 0.0:
             counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], int(course[5])
-            keep(runs, i, bins, m, course[1])
-        if smaller_side(bins, m, options.total, here[1]) >= options.enough:
+            counts[N_POINTS] = m
+            keep(state, figures, runs.full[i], runs.profiles[i], bins.full, bins.sums, m, course[1])
+        if smaller_side(bins.sums, m, options.total, here[1]) >= options.enough:
             counts[NEXT] = last + 1
         elif options.nested and stage < last - 1:
             value = here[0]
-            evaluate(index, bins, (m, course[1]), options.total, stages[last], False, here)
+            evaluate(index, bins.sums, (m, course[1]), options.total, stages[last], False, here)
             if value - here[0] <= SAME_VALUE:
                 counts[NEXT] = last
 
 
 @inner
-def keep(runs, i, bins, m, std):
-    """Keep an end of run i: its direction, gradient, figures and profile."""
-    state, figures, profile = runs.states[i], runs.figures[i], runs.profiles[i]
+def keep(state, figures, full, profile, bins_full, sums, m, std):
+    """Keep the end of a run: its direction, gradient, figures and profile."""
     for k in range(4):
         figures[KEPT, k] = figures[HERE, k]
+    figures[KEPT, 4] = std
     for j in range(state.shape[1]):
         state[END, j], state[END_GRADIENT, j] = state[V, j], state[GRADIENT, j]
     for k in range(m):
-        runs.full[i, k], profile[0, k], profile[1, k] = (
-            bins.full[k],
-            bins.sums[CENTERS, k],
-            bins.sums[MASSES, k],
-        )
-    runs.counts[i, N_POINTS], figures[KEPT, 4] = m, std
+        full[k], profile[0, k], profile[1, k] = bins_full[k], sums[CENTERS, k], sums[MASSES, k]
 
 
 @inner
-def leads(runs, options, i, j):
+def leads(states, figures, options, i, j):
     """Return whether run j is so far ahead of run i after the first stage, or so near, that i may end."""
-    own, other = runs.figures[i, KEPT], runs.figures[j, KEPT]
+    own, other = figures[i, KEPT], figures[j, KEPT]
     ahead = own[0] - other[0]
     if not ahead >= 0.0 or (ahead == 0.0 and i <= j):  # also if both values are infinite
         return False
-    cosine = dot(runs.states[i, END], runs.states[j, END])
+    cosine = dot(states[i, END], states[j, END])
     apart = abs(own[1] - math.copysign(other[1], cosine * other[1]))
     clearly = ahead > options.behind and abs(other[0]) <= ORDINARY
     return clearly or (abs(cosine) > options.same and apart < options.apart)
@@ -405,5 +394,5 @@ def pursue(index, descent, rows, options, stages, runs, bins, first, last, begin
         if part == 0 and begins == ends:
             for i in range(n_runs):
                 for j in range(n_runs):
-                    if leads(runs, options, i, j):
+                    if leads(runs.states, runs.figures, options, i, j):
                         runs.counts[i, NEXT] = n_stages
