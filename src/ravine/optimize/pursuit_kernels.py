@@ -3,7 +3,7 @@
 The steps are those of `pursuit.py` and `sphere.py`, where every projection is a request. The index is called
 by its address (`index/base.py`, `LineFunction`), and rows are dense or sparse at run time, so that all of
 this is compiled once. Loops are written out instead of expressions of whole arrays, which take longer to
-compile.
+compile, and so do `min`, `max` and `int`, which numba compiles for every kind of caller.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def descend(index, rows, options, parameters, state, figures, pairs, bins, place
     v, gradient, trial = state[V], state[GRADIENT], state[TRIAL]
     tangent, before = state[TANGENT], state[BEFORE]
     found, value, course, scratch = figures[HERE], figures[THERE], places[COURSE], places[SCRATCH]
-    d, n_pairs = len(v), int(course[2])
-    profile = int(course[0]), course[1]
+    d, profile = len(v), (np.int64(course[0]), course[1])
+    n_pairs: Any = np.int64(course[2])
     if course[3] == 0.0:
         profile = fill_bins(rows, options, v, bins)
     evaluate(index, bins.sums, profile, options.total, parameters, False, found)
@@ -214,8 +214,9 @@ def descend(index, rows, options, parameters, state, figures, pairs, bins, place
         moved, still, length = False, False, 0.0
         for _ in range(2):  # the second time as steepest descent
             slope, angle = quasi_newton(v, gradient, pairs, n_pairs, scratch, tangent)
-            length = min(1.0, LARGEST_ANGLE / angle) if slope < 0.0 else 0.0
-            tries = min(BACKTRACKS, options.max_iter - spent) if slope < 0.0 else 0
+            length = LARGEST_ANGLE / angle if angle > LARGEST_ANGLE else 1.0
+            left = options.max_iter - spent
+            tries = 0 if not slope < 0.0 else left if left < BACKTRACKS else BACKTRACKS
             while tries > 0 and not moved:
                 still = not follow(v, tangent, angle, length, options.spacing, trial)
                 if still:  # the step is shorter than the spacing of the lattice
@@ -227,7 +228,8 @@ def descend(index, rows, options, parameters, state, figures, pairs, bins, place
                 if not moved:
                     rise = value[0] - found[0] - length * slope
                     shorter = -slope * length * length / (2.0 * rise) if np.isfinite(rise) else 0.0
-                    length = min(max(shorter, 0.1 * length), 0.5 * length)
+                    shortest, longest = 0.1 * length, 0.5 * length
+                    length = shortest if shorter < shortest else longest if shorter > longest else shorter
             if moved or still or n_pairs == 0 or spent >= options.max_iter:
                 break
             n_pairs = 0
@@ -266,7 +268,7 @@ def smaller_side(sums, m, total, threshold):
     for k in range(m):
         if centers[k] <= threshold:
             left += masses[k]
-    return min(left, total - left)
+    return left if left < total - left else total - left
 
 
 class Runs(NamedTuple):
@@ -318,12 +320,12 @@ def follow_stages(index, descent, rows, options, stages, stop, runs, i, bins):
         call_descend(
             descent, index, rows, options, stages[stage], state, figures, runs.pairs[i], bins, places
         )
-        m = int(course[0])
-        counts[N_PAIRS] = int(course[2])
-        counts[ALL_STEPS] += int(course[4])
+        m = np.int64(course[0])
+        counts[N_PAIRS] = np.int64(course[2])
+        counts[ALL_STEPS] += np.int64(course[4])
         counts[NEXT] = stage + 1
         if here[3] > 0.0 or counts[STAGE] < 0 or not figures[KEPT, 3] > 0.0:
-            counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], int(course[5])
+            counts[STAGE], counts[STEPS], counts[STATUS] = stage, counts[ALL_STEPS], np.int64(course[5])
             counts[N_POINTS] = m
             keep(state, figures, runs.full[i], runs.profiles[i], bins.full, bins.sums, m, course[1])
         if smaller_side(bins.sums, m, options.total, here[1]) >= options.enough:
