@@ -114,20 +114,31 @@ def test_processes_end_with_this_one(begun, monkeypatch):
 
 
 def test_code_older_than_its_source_is_not_kept(monkeypatch, tmp_path):
-    from ravine.optimize import pursuit_kernels
-
-    class Stats:
-        cache_path = str(tmp_path)
-
-    class Pursue:
-        __name__ = "pursue"
-        stats = Stats()
-
-    monkeypatch.setattr(pursuit_kernels, "pursue", Pursue())
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert not first_fit.is_kept()
-    index = tmp_path / "pursuit_kernels.pursue-1.py311.nbi"
+    index = tmp_path / "optimize_1" / "pursuit_kernels.pursue-1.py311.nbi"
+    index.parent.mkdir()
     index.touch()
     assert first_fit.is_kept()
-    written = Path(pursuit_kernels.__file__).stat().st_mtime
+    written = Path(first_fit.__file__).with_name("pursuit_kernels.py").stat().st_mtime
     os.utime(index, (written - 1, written - 1))
     assert not first_fit.is_kept()
+
+
+CACHES = """
+from pathlib import Path
+from ravine.optimize import first_fit
+source = Path(first_fit.__file__).with_name("pursuit_kernels.py")
+if {locked}:
+    first_fit.os.access = lambda path, mode: False
+found = first_fit._cache_of(source)
+from ravine.optimize.pursuit_kernels import pursue
+print(Path(pursue.stats.cache_path).is_relative_to(found))
+"""
+
+
+@pytest.mark.parametrize("locked", [True, False])
+@pytest.mark.parametrize("environment", [{}, {"NUMBA_CACHE_DIR": "given"}])
+def test_numba_keeps_code_where_it_is_looked_for(locked, environment, tmp_path):
+    given = {name: str(tmp_path / value) for name, value in environment.items()} or {"NUMBA_CACHE_DIR": ""}
+    assert run(CACHES.format(locked=locked), **given) == ["True"]

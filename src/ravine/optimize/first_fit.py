@@ -40,12 +40,22 @@ def can_start() -> bool:
 
 def is_kept() -> bool:
     """Return whether compiled code of a pursuit is on disk, not older than its source."""
+    source = Path(__file__).with_name("pursuit_kernels.py")
+    written = source.stat().st_mtime
+    found = _cache_of(source).rglob(f"{source.stem}.pursue-*.nbi")
+    return any(index.stat().st_mtime >= written for index in found)
+
+
+def _cache_of(source: Path) -> Path:
+    """Return where numba keeps compiled code; it is asked only if need be, as its import takes a while."""
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(given)
+    if os.access(source.parent, os.W_OK):
+        return source.parent / "__pycache__"
     from ravine.optimize import pursuit_kernels
 
-    function: Any = pursuit_kernels.pursue
-    written = Path(pursuit_kernels.__file__).stat().st_mtime
-    found = Path(function.stats.cache_path).glob(f"*.{function.__name__}-*.nbi")
-    return any(index.stat().st_mtime >= written for index in found)
+    pursue: Any = pursuit_kernels.pursue
+    return Path(pursue.stats.cache_path)
 
 
 def start(share: str) -> None:
