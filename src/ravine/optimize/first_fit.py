@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ravine.data.blocks import DenseBlock
 from ravine.optimize.sphere import MEMORY
 
 PATIENCE = 120.0  # seconds: a process that takes longer is ended, and this one compiles its share
@@ -102,6 +101,7 @@ def compile_pursuit() -> None:
 @cache
 def compile_ends() -> None:
     """Compile what comes after a pursuit: the depth of a valley, projections and sums of dense rows."""
+    from ravine.data.blocks import DenseBlock  # imports SciPy's sparse matrices, which take a while
     from ravine.index.density_kernels import relative_depth
 
     one, square = np.ones(1), np.ones((1, 1))
