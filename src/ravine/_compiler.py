@@ -1,6 +1,7 @@
-"""numba's compiler without steps that the loops of this package do not need: a first fit compiles fifty.
+"""numba's compiler without steps that the loops of this package do not need.
 
-It uses names of numba that are not public: see `_jit.NEWEST`.
+A first fit compiles fifty functions, which is most of its time. This file uses names of numba that are not
+public: see `_jit.NEWEST`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Compiler(CompilerBase):
 class LinkedCompiler(Compiler):
     """Compiles functions that only compiled functions call, and leaves the machine code to their callers.
 
-    Optimizing them at every level of nested calls, and code that nobody calls, took a fifth of the time.
+    Optimizing them at every level of nested calls, and machine code that nobody calls, took a fifth of the
+    time.
     """
 
     def define_pipelines(self) -> list[Any]:

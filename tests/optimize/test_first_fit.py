@@ -108,6 +108,7 @@ def test_processes_end_with_this_one(begun, monkeypatch):
     first_fit.begin()
     started = list(begun)
     assert len(started) == 1
+    monkeypatch.setattr(first_fit, "compile_ends", lambda: pytest.fail("compiles although the program ends"))
     first_fit.end()
     assert begun == started
     assert all(process.returncode not in (None, 0) for process in started)

@@ -73,6 +73,11 @@ def wait() -> None:
     """Compile what comes next until the other process is done; several threads may wait at the same time."""
     if _begun:
         compile_ends()
+    _join()
+
+
+def _join() -> None:
+    """Wait until the other process is done."""
     for process in _begun:
         try:
             process.wait(PATIENCE)
@@ -84,7 +89,7 @@ def end() -> None:
     """End the other process; numba writes its files at once or not at all."""
     for process in _begun:
         process.kill()
-    wait()
+    _join()
 
 
 def compile_pursuit() -> None:

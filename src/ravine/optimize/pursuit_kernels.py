@@ -287,12 +287,12 @@ class Runs(NamedTuple):
     places: FloatArray  # see `descend`
 
 
-# rows of `Runs.states`: the direction and the gradient there, both at the end that is kept, and those of the
-# step of a descent; of `Runs.figures`: those of the end that is kept, of the direction, and of a trial; of
-# `Runs.places`
+# rows of `Runs.states`: the direction and its gradient, the same two of the end that is kept, and of a
+# descent the trial direction, the step, and the gradient before it
 V, GRADIENT, END, END_GRADIENT, TRIAL, TANGENT, BEFORE = range(7)
+# rows of `Runs.figures`: of the end that is kept, of the direction, and of the trial direction
 KEPT, HERE, THERE = range(3)
-COURSE, SCRATCH = range(2)
+COURSE, SCRATCH = range(2)  # rows of `Runs.places`
 # columns of `Runs.counts`: pairs, stage, steps and status of the end that is kept, all steps, the stage that
 # comes next, points of the profile
 N_PAIRS, STAGE, STEPS, STATUS, ALL_STEPS, NEXT, N_POINTS = range(7)
