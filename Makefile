@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PYTHON_OLDEST ?= python3.11
 
-.PHONY: bench bench-quick demo test test-oldest test-slow test-cpus test-mutants lint types browser clean
+.PHONY: bench bench-quick compare demo test test-oldest test-slow test-cpus test-mutants lint types browser clean
 
 demo: .venv/demo
 	@mkdir -p build
@@ -88,6 +88,10 @@ bench: .venv/dev
 # The small sets in a few minutes, compared with the figures in benchmarks/results.
 bench-quick: .venv/dev
 	$(BIN)/python benchmarks/bench.py --quick --out $(or $(OUT),build) $(if $(DATA),--data $(DATA))
+
+# This tree beside commit 167f872, one table: quality, time, memory, size. make compare DATA=folder
+compare: .venv/dev
+	$(BIN)/python benchmarks/compare.py $(if $(DATA),--data $(DATA))
 
 .PHONY: docs images dist
 

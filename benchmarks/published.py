@@ -44,7 +44,7 @@ LATE = (  # sets that take longest, in the order in which they are run
     *("control_chart", "yeast_cc", "banknote", "segment", "mfeat_fac", "satellite", "optdigits", "pendigits"),
     *("spambase", "text_1", "text_2", "mnist_3_8", "mnist_1_7", "mnist_8_9", "mnist_45_pairs"),
 )
-SAMPLED = 8192  # rows above which a search draws samples
+SAMPLED = 16384  # rows above which a search draws samples
 TOLERANCE = {"error": 1.0}  # percent; 0.02 for fractions
 
 

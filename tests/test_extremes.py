@@ -6,10 +6,12 @@ What might hang or crash runs in a process of its own, and has a time to end in.
 import signal
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
+import ravine
 from ravine import MinimumDensity
 from ravine._validate import check_weights
 
@@ -257,3 +259,16 @@ def test_a_signal_ends_a_fit(number):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["MinimumDensity", "SpectralConnectivity", "MaximumMargin", "MaximinSeparation"]
+)
+@pytest.mark.parametrize("n", [2, 4, 40])
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_few_rows_of_tiny_and_huge_values_are_divided(name, n, scale):
+    X = scale * np.random.default_rng(n).normal(size=(n, 3))
+    X[:, 2] = scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert getattr(ravine, name)(2).fit(X).n_clusters_ <= 2

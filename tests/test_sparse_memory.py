@@ -31,7 +31,7 @@ X.sum_duplicates()
 ravine.SpectralConnectivity(2).fit(rng.standard_normal((60, 3)))  # imports and compiled code
 before = peak()
 model = ravine.SpectralConnectivity(2, projection=PROJECTION, n_microclusters=60, standardize=False).fit(X)
-assert adjusted_rand_score(y, model.labels_) > 0.8
+assert adjusted_rand_score(y, model.labels_) > 0.7
 print(peak() - before)
 """
 

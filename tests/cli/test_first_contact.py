@@ -17,8 +17,10 @@ import pytest
 
 import ravine
 from ravine.cli.arguments import METHODS, build_parser
+from ravine.cli.console import Console
 from ravine.cli.explore_command import run_explore
 from ravine.cli.options import make_clusterer
+from ravine.cli.reading import opened, read
 from ravine.cli.reading_code import reading_code
 from ravine.exceptions import RavineError
 from tests.cli.test_cli import fail, succeed
@@ -399,8 +401,30 @@ def test_the_explorer_takes_every_method_and_its_script_repeats_the_fit(folder, 
     (arguments.data,), arguments.model = arguments.files, None
     model = make_clusterer(arguments, method)
     found = {"ravine": ravine}
-    exec("\n".join(reading_code(arguments, model)), found)
+    with opened(arguments) as source:
+        table, _ = read(arguments, Console(quiet=True), source)
+    code = "\n".join(reading_code(arguments, model, table))
+    assert "ravine.io" not in code  # public names only
+    exec(code, found)
     np.testing.assert_array_equal(found["model"].labels_, model.fit(FRAME).labels_)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("t.csv", ["--delimiter", ";", "--one-hot", "all"]), ("t.parquet", [])]
+)
+def test_the_script_of_an_explorer_reads_what_the_command_reads(tmp_path, name, options):
+    kinds = np.resize(["red", "blue"], N)
+    frame = FRAME.astype("float32").assign(number=np.arange(N), kind=kinds)
+    frame.to_csv(tmp_path / name, index=False, sep=";") if options else frame.to_parquet(tmp_path / name)
+    arguments = build_parser().parse_args(["explore", str(tmp_path / name), "--exclude", "number", *options])
+    (arguments.data,), arguments.model = arguments.files, None
+    with opened(arguments) as source:
+        table, _ = read(arguments, Console(quiet=True), source)
+    found = {"ravine": ravine}
+    exec("\n".join(reading_code(arguments, None, table, fits=False)), found)
+    np.testing.assert_array_equal(found["X"], table.values[0 : table.n_rows])
+    assert found["X"].shape == (N, FRAME.shape[1] + 2 * bool(options))
+    assert "model" not in found
 
 
 def test_far_rows_are_in_the_notes_the_labels_and_the_json(tmp_path):

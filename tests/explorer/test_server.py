@@ -17,7 +17,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import ravine
-from ravine import MinimumDensity, explore
+from ravine import InvalidInputError, MinimumDensity, explore
 from ravine.cli.main import main
 
 WINE = load_wine(as_frame=True).data
@@ -103,6 +103,94 @@ def test_wrong_requests_are_sentences(explorer):
     assert ask(explorer.address, "export/passwords")[0] == 404
     assert ask(explorer.address, "../../etc/passwd")[0] in (403, 404)
     assert ask(explorer.address, "api/act", {"action": "x" * 5_000_000})[0] == 400
+
+
+def post(explorer, path, raw):
+    """Status and sentence of the answer to a body as it is."""
+    request = urllib.request.Request(explorer.address + path, raw, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, ""
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())["error"]
+
+
+def test_no_request_of_a_client_is_an_error_of_the_server(explorer):
+    own = '{"method": "PrincipalDirection", "n_clusters": 2}'
+    bodies = ["[" * depth + "]" * depth for depth in (900, 990, 100_000)]
+    bodies += ['{"action": ' + one + "}" for one in bodies] + ["5", "null", "{}", '{"action": ["split"]}']
+    for body in [*bodies, '{"action": "cut", "arguments": {"n_leaves": 1e400}}']:
+        status, sentence = post(explorer, "api/act", body.encode())
+        assert (status, bool(sentence)) == (400, True), body[:80]
+    for node in ("1e400", "-1", "99", '"0"', "[0]", "null"):
+        status, sentence = post(
+            explorer, "api/compare", f'{{"node": {node}, "first": {own}, "second": {own}}}'.encode()
+        )
+        assert status == 400, node
+        assert "node" in sentence
+    assert post(explorer, "api/compare", b'{"node": 0, "first": 5, "second": []}')[0] == 400
+    assert ask(explorer.address, "api/node/" + "9" * 5000)[0] == 400
+
+
+@pytest.mark.parametrize("error", [TypeError, KeyError, IndexError, ValueError])
+def test_an_error_of_ours_is_logged_and_not_blamed_on_the_client(explorer, monkeypatch, caplog, error):
+    def fails(*_):
+        raise error("a bug")
+
+    monkeypatch.setattr("ravine.explorer.answers.Answers.summary", fails)
+    status, _, content = ask(explorer.address, "api/state")
+    assert status == 500
+    assert error.__name__ in json.loads(content)["error"]
+    assert "/api/state" in caplog.text
+    assert "Traceback" in caplog.text
+    assert urlsplit(explorer.address).path.strip("/") not in caplog.text
+    monkeypatch.setattr("ravine.explorer.exports.Export.make", fails)
+    assert ask(explorer.address, "export/script")[0] == 500
+
+
+def test_one_explorer_at_a_time_has_a_folder(explorer):
+    folder = explorer.session.folder
+    with pytest.raises(InvalidInputError, match=f"another explorer has the session in {folder} open"):
+        explore(MinimumDensity(3).fit(X), X, session=folder, open_browser=False)
+
+
+def test_the_folder_of_a_stopped_or_refused_explorer_is_free(tmp_path):
+    model = MinimumDensity(3).fit(X)
+    with pytest.raises(InvalidInputError, match="port"):
+        explore(model, X, session=tmp_path, open_browser=False, port=99999)
+    for _ in range(2):
+        explore(model, X, session=tmp_path, open_browser=False).stop()
+
+
+def test_a_port_that_cannot_be_used_is_one_sentence(explorer):
+    model, used = MinimumDensity(3).fit(X), urlsplit(explorer.address).port
+    for port, sentence in [
+        (99999, "port has to be a whole number from 0 to 65535, got 99999"),
+        (-1, "port has to be a whole number of at least 0, got -1"),
+        ("80", "port has to be a whole number of at least 0, got '80'"),
+        (used, f"port {used} cannot be used"),
+    ]:
+        with pytest.raises(InvalidInputError, match=sentence):
+            explore(model, X, port=port, open_browser=False)
+
+
+def test_the_command_of_the_browser_does_not_show_the_token(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    found = explore(MinimumDensity(3).fit(X), X, session=tmp_path)
+    file = tmp_path / "open.html"
+    try:
+        assert opened == [file.as_uri()]
+        assert f"url={found.address}" in file.read_text()
+        assert file.stat().st_mode & 0o077 == 0
+        # the browser comes from that file, which is another page to it
+        cross = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+        assert ask(found.address, **cross, **{"Sec-Fetch-Dest": "document"})[0] == 200
+        assert ask(found.address, **cross, **{"Sec-Fetch-Dest": "iframe"})[0] == 403
+        assert ask(found.address, "api/state", **cross, **{"Sec-Fetch-Dest": "document"})[0] == 403
+    finally:
+        found.stop()
+    assert not file.exists()
 
 
 def test_exports_are_the_present_state(explorer, tmp_path):

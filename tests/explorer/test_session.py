@@ -2,6 +2,8 @@
 
 import json
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from ravine.explorer import start
 from ravine.explorer.answers import Answers
 from ravine.explorer.exports import Export
 from ravine.explorer.session import Session, digest
-from ravine.explorer.state import Rows
+from ravine.explorer.state import ACTIONS, Rows
 
 X = load_wine().data
 MODEL = MinimumDensity(3).fit(X)
@@ -48,8 +50,7 @@ def labels(session):
 def run(session, X=X):
     """The labels that the script of a session gives alone."""
     written = {}
-    script = session.script().replace("np.savetxt", "_ = str")
-    script = script.replace('_ = str("labels.csv", labels, fmt="%d")', "")
+    script = session.script().split("with open(")[0]  # without the file
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(script, {"X": X}, written)
@@ -135,7 +136,7 @@ def test_undo_and_redo_go_through_the_same_states(session):
 
 def test_a_session_comes_back_where_it_was(session, tmp_path):
     do(session, [*WORK, ("undo", {})])
-    found = Session.restored(Rows(X), tmp_path)
+    found = Session.restored(Rows(X), tmp_path, code=["model = MinimumDensity(3).fit(X)"])
     assert found.script() == session.script()
     assert [state.tree for state in found.states] == [state.tree for state in session.states]
     assert (found.state.names, found.state.colors, found.state.marks, found.state.aside) == (
@@ -183,6 +184,17 @@ def test_an_action_that_fails_changes_nothing(session):
         ("color", {"label": 0, "color": "url(x)"}),
         ("mark", {"numbers": [9999], "label": 0}),
         ("mark", {"numbers": [1], "label": "a"}),
+        ("mark", {"numbers": [1], "label": 10**23}),
+        ("mark", {"numbers": "1", "label": 0}),
+        ("mark", {"numbers": 1, "label": 0}),
+        ("merge", {"a": [0, 1], "b": 2}),
+        ("merge", {"a": 0, "b": True}),
+        ("prune", {"node": 1e400}),
+        ("split", {"node": 1, "n_clusters": [2]}),
+        ("split", {"node": 1, "method": ["MinimumDensity"]}),
+        ("split", {}),
+        ("split", None),
+        (None, {}),
         ("set_aside", {"numbers": [-1]}),
         ("exec", {}),
     ]
@@ -198,6 +210,131 @@ def test_a_cut_replaces_the_cut_before_it(session):
     assert session.most_leaves == 3
     session.act("undo", {})
     assert session.state.tree.n_leaves == 3
+
+
+def test_a_refused_cut_leaves_the_cut_before_it(session):
+    session.act("cut", {"n_leaves": 2})
+    with pytest.raises(InvalidInputError, match="cannot be cut into 99"):
+        session.act("cut", {"n_leaves": 99})
+    assert (session.position, session.version, session.state.tree.n_leaves) == (1, 1, 2)
+
+
+def test_the_folder_always_holds_the_state_that_is_shown(session, tmp_path):
+    for i in range(200):  # the states that are forgotten are freed, and others take their place in memory
+        session.act("rename", {"label": 0, "name": f"wrong {i}"})
+        session.act("undo", {})
+        session.act("rename", {"label": 0, "name": f"right {i}"})
+        index = json.loads((tmp_path / "session.json").read_text())
+        assert index["states"][index["position"]]["names"] == [[0, f"right {i}"]]
+        session.act("undo", {})
+
+
+def test_an_action_that_cannot_be_saved_changes_nothing(session, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ravine.explorer.session.write_atomically", full)
+    with pytest.raises(OSError, match="No space"):
+        session.act("cut", {"n_leaves": 2})
+    assert (session.position, session.version, len(session.states)) == (0, 0, 1)
+
+
+def test_other_files_in_the_folder_stay_as_they_are(session, tmp_path):
+    others = [tmp_path / name for name in ("my-notes2.txt", "tree-3.json", "tree-x9.json")]
+    for file in others:
+        file.write_text("mine")
+    found = Session.restored(Rows(X), tmp_path)
+    do(found, [WORK[0], WORK[3]])
+    assert [file.read_text() for file in others] == ["mine"] * 3
+    np.testing.assert_array_equal(labels(Session.restored(Rows(X), tmp_path)), labels(found))
+
+
+def test_no_text_of_a_session_folder_becomes_python(session, tmp_path):
+    do(session, WORK[:3])
+    index = json.loads((tmp_path / "session.json").read_text())
+    for record in index["states"]:
+        record |= {"code": ["import os; os.system('x')"], "imports": ["MinimumDensity; import os"]}
+    (tmp_path / "session.json").write_text(json.dumps(index))
+    found = Session.restored(Rows(X), tmp_path)
+    assert "import os" not in found.script()
+    np.testing.assert_array_equal(run(found)["labels"], labels(session))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"names": [[0, 5]]},
+        {"names": [[0, ["a"]]]},
+        {"names": [[77, "a"]]},
+        {"names": 3},
+        {"colors": [[0, "url(x)"]]},
+        {"colors": [["0", "#aa0000"]]},
+        {"marks": [[9999, 0]]},
+        {"marks": [[1, "a"]]},
+        {"marks": [[[], 0]]},
+        {"aside": [-1]},
+        {"aside": ["1"]},
+        {"action": "os.system"},
+        {"action": ["split"]},
+        {"action": ""},
+        {"arguments": {"node": "0); import os", "distance": 1.0}},
+        {"arguments": {"node": 0, "distance": "1); import os"}},
+        {"arguments": {"node": 0, "distance": 1.0, "other": 1}},
+        {"arguments": [5]},
+        {"model": "../model-1.ravine"},
+        {"model": 5},
+        {"tree": "/etc/passwd"},
+        {"tree": ["tree-1.json"]},
+    ],
+)
+def test_wrong_fields_of_a_session_are_one_sentence(session, tmp_path, wrong):
+    session.act("move", {"node": 0, "distance": 0.25})
+    index = json.loads((tmp_path / "session.json").read_text())
+    index["states"][1] |= wrong
+    (tmp_path / "session.json").write_text(json.dumps(index))
+    with pytest.raises(InvalidInputError, match=r"is not a valid session \(.+\); name another folder"):
+        Session.restored(Rows(X), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"position": -1}, {"position": 1e400}, {"position": 2}, {"states": []}, {"states": 5}]
+)
+def test_wrong_places_of_a_session_are_one_sentence(session, tmp_path, wrong):
+    index = json.loads((tmp_path / "session.json").read_text()) | wrong
+    (tmp_path / "session.json").write_text(json.dumps(index))
+    with pytest.raises(InvalidInputError, match="is not a valid session"):
+        Session.restored(Rows(X), tmp_path)
+
+
+def test_a_tree_of_other_columns_is_not_restored(session, tmp_path):
+    other = MinimumDensity(2).fit(X[:, :3])
+    (tmp_path / "tree-2.json").write_text(other.tree_.to_json())
+    with pytest.raises(InvalidInputError, match="other columns than its model"):
+        Session.restored(Rows(X), tmp_path)
+
+
+def test_the_script_does_not_overwrite_a_file(session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(session.script(), {"X": X})
+    np.testing.assert_array_equal(np.loadtxt("labels.csv"), labels(session))
+    with pytest.raises(FileExistsError):
+        exec(session.script(), {"X": X})
+
+
+def test_a_comparison_waits_for_an_action(session, monkeypatch):
+    seen, own = [], {"method": "PrincipalDirection", "n_clusters": 2}
+    split = ACTIONS["split"]
+
+    def watched(*arguments, **named):
+        # another thread cannot take the lock meanwhile
+        with ThreadPoolExecutor() as pool:
+            seen.append(pool.submit(session.lock.acquire, blocking=False).result())
+        return split(*arguments, **named)
+
+    monkeypatch.setitem(ACTIONS, "split", watched)
+    monkeypatch.setattr("ravine.explorer.state.signature", lambda _: signature(split))
+    Answers(session).compare(0, own, own)
+    assert seen == [False, False]
 
 
 def test_names_follow_their_clusters(session):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -271,9 +272,10 @@ def test_ids_of_a_few_rows_are_found_in_every_block(tmp_path, id_name):
 
 
 @pytest.mark.parametrize("piece", [1 << 22, 1000])
-def test_rows_on_disk_equal_rows_in_memory(tmp_path, monkeypatch, piece):
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_on_disk_equal_rows_in_memory(tmp_path, monkeypatch, piece, order):
     monkeypatch.setattr("ravine.io.on_disk.PIECE_BYTES", piece)
-    X = RNG.standard_normal((5000, 3)).astype(np.float32)
+    X = RNG.standard_normal((5000, 3)).astype(np.float32, order=order)
     np.save(tmp_path / "X.npy", X)
     rows = open_source(tmp_path / "X.npy").rows
     assert isinstance(rows, FileMatrix)
@@ -315,6 +317,18 @@ def test_a_large_table_goes_to_disk_and_leaves_no_file(tmp_path, monkeypatch):
 def test_rows_with_a_missing_label_have_no_class(tmp_path):
     found = read(write(tmp_path, "a,y\n1,u\n2,\n3,v\n4,u\n"), label="y")
     assert found.class_of.tolist() == [0, -1, 1, 0]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_time_to_read_a_wide_table_is_linear_in_its_columns(tmp_path, named):
+    names = ["price", *(f"c{j}" if named else "" for j in range(99_999))]
+    lines = [",".join(names), ",".join(["$5", *["1.5"] * 99_999]), ",".join(["$6", *["2.5"] * 99_999])]
+    start = time.process_time()
+    found = read(write(tmp_path, "\n".join(lines)))
+    again = read_for_model(open_source(tmp_path / "t.csv"), found.names, 100_000, Choice(), None)
+    assert time.process_time() - start < 20.0  # a few seconds; more than a minute if it is quadratic
+    np.testing.assert_array_equal(again.values, found.values)
+    assert found.values[:, :2].tolist() == [[5.0, 1.5], [6.0, 2.5]]
 
 
 def test_a_missing_file_raises_file_not_found():

@@ -71,7 +71,7 @@ def test_the_reported_error_bound_is_that_of_the_fine_bins_which_gave_the_figure
 
 
 def test_after_samples_all_rows_follow_the_beta_that_won(monkeypatch):
-    monkeypatch.setattr(node, "FIRST_SAMPLE", 200)
+    monkeypatch.setattr(node, "LARGE_SAMPLE", 200)
     split = SpectralConnectivity(2).fit(two_blobs(4000, 3, gap=8.0)[0]).tree_.splits[0]
     assert split.facts["beta"] == BETAS[0]
 
@@ -202,3 +202,7 @@ def test_in_several_directions_the_eigenvalue_is_within_its_bound_too(laplacian)
     bound = split.facts["microcluster_error_bound"]
     assert abs(split.value - exact) <= bound * exact
     assert bound < 2.0
+
+
+def test_the_univariate_search_before_a_large_margin_takes_one_step_over_all_rows():
+    assert SpectralConnectivity(2, large_margin=True)._method(3).full_steps == 1

@@ -262,3 +262,13 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
         inside = {pair for pair in of_root if set(pair) <= set(here.tolist())}
         assert (edges == inside) is shared
         assert edges >= inside or shared
+
+
+def test_the_graph_of_the_root_is_shared_whether_or_not_its_scales_were_known_before():
+    """A resumed fit knows the scales of all rows before the root is searched."""
+    node = measured(load_digits().data[:300])
+    for known in (None, node.standardization):
+        for is_root in (True, False):
+            one = replace(node, root=known, is_root=is_root, memo={}, tree_memo={})
+            graph = run(neighbor_graph(one))
+            assert (one.tree_memo.get("neighbor graph") is graph) == is_root

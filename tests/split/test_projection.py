@@ -73,8 +73,7 @@ def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples so small that a few thousand rows go through all stages."""
-    monkeypatch.setattr(node, "FIRST_SAMPLE", 200)
-    monkeypatch.setattr(node, "FIRST_ROWS_PER_COLUMN", 1)
+    monkeypatch.setattr(node, "LARGE_SAMPLE", 200)
 
 
 def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, monkeypatch):
@@ -103,7 +102,6 @@ def test_the_minimum_weight_of_a_side_is_scaled_to_the_samples(small_samples):
 def test_samples_and_all_rows_find_the_same_valley(small_samples, monkeypatch):
     X, _ = oracles.two_blobs(20_000, 8, gap=5.0, seed=4)
     sampled = MinimumDensity(2, random_state=0).fit(X)
-    monkeypatch.setattr(node, "FIRST_SAMPLE", 10**9)
     monkeypatch.setattr(node, "LARGE_SAMPLE", 10**9)
     full = MinimumDensity(2, random_state=0).fit(X)
     assert (sampled.labels_ == full.labels_).mean() > 0.995

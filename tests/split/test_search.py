@@ -14,7 +14,7 @@ from ravine import (
     SpectralConnectivity,
     metrics,
 )
-from ravine.data.node import FIRST_SAMPLE, LARGE_SAMPLE, sample_sizes
+from ravine.data.node import LARGE_SAMPLE, sample_sizes
 from ravine.data.node import measure as measure_node
 from ravine.data.query import run
 from ravine.split.boundary import Hyperplane, NearestCenter
@@ -92,25 +92,25 @@ def are_among(some, all_rows):
 @pytest.mark.parametrize(
     ("n", "sizes"),
     [
-        (2 * FIRST_SAMPLE - 1, []),
-        (2 * FIRST_SAMPLE, [FIRST_SAMPLE]),
-        (20_000, [FIRST_SAMPLE]),
-        (100_000, [FIRST_SAMPLE]),
-        (128 * FIRST_SAMPLE, [2 * FIRST_SAMPLE, 8 * FIRST_SAMPLE]),
+        (LARGE_SAMPLE - 1, []),
+        (LARGE_SAMPLE, [LARGE_SAMPLE // 2]),
+        (20_000, [10_000]),
+        (100_000, [LARGE_SAMPLE]),
+        (128 * LARGE_SAMPLE, [2 * LARGE_SAMPLE, 8 * LARGE_SAMPLE]),
     ],
 )
-def test_samples_come_first_from_8192_rows_on(n, sizes):
-    assert 2 * FIRST_SAMPLE == 8192
+def test_samples_come_first_from_16384_rows_on(n, sizes):
+    assert LARGE_SAMPLE == 16384
     assert sample_sizes(n, 2) == sizes
     assert all(size < n for size in sizes)
 
 
 def test_samples_of_very_wide_rows_are_bounded():
-    assert sample_sizes(10**6, 10**5) == [LARGE_SAMPLE]
+    assert sample_sizes(10**6, 10**5) == [LARGE_SAMPLE // 2]
     assert max(sample_sizes(10**8, 100)) * 100 <= 1 << 24
 
 
-@pytest.mark.parametrize("n", [500, 2 * FIRST_SAMPLE - 1])
+@pytest.mark.parametrize("n", [500, LARGE_SAMPLE - 1])
 def test_fewer_rows_are_all_seen_at_once(n):
     X, method = rows(n), Recording()
     node, split = run(search(node_of(X), method))
@@ -124,9 +124,9 @@ def test_fewer_rows_are_all_seen_at_once(n):
 def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_last(monkeypatch, small):
     monkeypatch.setattr("ravine.split.search.FINALIST_ROWS", 0)
     if small is not None:  # so that there are two samples
-        monkeypatch.setattr("ravine.data.node.FIRST_SAMPLE", small)
+        monkeypatch.setattr("ravine.data.node.LARGE_SAMPLE", small)
     n = 30_000
-    sizes = [FIRST_SAMPLE] if small is None else [small, n // 16]
+    sizes = [n // 2] if small is None else [small, n // 16]
     X, method = rows(n), Recording()
     node, _ = run(search(node_of(X), method))
     stages = ["resume"] * len(sizes)
@@ -151,12 +151,12 @@ def test_several_of_the_best_ends_go_on_where_all_rows_are_few():
 
 
 def test_a_sample_has_the_scale_of_all_rows_its_own_mean_and_its_share_of_the_minimum_weight():
-    X, method = rows(10_000) * [1.0, 50.0] + 3.0, Recording()
-    weights = np.random.default_rng(1).uniform(0.5, 2.0, 10_000)
+    X, method = rows(20_000) * [1.0, 50.0] + 3.0, Recording()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 20_000)
     node, _ = run(search(node_of(X, weights, min_weight=100.0), method))
     drawn = method.node_in("starts")
     assert are_among(drawn.rows.array, X)
-    assert len(np.unique(drawn.rows.array, axis=0)) == FIRST_SAMPLE
+    assert len(np.unique(drawn.rows.array, axis=0)) == 10_000
     np.testing.assert_array_equal(drawn.standardization.inverse_scale, node.standardization.inverse_scale)
     own = np.average(drawn.rows.array, axis=0, weights=drawn.rows.weights)
     np.testing.assert_allclose(drawn.standardization.mean, own)
@@ -165,7 +165,7 @@ def test_a_sample_has_the_scale_of_all_rows_its_own_mean_and_its_share_of_the_mi
 
 
 def test_the_sample_depends_on_the_stream_of_the_node_and_on_nothing_else():
-    X = rows(10_000)
+    X = rows(20_000)
 
     def drawn(seed):
         method = Recording()
@@ -178,7 +178,7 @@ def test_the_sample_depends_on_the_stream_of_the_node_and_on_nothing_else():
 
 def test_a_method_without_samples_sees_all_rows_from_the_start():
     method = Recording(samples=False)
-    node, _ = run(search(node_of(rows(10_000)), method))
+    node, _ = run(search(node_of(rows(20_000)), method))
     assert "resume" not in method.verbs()
     assert method.node_in("starts").rows is node.rows
 
@@ -214,7 +214,7 @@ def test_constant_rows_are_measured_and_not_searched():
 )
 def test_a_search_ends_where_a_step_finds_nothing(options, last):
     method = Recording(**options)
-    node, split = run(search(node_of(rows(10_000)), method))
+    node, split = run(search(node_of(rows(20_000)), method))
     assert split is None
     assert method.verbs()[-1] == last
     assert node.measured is not None

@@ -1,5 +1,7 @@
 """The alternating solvers against slow versions of them, the paper's theorems, and its invariances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,6 +15,7 @@ from ravine.data.query import run
 from ravine.optimize.alternation import best_threshold, two_means
 from ravine.optimize.minimax import minimax
 from ravine.optimize.sides import Plane, Side, SideSums
+from ravine.split.search import search
 from tests.index.test_separation import best_by_hand
 from tests.nodes import measured
 from tests.oracles import two_blobs
@@ -386,3 +389,23 @@ def test_labels_that_are_all_on_one_side_find_no_split():
     weights = np.where(np.arange(178) < 100, 1.0, 0.0)
     model = MaximinSeparation(2, init=np.arange(178) < 100).fit(WINE, sample_weight=weights)
     assert model.n_clusters_ == 1
+
+
+@pytest.mark.parametrize("solver", ["mpm", "pursuit"])
+def test_given_sides_start_the_search_of_the_root_also_where_its_scales_are_known(solver):
+    X = load_wine().data
+    node = measured(X)
+    sides = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    method = MaximinSeparation(2, solver=solver, init=sides, max_iter=1)._method(13, node.rows)
+    first, again = (
+        run(search(replace(node, root=known), method))[1] for known in (None, node.standardization)
+    )
+    below = run(search(replace(node, root=node.standardization, is_root=False), method))[1]
+    assert again.value == first.value != below.value
+
+
+def test_eig_with_a_kernel_is_refused_because_all_its_directions_are_equal():
+    with pytest.raises(
+        InvalidInputError, match=r'solver="eig" .* kernel=.rbf.: .* use solver="mpm" or "gep"'
+    ):
+        MaximinSeparation(2, solver="eig", kernel="rbf").fit(WINE)

@@ -9,11 +9,13 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_wine
 
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
+from ravine.data.memory import MemoryRows
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
 from ravine.tree.score import depth_at_boundary
 from ravine.tree.simplify import _best_threshold
+from tests.engines import in_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 WINE = load_wine().data
@@ -460,3 +462,20 @@ def test_labels_steer_a_resplit():
     assert len({*zip(found, expected, strict=True)}) == 2
     with pytest.raises(InvalidInputError, match="one label for each of the 178 rows"):
         tree.resplit(node, MinimumDensity(2), X, y=y[:5])
+
+
+@pytest.mark.parametrize("kind", ["memory", "blocks"])
+def test_rows_that_are_held_take_other_weights(kind):
+    rows = MemoryRows(WINE) if kind == "memory" else in_blocks(WINE)
+    tree = MinimumDensity(3).fit(WINE).tree_
+    weights = np.random.default_rng(0).integers(1, 4, len(WINE)).astype(float)
+    assert tree.rows(rows) is rows
+    assert (tree.rows(rows, weights).map(lambda block: block.weights) == weights).all()
+    assert tree.rows(rows, weights).total == weights.sum()
+    some = rows.select(np.arange(5, 100))
+    found = tree.rows(some, weights[5:100])
+    assert (found.map(lambda block: block.weights) == weights[5:100]).all()
+    assert (found.map(lambda block: block.dense()) == WINE[5:100]).all()
+    assert rows.weights is None
+    with pytest.raises(InvalidInputError, match="one weight for each of the 95 rows"):
+        tree.rows(some, weights)

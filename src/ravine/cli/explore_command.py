@@ -36,7 +36,8 @@ def run_explore(arguments: Namespace) -> None:
     folder = Path(arguments.session or f"{arguments.data}.explore")
     model, table, ids = _model_and_rows(arguments, console)
     X = table.values if isinstance(table.values, np.ndarray) else table.values[0 : table.n_rows]
-    if not model_file and not (folder / INDEX).exists():
+    fits = not model_file and not (folder / INDEX).exists()
+    if fits:
         fit_table(arguments, console, model, table, X)
     explorer = ravine.explore(
         model,
@@ -44,7 +45,7 @@ def run_explore(arguments: Namespace) -> None:
         feature_names=table.names,
         row_ids=ids,
         session=folder,
-        code=reading_code(arguments, model),
+        code=reading_code(arguments, model, table, fits=fits),
         source=Path(arguments.data).name,
         port=arguments.port,
         open_browser=not arguments.no_browser,

@@ -340,6 +340,17 @@ def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
     return MemoryRows(X, weights, Threads(n_jobs))
 
 
+def with_weights(rows: Any, weights: FloatArray | None) -> Any:
+    """Return rows of an engine with other weights, one for each of them."""
+    everything = rows.array if isinstance(rows, MemoryRows) else rows.engine.source
+    whole = np.zeros(everything.shape[0])
+    whole[rows.numbers] = weights
+    if isinstance(rows, MemoryRows):
+        return replace(rows, weights=whole)
+    found = rows_of(everything, whole, rows.threads.n)
+    return found if rows.shape == found.shape else found.select(rows.numbers)
+
+
 @dataclass(frozen=True)
 class SomeRows:
     """Some rows of a block source as a source of their own, given by their numbers in increasing order."""

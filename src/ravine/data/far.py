@@ -1,9 +1,9 @@
 """Rows far from everything: few rows that would set the scales of all others.
 
 One row at a thousand standard deviations, or one 99999 for a missing value, widens the standardization, the
-interval of thresholds and the bandwidth until no valley is seen. Such rows are found by scales that few rows
-cannot move, and set aside if they matter: searches leave them out, and the finished tree assigns them. A far
-group that is heavy enough is a cluster, not a few far rows.
+interval of thresholds and the bandwidth until no valley is seen. Such rows, alone or in a group, are found by
+scales that few rows cannot move, and set aside if they matter: searches leave them out, and the finished tree
+assigns them. A far group that is heavy enough is left to the searches, because it may be a cluster.
 """
 
 from __future__ import annotations
@@ -31,15 +31,9 @@ FAR = 10.0  # scales from the median, in some column, beyond which a row may be 
 BEYOND = 2.0  # a far row is also beyond this multiple of the 90 % quantile of the rows' largest distances
 FAR_ROWS = 2000  # far rows, at most, that are compared with each other
 GROUP_RADIUS = 2.0  # scales times the square root of the columns: rows of one cluster are nearer than this
-GROUP_SHARE = 0.005  # least share of the weight that is a cluster far away, and not a few far rows
-GROUP_WEIGHT = 5.0  # least weight of such a cluster
-BETWEEN = (
-    0.4,
-    0.8,
-)  # part of the way from the bulk to such a cluster that has to be empty: 4 scales at least
-EMPTY = 0.5  # share of the weight of the cluster that may be there; the tail of the bulk has more
-SHARE_OF_SCATTER = 0.25  # far rows are set aside if they make this share of the scatter of all columns ...
-SHARE_OF_FEW = 0.07  # ... or this share, by fewer rows than a far group has (GROUP_SHARE) ...
+GROUP_SHARE = 0.02  # least share of the weight that is a cluster far away, and not a few far rows
+SHARE_OF_SCATTER = 0.07  # far rows are set aside if they make this share of the scatter of all columns ...
+LEVERAGE = 14.0  # ... and so many times their share of the weight, which the end of a tail does not ...
 SHARE_OF_COLUMN = 0.999  # ... or this share of the variance of one column, whose scale they move thirtyfold
 LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
 
@@ -48,7 +42,8 @@ LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squa
 class FarRows:
     """The rows farther than `limit` scales from the center in some column, except those near a `group`.
 
-    A boundary for engines and `predict`: far rows have a positive distance.
+    A boundary for engines and `predict`: far rows have a positive distance. `together` is whether half of the
+    far rows, or more, lie near each other.
 
     >>> rule = FarRows(center=np.zeros(2), inverse_scale=np.ones(2), groups=np.array([[50.0, 0.0]]))
     >>> rule.of_rows(np.array([[1.0, 2.0], [0.0, 30.0], [51.0, 1.0]])).tolist()
@@ -59,6 +54,7 @@ class FarRows:
     inverse_scale: FloatArray
     limit: float = FAR
     groups: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    together: bool = False
 
     def distances(self, block: Block) -> FloatArray:
         """Return how far beyond the limit every row is; not positive for rows of the bulk and of groups."""
@@ -129,26 +125,13 @@ class FarWeight(Additive):
         answer[0][0] += block.weights[self.rule.distances(block) > 0].sum()
 
 
-@dataclass(frozen=True)
-class Far:
-    """What is far from the bulk of a node: single rows (`rule`, or None), and groups that are clusters.
-
-    `groups` are raw rows in the middle of each group, the farthest group first. Only what moves the scales is
-    here. `beyond` finds the rows of both kinds.
-    """
-
-    rule: FarRows | None
-    groups: FloatArray
-    beyond: FarRows
-
-
-def find_far(node: Node) -> Query[Far | None]:
-    """Return which rows of an opened node are far from the bulk and move its scales, or None.
+def find_far(node: Node) -> Query[FarRows | None]:
+    """Return which rows of an opened node are far from everything and move its scales, or None.
 
     A row is far if, in some column, its distance from the median exceeds ten times the scale of the column
     (and twice that of the widest tenth of the rows). The scale is the 90 % quantile of the distances from the
     median, of the values that differ from it, so that less than a tenth of the rows cannot move it and
-    columns that are mostly zero have one. A far row that has others near it is part of a cluster.
+    columns that are mostly zero have one. Groups of at least GROUP_SHARE of the weight are not far.
 
     Costs no pass where the range of every column is within the limit, and otherwise one. Sparse rows are not
     examined.
@@ -169,50 +152,37 @@ def find_far(node: Node) -> Query[Far | None]:
         return None
     own = own * (weight[0] / own.sum())
     near = _largest(rule.scaled(few)) <= rule.limit
-    beyond, (rule, centers) = rule, _with_groups(rule, rows, own, node, (few[near], weights[near]))
-    isolated = rule.of_rows(rows)
+    rule = _without_groups(rule, rows, own, least_group(node))
+    far = rule.of_rows(rows)
     unit = np.ones(len(scale)) if node.standardize else scale / scale.max()
     bulk = rule.scaled(few[near]), weights[near] / weights[near].sum()
-
-    def matters(which: npt.NDArray[np.bool_]) -> bool:
-        return _matters(rule.scaled(rows[which]), own[which] / node.total, *bulk, unit)
-
-    groups = rows[centers if matters(~isolated) else []]
-    found = Far(rule if matters(isolated) else None, groups, beyond)
-    return None if found.rule is None and not len(found.groups) else found
+    matters = _matters(rule.scaled(rows[far]), own[far] / node.total, *bulk, unit)
+    return rule if matters else None
 
 
-def bulk_and_far(node: Node) -> tuple[RowSet, RowSet | None, RowSet | None]:
-    """Return the bulk of a node, the rows far from everything, and those of far groups, or None for these."""
-    found = run(find_far(run(open_node(node, []))[0]))
-    if found is None:
-        return node.rows, None, None
-    if found.rule is not None and not len(found.groups):
-        ((near, single),) = node.rows.engine.divide([(node.rows, found.rule)])
-        return near, single, None
-    ((bulk, away),) = node.rows.engine.divide([(node.rows, found.beyond)])
-    if found.rule is None:
-        return bulk, None, away
-    ((groups, single),) = node.rows.engine.divide([(away, found.rule)])
-    return bulk, single, groups
+def bulk_and_far(node: Node) -> tuple[RowSet, RowSet | None]:
+    """Return the rows of a node that are not far from everything, and those that are, if any."""
+    rule = run(find_far(run(open_node(node, []))[0]))
+    if rule is None:
+        return node.rows, None
+    ((bulk, far),) = node.rows.engine.divide([(node.rows, rule)])
+    return bulk, far
 
 
 def least_group(node: Node) -> float:
     """Return the least weight of a cluster far away; less weight is a few far rows."""
-    if node.total < FEWEST_ROWS:
-        return node.min_weight
-    given = node.min_weight if node.min_group is None else node.min_group
-    return max(GROUP_WEIGHT, GROUP_SHARE * node.total, given)
+    return max(GROUP_SHARE * node.total, node.min_weight)
 
 
 def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the median and the scale of every column; the scale of a constant column is 0.
 
-    Values that differ from the median by rounding only are equal to it.
+    So is that of a column in which too few rows differ from the median to give a quantile. Values that
+    differ by rounding only are equal to it.
 
     >>> rows, weights = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1e9, 1.0]]), np.array([9, 9, 9, 1.0])
     >>> [some.round(2).tolist() for some in robust_scales(rows, weights)]
-    [[1.0, 0.0], [0.61, 0.61]]
+    [[1.0, 0.0], [0.61, 0.0]]
     """
     low, high = _medians(rows, weights)
     center = low / 2 + high / 2  # the middle of the two, so that a mirror image has the mirrored one
@@ -220,7 +190,8 @@ def robust_scales(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
         distance = np.abs(rows - center)
     differs = distance > CONSTANT * np.abs(center)
     scale = _quantiles(distance, weights, WIDEST, differs) / NORMAL_QUANTILE
-    return center, np.where(differs.any(axis=0) & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
+    known = weights @ differs >= min(FEWEST_ROWS, weights.sum() / 2)
+    return center, np.where(known & np.isfinite(scale) & (scale >= SMALLEST), scale, 0.0)
 
 
 def _medians(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -252,42 +223,21 @@ def _quantiles(
     return np.asarray(np.take_along_axis(values, np.take_along_axis(order, place[None], axis=0), axis=0)[0])
 
 
-def _with_groups(
-    rule: FarRows, rows: FloatArray, weights: FloatArray, node: Node, bulk: tuple[FloatArray, FloatArray]
-) -> tuple[FarRows, list[int]]:
-    """Return the rule without groups that may be clusters, and the rows in the middle of those that are.
-
-    Heavy groups are not far rows. They are clusters if there is a gap before them; otherwise they are the
-    tail of the bulk, and searches see them. Lighter groups, down to `least_group`, need the gap. The farthest
-    comes first.
-    """
+def _without_groups(rule: FarRows, rows: FloatArray, weights: FloatArray, least: float) -> FarRows:
+    """Return the rule without the groups that have the least weight of a cluster."""
     scaled = rule.scaled(rows)
     near = cdist(scaled, scaled) <= rule.radius
     mass = near @ weights
-    heavy = mass >= least_group(node)
+    heavy = mass >= least
     centers: list[int] = []
     while heavy.any():
         centers.append(int(np.argmax(np.where(heavy, mass, -1.0))))
         heavy &= ~near[centers[-1]]
-    share = (node.total - weights.sum()) / bulk[1].sum()
-    points = np.concatenate([scaled, rule.scaled(bulk[0])])
-    every = np.concatenate([weights, bulk[1] * share])
-    alone = [i for i in centers if _between(points, every, scaled[i], rule.radius) < EMPTY * mass[i]]
-    kept = [i for i in centers if i in alone or mass[i] >= node.min_weight]
-    alone.sort(key=lambda i: -float(np.linalg.norm(scaled[i])))
-    return (replace(rule, groups=scaled[kept]) if kept else rule), alone
-
-
-def _between(points: FloatArray, weights: FloatArray, center: FloatArray, radius: float) -> float:
-    """Return the weight of points between the center of all and that of a group, in a tube around the line.
-
-    Only the part of the line counts that neither the bulk nor the group reaches.
-    """
-    length = float(np.linalg.norm(center))
-    along = points @ (center / length)
-    across = np.sqrt(np.maximum((points**2).sum(axis=1) - along**2, 0.0))
-    inside = (along > BETWEEN[0] * length) & (along < BETWEEN[1] * length) & (across <= radius)
-    return float(weights[inside].sum())
+    rule = replace(rule, groups=scaled[centers]) if centers else rule
+    far = rule.of_rows(rows)
+    others = near[np.ix_(far, far)] @ weights[far] - weights[far]
+    together = bool(others.max(initial=0.0) >= weights[far].sum() / 2) and bool(far.any())
+    return replace(rule, together=together)
 
 
 def _matters(
@@ -303,5 +253,5 @@ def _matters(
         overall = float(share.mean())
     else:  # without standardizing, wide columns count more
         overall = float(unit**2 @ moved / (unit**2 @ (moved + usual)))
-    enough = SHARE_OF_FEW if far_share.sum() < GROUP_SHARE else SHARE_OF_SCATTER
+    enough = max(SHARE_OF_SCATTER, LEVERAGE * float(far_share.sum()))
     return overall >= enough or float(share.max()) >= SHARE_OF_COLUMN

@@ -165,7 +165,13 @@ def nearest(points: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArr
 
 
 def _k_means(points: FloatArray, weights: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return n centers of some points: k-means++ and a few of Lloyd's rounds."""
+    """Return n centers of some points: k-means++ and a few of Lloyd's rounds.
+
+    The points are taken in the order of their norms, so that the order of the rows does not matter, nor that
+    of the columns or their signs.
+    """
+    order = np.argsort(np.round((points**2).sum(axis=1) / TIE), kind="stable")
+    points, weights = points[order], weights[order]
     centers = points[plus_plus(points, weights, n, rng)]
     for _ in range(ROUNDS):
         group = _first_nearest(centers @ points.T, centers)

@@ -23,10 +23,7 @@ PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every c
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
 SCALE_CELLS = 1 << 20  # most values of these rows
 LOCAL_CELLS = 1 << 22  # most values of a node that is copied and searched in memory
-UNSAMPLED_FACTOR = 2  # factor of LOCAL_CELLS for nodes below LARGE_SAMPLE rows, which have no samples
-FIRST_SAMPLE = 4096  # least rows of the first sample, which is searched from all starts
-FIRST_ROWS_PER_COLUMN = 32  # least rows of it per column: the error of a direction falls with that number
-LARGE_SAMPLE = 8192  # rows that are enough for the first sample, however many columns there are
+LARGE_SAMPLE = 16384  # least rows of the first sample, which is searched from all starts
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample, or of those of all leaves: 128 MiB
 
 
@@ -84,7 +81,8 @@ class Node:
     """What a search knows about some rows: their number, weight, standardization, labels and random numbers.
 
     Queries ask about the rows with `ask`, and never hold them. `root` is the standardization of all rows,
-    whose scales every node uses; None at the root itself. `measured` is that of these rows, once known, and
+    whose scales every node uses; None where it is not known yet. `is_root` is whether these are all rows of
+    the tree, and not a part or a sample of them. `measured` is that of these rows, once known, and
     `deviation` the standard deviation along their first principal direction. Random numbers depend on
     `stream` (the seed of the fit and the path of the node) and on their purpose.
     """
@@ -94,13 +92,13 @@ class Node:
     min_weight: float = 1.0
     standardize: bool = True
     root: Standardization | None = None
+    is_root: bool = True
     measured: Standardization | None = None
     deviation: float = np.nan
     labels: Labels | None = None
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what is computed once
     tree_memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the whole tree
     whole: Node | None = None  # the node that this one is a sample of
-    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
 
     def ask(self, *requests: Request) -> list[Asked]:
         """Return requests about the rows of this node, for a query to yield."""
@@ -138,9 +136,9 @@ class Node:
     def is_local(self) -> bool:
         """Whether the rows are in memory with every engine: those of a sample, or of a small node.
 
-        Nodes of few rows have no samples, so that all steps of their search would be passes.
+        Nodes without samples are, because all steps of their search would be passes.
         """
-        most = LOCAL_CELLS * (UNSAMPLED_FACTOR if self.n_rows < LARGE_SAMPLE else 1)
+        most = LOCAL_CELLS if self.sample_sizes else 2 * LOCAL_CELLS
         return self.whole is not None or self.n_rows * self.rows.values_per_row <= most
 
     @property
@@ -194,6 +192,7 @@ class Node:
             stream=tuple(self.seed(purpose)),
             min_weight=self.min_weight * rows.total / self.total,
             root=self.root or self.measured,
+            is_root=False,
             measured=None,
             deviation=np.nan,
             memo={},
@@ -302,20 +301,20 @@ def finest_sample(node: Node) -> Node:
 def sample_sizes(n: int, n_features: int, share: float = 1.0) -> list[int]:
     """Return the sizes of the samples that are searched before all n rows: about n/64, then n/16.
 
-    The first has at least 4096 rows and 32 per column (8192 are enough), but at most half of all. The rows
-    are a share of all rows, and their samples have at most that share of SAMPLE_CELLS, so that those of all
-    leaves fit into memory. (A stage of n/4 rows was tried: the optimum moves with the bandwidth, so that its
-    passes are better spent on all rows.)
+    The first has at least 16384 rows, but at most half of all. Fewer rows are searched as they are, so that
+    the choice among local optima of almost the same value does not depend on the seed; above 8192 rows only
+    up to 2^23 values. The rows are a share of all rows, and their samples have at most that share of
+    SAMPLE_CELLS, so that those of all leaves fit into memory. (A stage of n/4 rows was tried: the optimum
+    moves with the bandwidth, so that its passes are better spent on all rows.)
 
-    >>> [sample_sizes(n, 20) for n in (8000, 10_000, 100_000, 1_000_000)]
-    [[], [4096], [4096], [15625, 62500]]
-    >>> [sample_sizes(n, 200) for n in (8000, 10_000, 100_000)]
-    [[], [5000], [6400]]
+    >>> [sample_sizes(n, 20) for n in (16_000, 20_000, 100_000, 1_000_000)]
+    [[], [10000], [16384], [16384, 62500]]
+    >>> [sample_sizes(n, 2000) for n in (8000, 10_000, 100_000)]
+    [[], [5000], [8388]]
     """
-    least = min(LARGE_SAMPLE, max(FIRST_SAMPLE, FIRST_ROWS_PER_COLUMN * n_features))
-    if n < min(2 * least, LARGE_SAMPLE):
+    if n < LARGE_SAMPLE // 2 or (n < LARGE_SAMPLE and n * n_features <= 2 * LOCAL_CELLS):
         return []
-    most = max(int(share * SAMPLE_CELLS) // n_features, LARGE_SAMPLE)
-    first = min(max(n // 64, min(least, n // 2)), most)
+    most = max(int(share * SAMPLE_CELLS) // n_features, LARGE_SAMPLE // 2)
+    first = min(max(n // 64, LARGE_SAMPLE), n // 2, most)
     second = min(n // 16, most)
     return [first, second] if second >= 2 * first else [first]

@@ -18,6 +18,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ravine._validate import (
@@ -36,7 +37,7 @@ from ravine.data.kernel import Scaling, scaling_of
 from ravine.data.memory import MemoryRows
 from ravine.estimators.base import RowsEstimator
 from ravine.estimators.catalog import CLUSTERERS, DIFFUSION
-from ravine.estimators.clusterer import TreeClusterer
+from ravine.estimators.clusterer import TreeClusterer, has_several_clusters
 from ravine.estimators.judging import MIN_SHARE, Judges
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
 from ravine.exceptions import InterruptedWarning, InvalidInputError
@@ -98,7 +99,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         "maximum-margin" above 2^19 values, without diffusion above 2^24, and without "maximin-separation"
         above 4096 columns.
     min_share : float, default 0.05
-        Minimum share of the rows in the smaller of two clusters; groups far from the bulk may be smaller.
+        Minimum share of the rows in the smaller of two clusters.
     level : float, default 0.01
         For "auto": significance level of all candidates together, of which each gets an equal part.
     standardize : bool or "auto", default "auto"
@@ -326,6 +327,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         found: IntArray = self._ask_winner("predict", X)
         return found
 
+    @available_if(has_several_clusters)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every cluster, by the winner."""
         found: FloatArray = self._ask_winner("predict_proba", X)

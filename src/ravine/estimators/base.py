@@ -57,7 +57,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     kernel_params : dict, optional
         Parameters of the kernel, such as gamma, and `n_components` and `landmarks` of its feature map.
     random_state : int, Generator or None
-        Source of samples (above 8192 rows), of starts and of power iterations (above 256 features). None is
+        Source of samples (above 16384 rows), of starts and of power iterations (above 256 features). None is
         a fixed seed: the same data give the same result.
     n_jobs : int, optional
         Number of threads. The result does not depend on it.
@@ -68,8 +68,8 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         With a kernel, the map from rows to the feature space. It stores its landmarks; `nbytes` is its size.
     outliers_ : ndarray of int
         Numbers of the rows far from all others, which were left out of the searches: rows more than ten
-        scales from the median of a column, with no group of rows near them, if they would distort the scales
-        of the columns.
+        scales from the median of a column, alone or in a group of less than 2 % of the rows, if they would
+        distort the scales of the columns. A warning says if they lie together.
     n_iter_ : int
         Iterations of the searches that were chosen, over all splits.
     n_passes_ : float
@@ -113,14 +113,14 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             state.update(before)
             raise
 
-    def _root(self, X: Any, rows: MemoryRows, min_weight: float, min_group: float | None = None) -> Node:
+    def _root(self, X: Any, rows: MemoryRows, min_weight: float) -> Node:
         """Return the node of all rows, with the seed of this fit.
 
         With a kernel the search does not scale columns: rows were scaled before they were mapped.
         """
         standardize = self.kernel is None and scales_columns(self.standardize, X)
         seed = int(self._rng().integers(2**63))
-        return Node(rows, (seed,), min_weight, standardize, min_group=min_group)
+        return Node(rows, (seed,), min_weight, standardize)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator for samples and random starts, with a fixed seed by default."""
@@ -209,8 +209,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             return weights
         with one_blas_thread():
             node = Node(rows_of(X, weights), (0,), standardize=scales_columns(self.standardize, X))
-            found = run(find_far(run(open_node(node, []))[0]))
-        rule = None if found is None else found.rule
+            rule = run(find_far(run(open_node(node, []))[0]))
         if rule is None:
             return weights
         far = self._far(X, rule)
@@ -225,9 +224,10 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         if len(numbers):
             n = len(numbers)
             which = f"row {numbers[0]} is" if n == 1 else f"{n} rows ({listed(numbers)}) are"
+            together = ", or for a small cluster, because they lie together" if rule and rule.together else ""
             warnings.warn(
                 f"{which} far from all others, and left out of the searches; see outliers_, and check for "
-                "missing values that are coded as a number",
+                f"missing values that are coded as a number{together}",
                 OutlierWarning,
                 stacklevel=5,
             )

@@ -98,7 +98,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     max_iter : int, default 15
         Maximum number of evaluations for each step of alpha and gamma.
     samples : bool, default True
-        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        Search samples of more than 16384 rows first, and all rows only from the best results. False searches
         all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient, relative to the density, is at most this.
@@ -123,7 +123,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     Notes
     -----
     Cost: a boundary costs as much as a split of `MinimumDensity`: one pass over the rows per evaluation up to
-    8192 rows, a few passes above that. Only the labeled rows are copied to memory.
+    16384 rows, a few passes above that. Only the labeled rows are copied to memory.
 
     References
     ----------
@@ -187,7 +187,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
             The rows, labeled or not. They are never modified; only the labeled ones are copied.
         y : array of shape (n_rows,)
-            Their classes, whole numbers or strings; -1 (among strings also "-1") for a row without a label.
+            Their classes, whole numbers or strings; for a row without a label -1 (among strings also "-1"),
+            None, NaN or pandas' NA.
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row; the label of a row of weight 0 is ignored.
         """

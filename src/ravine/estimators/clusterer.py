@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
-from ravine.data.far import GROUP_WEIGHT
 from ravine.data.interrupts import interrupts_pass
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
@@ -51,6 +51,14 @@ NOT_COMPARABLE = (
     'use n_clusters="auto", or ravine.select'
 )
 
+
+def has_several_clusters(model: Any) -> bool:
+    """Return whether a model has memberships: scikit-learn expects at least two columns of them."""
+    if model.n_clusters_ > 1:  # before `fit`, an AttributeError of its own
+        return True
+    raise AttributeError("memberships need at least two clusters; this model has one, that of every row")
+
+
 SplitOrder = Literal["depth", "size", "value", "neighbors"]
 
 
@@ -71,8 +79,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         least 2, not a test.
     min_cluster_size : int, optional
         Minimum weight (number of rows, without weights) on each side of a split. The default is 1; for "auto"
-        and "best" it is 1.5 times the square root of the number of rows, because smaller groups may be tails,
-        and for a group far from all others 0.5 % of the rows, at least 5.
+        and "best" it is 1.5 times the square root of the number of rows, because smaller groups may be tails.
     max_leaves, max_depth : int, optional
         Limits of the tree, also for "auto". For "best", `max_leaves` leaves are grown instead of 20.
     level : float, default 0.01
@@ -134,9 +141,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             The rows. They are never modified, and copied only if they are not an array or CSR matrix. Also a
             file, as `ravine.open(path)`, or a dask array or data frame, see docs/scale.md.
         y : array of shape (n_rows,), optional
-            Partial labels: the classes of some rows, and -1 (among strings also "-1") for all others. Labeled
-            rows of different classes are separated where the method finds a split that does so (see
-            docs/semi-supervised.md). A y without any -1 is ignored, as in scikit-learn's clusterers.
+            Partial labels: the classes of some rows, and for all others -1 (among strings also "-1"), None,
+            NaN or pandas' NA. Labeled rows of different classes are separated where the method finds a split
+            that does so (see docs/semi-supervised.md). A y without any of these is ignored, as in
+            scikit-learn's clusterers.
         sample_weight : array of shape (n_rows,), optional
             A weight of k counts as k copies of the row. A row of weight 0 has no influence but gets a label.
         """
@@ -169,8 +177,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.n_clusters == "best":
             self._judge_cuts(X, weights, rows)
             self._cut_to(max(self.cut_values_, key=self.cut_values_.__getitem__, default=1), rows)
-        if self.outliers == "label" and len(self.outliers_):
-            self.labels_: IntArray = _with_outliers(self.labels_, self.outliers_)
         return self
 
     @property
@@ -206,8 +212,13 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         from ravine.view.notebook import sketch
 
         self.tree_: ClusterTree = self._grown.cut(n_leaves)
-        self.labels_ = _routed(self.tree_, rows)
+        self._set_labels(_routed(self.tree_, rows))
         self._sketch_ = sketch(self.tree_, rows)
+
+    def _set_labels(self, labels: IntArray) -> None:
+        """Keep the labels of the training rows; with `outliers="label"`, -1 for those far from all others."""
+        labeled = self.outliers == "label" and len(self.outliers_)
+        self.labels_: IntArray = _with_outliers(labels, self.outliers_) if labeled else labels
 
     def _fit_rows(self, X: Any, rows: MemoryRows, y: Any, graph: RowGraph | None = None) -> Self:
         """Grow the tree on checked rows, mapped if there is a kernel."""
@@ -222,7 +233,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         auto = self.n_clusters == "auto"
         limits = self._limits(rows.shape[0], rows.total)
         warn_about_weights(rows, limits.min_weight, auto=auto)
-        root = self._root(X, rows, limits.min_weight, limits.min_group)
+        root = self._root(X, rows, limits.min_weight)
         with one_blas_thread():
             grown = grow(
                 root,
@@ -259,7 +270,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             mapped=self.feature_map_ is not None,
             spread=grown.standardization.spread,
         )
-        self.labels_ = grown.labels
+        self._set_labels(grown.labels)
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
         self._sketch_ = sketch(self.tree_, rows)
 
@@ -294,6 +305,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             return np.asarray(np.where(scores[:, 1] > 0, scores[:, 1], -scores[:, 0]))
         return scores
 
+    @available_if(has_several_clusters)  # type: ignore[untyped-decorator]
     @lazily
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every cluster, largest at `predict(X)`; two passes.
@@ -407,7 +419,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Check the limits of the tree and return them, for rows of this total weight."""
         from ravine.tree.grown import Limits
 
-        wanted, min_weight, min_group = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total), GROUP_WEIGHT
+        wanted, min_weight = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total)
         if self.n_clusters == "best":
             wanted = BEST_LEAVES
         elif self.n_clusters != "auto":
@@ -421,9 +433,9 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             most = check_int("max_leaves", self.max_leaves, 1)
             wanted = most if self.n_clusters == "best" else min(wanted, most)
         if self.min_cluster_size is not None:
-            min_weight = min_group = check_int("min_cluster_size", self.min_cluster_size, 1)
+            min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
-        return Limits(wanted, depth, min_weight, min_group)
+        return Limits(wanted, depth, min_weight)
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""

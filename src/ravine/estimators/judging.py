@@ -53,16 +53,14 @@ class Judges:
     """Judges clusterings of the same rows, on the same sample of at most 5000 of them.
 
     Rows far from everything have no part in it: a single one would make the covariances of its cluster so
-    large that nothing is separated. Groups far from the bulk would hide its clusters in the same way. They
-    are clusters, however small: they count in the agreement (`weights`), but not in the smallest share.
+    large that nothing is separated.
     """
 
     def __init__(self, rows: MemoryRows, weights: FloatArray | None, *, standardize: bool = True) -> None:
         with one_blas_thread():
-            bulk, single, groups = bulk_and_far(Node(rows, standardize=standardize))
+            bulk, far = bulk_and_far(Node(rows, standardize=standardize))
             self.graph = row_graph(bulk, standardize=standardize)
-        self.weights = _without(single, weights, rows.shape[0])
-        self._bulk_weights = _without(groups, self.weights, rows.shape[0])
+        self.weights = _without(far, weights, rows.shape[0])
 
     @cached_property
     def _columns(self) -> Any:
@@ -78,8 +76,8 @@ class Judges:
     def __call__(self, labels: Any) -> Judgment:
         """Judge the labels of all rows."""
         clusters = np.unique(np.asarray(labels), return_inverse=True)[1]
-        n_clusters = int((np.bincount(clusters, weights=self.weights) > 0).sum())
-        mass = np.bincount(clusters, weights=self._bulk_weights)
+        mass = np.bincount(clusters, weights=self.weights)
+        n_clusters = int((mass > 0).sum())
         share = float(mass[mass > 0].min() / mass.sum())
         few = np.unique(clusters[self.graph.numbers], return_inverse=True)[1]
         if few.max() == 0:

@@ -58,7 +58,7 @@ class MaximinSeparation(TreeClusterer):
     max_iter : int, default 50
         Maximum number of iterations; for "pursuit", of evaluations.
     samples : bool, default True
-        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        Search samples of more than 16384 rows first, and all rows only from the best results. False searches
         all rows from every start, in many more passes.
 
     Notes
@@ -115,6 +115,11 @@ class MaximinSeparation(TreeClusterer):
         from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
 
         solver = check_choice("solver", self.solver, SOLVERS)
+        if solver == "eig" and self.kernel is not None:
+            raise InvalidInputError(
+                f'solver="eig" cannot be used with kernel={self.kernel!r}: mapped columns are uncorrelated, '
+                'so that after scaling no direction comes first; use solver="mpm" or "gep"'
+            )
         regularization = check_real("regularization", self.regularization, 0, open_low=False)
         min_share = check_real("min_share", self.min_share, 0, 0.5, open_low=False)
         n_init = check_int("n_init", self.n_init, 1)

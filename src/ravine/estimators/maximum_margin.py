@@ -54,7 +54,7 @@ class MaximumMargin(TreeClusterer):
         Maximum number of iterations per start; 3 to 15 are usual, more if C is large or the margin empty. If
         the limit is reached, `status` says so and `violation` is above epsilon.
     samples : bool, default True
-        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        Search samples of more than 16384 rows first, and all rows only from the best results. False searches
         all rows from every start, in many more passes.
 
     Notes

@@ -44,14 +44,14 @@ class MinimumDensity(TreeClusterer):
     max_iter : int, default 15
         Maximum number of evaluations for each of the ten interval widths.
     samples : bool, default True
-        Search samples of more than 8192 rows first, and all rows only from the best results. False searches
+        Search samples of more than 16384 rows first, and all rows only from the best results. False searches
         all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient, relative to the density, is at most this.
 
     Notes
     -----
-    Cost: one pass over the rows per evaluation up to 8192 rows, at most 12 passes per split above that; O(n
+    Cost: one pass over the rows per evaluation up to 16384 rows, at most 12 passes per split above that; O(n
     d) time per pass and no copy of the data.
 
     References

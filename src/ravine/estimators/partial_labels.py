@@ -1,4 +1,4 @@
-"""Partial labels from the user: the classes of some rows, and -1 for all others."""
+"""Partial labels from the user: the classes of some rows; -1 for all others, or a missing value."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
             "MinimumDensityClassifier requires y to be passed, but the target y is None; "
             "give one label per row, -1 for unknown"
         )
-    given = column_or_1d(y, warn=True)
+    given = column_or_1d(_as_array(y), warn=True)
     if len(given) != n_rows:
         raise InvalidInputError(
             f"y has {len(given)} labels for {n_rows} rows; give one per row, -1 for unknown"
         )
+    labeled = _has_label(given)
     if given.dtype.kind not in "OUS":
-        assert_all_finite(given, input_name="y")
-        return given, given != UNLABELED
-    labeled = np.array([str(label) != str(UNLABELED) for label in given], dtype=bool)
+        assert_all_finite(given[labeled], input_name="y")
+        return given, labeled
     kinds = {isinstance(label, str) for label in given[labeled]}
     if len(kinds) > 1:
         raise InvalidInputError("y mixes strings and numbers; use one type for all classes, -1 for unknown")
@@ -42,6 +42,24 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     typed = np.full(n_rows, labels[0] if len(labels) else UNLABELED, dtype=labels.dtype)
     typed[labeled] = labels
     return typed, labeled
+
+
+def _as_array(y: Any) -> npt.NDArray[Any]:
+    """Return y as an array. Of a list with texts, numpy would turn NaN into the text "nan"."""
+    return np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
+
+
+def _has_label(given: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which rows have a label: not -1, also as text, and not None, NaN or the NA of pandas."""
+    if given.dtype.kind not in "OUS":
+        return np.asarray((given != UNLABELED) & (given == given))
+    return np.array([not _is_unknown(label) for label in given], dtype=bool)
+
+
+def _is_unknown(label: Any) -> bool:
+    if isinstance(label, str):
+        return label == str(UNLABELED)
+    return str(label) in ("None", "nan", "<NA>", "NaT") or bool(label == UNLABELED)
 
 
 def check_classes(
@@ -73,7 +91,8 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
     """Return the partial labels in the y of a clusterer, or None if y has none.
 
     scikit-learn passes any y on to clusterers, also the classes of all rows or the target of a regression. So
-    y is used only if it has one value per row, some are -1, and the others are of at least two classes.
+    y is used only if it has one value per row, some are -1 or missing, and the others are of at least two
+    classes.
     """
     if not _is_partial(y):
         return None
@@ -92,14 +111,12 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
 
 
 def _is_partial(y: Any) -> bool:
-    """Return whether y has one whole number or text per row, and some are -1."""
-    if y is None:
+    """Return whether y has one whole number or text per row, and some are unknown."""
+    given = np.zeros(0) if y is None else _as_array(y)
+    if given.ndim != 1 or given.dtype.kind not in "ifOUS":
         return False
-    given = np.asarray(y)
-    if given.ndim != 1:
-        return False
-    if given.dtype.kind in "OUS":
-        return any(str(label) == str(UNLABELED) for label in given)
-    if given.dtype.kind not in "if" or not np.isfinite(given).all():
-        return False
-    return bool((given == UNLABELED).any() and (given == np.round(given)).all())
+    labeled = _has_label(given)
+    labels = np.array(given[labeled].tolist())
+    if labels.dtype.kind in "if":
+        return bool(not labeled.all() and np.isfinite(labels).all() and (labels == np.round(labels)).all())
+    return not labeled.all()

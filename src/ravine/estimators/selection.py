@@ -138,8 +138,7 @@ def select(
 
     MSP is highest for a single outlier against the rest. So only clusterings whose smallest cluster has
     at least `min_share` of the rows are ranked (for K > 2 clusters, 2 / K of that); the others come
-    last, by the size of that cluster. Rows and groups far from the bulk of the rows are not judged, and do
-    not count here.
+    last, by the size of that cluster. Rows far from all others are not judged, and do not count here.
 
     Parameters
     ----------

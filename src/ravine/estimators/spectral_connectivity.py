@@ -91,7 +91,7 @@ class SpectralConnectivity(TreeClusterer):
     max_iter : int, default 15
         Maximum number of evaluations for each beta.
     samples : bool, default True
-        In one direction, search samples of more than 8192 rows first, and all rows only from the best
+        In one direction, search samples of more than 16384 rows first, and all rows only from the best
         results. False searches all rows from every start, in many more passes.
     tol : float, default 0.02
         A search has converged when the norm of the gradient of log lambda_2 is at most this.
@@ -261,4 +261,5 @@ def _with_large_margin(univariate: ProjectionMethod, least_share: float) -> Larg
     from ravine.split.connectivity import LargeMarginMethod
 
     fields = {field.name: getattr(univariate, field.name) for field in dataclasses.fields(univariate)}
+    del fields["full_steps"]  # the large margin has its own
     return LargeMarginMethod(**fields, least_share=least_share)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, check_int
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
-from ravine.explorer.state import ACTIONS, KERNELS, State, make_estimator
+from ravine.explorer.state import ACTIONS, KERNELS, State, checked
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.edit import node_at_same_place
@@ -226,9 +226,7 @@ class Answers:
     def node(self, node: int) -> dict[str, Any]:
         """Return one node: its density and drivers, or what sets its cluster apart, and typical rows."""
         shown = self.shown()
-        if not 0 <= node < shown.tree.n_nodes:
-            raise InvalidInputError(f"there is no node {node}")
-        split = shown.tree.splits[node]
+        split = shown.tree.splits[_node_of(shown.tree, node)]
         if split is None:
             traits = shown.explained.clusters[shown.tree.label[node]].traits[:N_DRIVERS]
             columns = [t.feature for t in traits]
@@ -273,17 +271,24 @@ class Answers:
         """Return what two methods would make of a node, and how much they agree."""
         from sklearn.metrics import adjusted_rand_score
 
-        shown = self.shown()
-        members, found, labels = shown.members(node), [], []
-        for wanted in (first, second):
-            make_estimator(wanted["method"], wanted["n_clusters"], wanted.get("kernel"))
-            state = ACTIONS["split"](shown.state, self.session.rows, node=node, **wanted)
-            other = Shown(self.session, state, self._plane(state))
-            label = other.tree.label[other.leaf]
-            labels.append(label[members])
-            at = node_at_same_place(shown.tree, other.tree, node)
-            found.append(_candidate(other, at, label[shown.plane.numbers]))
-        return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
+        with self.session.lock:
+            shown, rows, found, labels = self.shown(), self.session.rows, [], []
+            splits = [checked("split", {"node": node, **wanted}, rows.n_rows) for wanted in (first, second)]
+            members = shown.members(_node_of(shown.tree, node))
+            for split in splits:
+                state = ACTIONS["split"](shown.state, rows, **split)
+                other = Shown(self.session, state, self._plane(state))
+                label = other.tree.label[other.leaf]
+                labels.append(label[members])
+                at = node_at_same_place(shown.tree, other.tree, node)
+                found.append(_candidate(other, at, label[shown.plane.numbers]))
+            return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
+
+
+def _node_of(tree: ClusterTree, node: int) -> int:
+    if check_int("node", node, 0) >= tree.n_nodes:
+        raise InvalidInputError(f"the tree has nodes 0 to {tree.n_nodes - 1}, got {node}")
+    return node
 
 
 def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:

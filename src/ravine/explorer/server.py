@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 import socket
 import threading
 import time
@@ -11,7 +12,8 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-from ravine.exceptions import RavineError
+from ravine._validate import check_int
+from ravine.exceptions import InvalidInputError, RavineError
 from ravine.explorer.answers import Answers
 from ravine.explorer.exports import EXPORTS, Export
 
@@ -49,9 +51,17 @@ class Server:
     """A server in a thread of its own; `address` has the token, without which nothing is answered."""
 
     def __init__(self, answers: Answers, token: str, port: int = 0, export: Export | None = None) -> None:
+        if check_int("port", port, 0) > 65535:
+            raise InvalidInputError(f"port has to be a whole number from 0 to 65535, got {port}")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((HOST, port))
+        try:
+            self._socket.bind((HOST, port))
+        except OSError as error:
+            self._socket.close()
+            raise InvalidInputError(
+                f"port {port} cannot be used ({error.strerror}); choose another, or 0 for any that is free"
+            ) from error
         self.port = int(self._socket.getsockname()[1])
         self.address = f"http://{HOST}:{self.port}/{token}/"
         app = Guard(_application(answers, export or Export(answers)), token, self.port)
@@ -110,11 +120,13 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
             return "Requests from other pages are refused."
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return "Requests from other pages are refused."
         given = path.split("/")[1] if "/" in path else ""
         if not hmac.compare_digest(given.encode(), self.token.encode()) or len(path) < len(self.token) + 2:
             return "The address lacks the token: copy it from the terminal."
+        # the file that opens the page in a browser is another page, too
+        opens = len(path) == len(self.token) + 2 and headers.get("sec-fetch-dest") == "document"
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") and not opens:
+            return "Requests from other pages are refused."
         return None
 
 
@@ -122,17 +134,20 @@ def _application(answers: Answers, export: Export) -> Starlette:
     """Return the routes; each runs in a worker thread, because a search takes time."""
 
     def act(_: Request, body: Any) -> Any:
-        notes = answers.session.act(str(body["action"]), dict(body.get("arguments", {})))
+        notes = answers.session.act(body.get("action"), body.get("arguments", {}))
         return {"notes": notes, **answers.summary()}
 
     def compare(_: Request, body: Any) -> Any:
-        return answers.compare(int(body["node"]), body["first"], body["second"])
+        first, second = body.get("first"), body.get("second")
+        if not isinstance(first, dict) or not isinstance(second, dict):
+            raise InvalidInputError("a comparison takes a node and the arguments of two splits")
+        return answers.compare(body.get("node"), first, second)
 
     gets: dict[str, Make] = {
         "/api/version": lambda request, _: {"version": answers.session.version},
         "/api/state": lambda request, _: answers.summary(),
         "/api/map": lambda request, _: answers.places(),
-        "/api/node/{node:int}": lambda request, _: answers.node(request.path_params["node"]),
+        "/api/node/{node}": lambda request, _: answers.node(_number(request.path_params["node"])),
     }
     posts: dict[str, Make] = {"/api/act": act, "/api/compare": compare}
     routes = [Route(path, _answer(make), methods=["GET"]) for path, make in gets.items()]
@@ -153,14 +168,36 @@ def _answer(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
                 return _json({"error": "a small request in JSON is needed"}, 400)
             try:
                 body = json.loads(raw)
-            except ValueError:
-                return _json({"error": "the request is not JSON"}, 400)
-        try:
-            return _json(await run_in_threadpool(make, request, body))
-        except (RavineError, ValueError, TypeError, KeyError, IndexError) as error:
-            return _json({"error": str(error)}, 400)
+            except (ValueError, RecursionError):
+                return _json({"error": "the request is not JSON, or too deeply nested"}, 400)
+            if not isinstance(body, dict):
+                return _json({"error": "the request has to be an object of JSON"}, 400)
+        return _json(await run_in_threadpool(make, request, body))
 
-    return handle
+    return _refusing(handle)
+
+
+def _refusing(handle: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """Return a handler that answers wrong input with 400 and its sentence; any other error is logged."""
+
+    async def refuse(request: Request) -> Response:
+        try:
+            answer: Response = await handle(request)
+        except RavineError as error:
+            return _json({"error": str(error)}, 400)
+        except Exception as error:
+            logging.getLogger(__name__).exception("the explorer could not answer %s", request.scope["path"])
+            text = f"an unexpected {type(error).__name__}, of which the terminal shows more: {error}"
+            return _json({"error": text}, 500)
+        return answer
+
+    return refuse
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise InvalidInputError(f"a node is a whole number, got {text!r}")
+    return int(text)
 
 
 async def _body(request: Request) -> bytes | None:
@@ -200,12 +237,9 @@ def _export(export: Export) -> Callable[[Request], Any]:
         what = request.path_params["what"]
         if what not in EXPORTS:
             return _json({"error": f"there is no export {what}"}, 404)
-        try:
-            content = await run_in_threadpool(export.make, what)
-        except RavineError as error:
-            return _json({"error": str(error)}, 400)
+        content = await run_in_threadpool(export.make, what)
         file, kind = EXPORTS[what]
         headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
         return Response(content, 200, headers, kind)
 
-    return handle
+    return _refusing(handle)

@@ -7,6 +7,7 @@ import secrets
 import tempfile
 import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy import sparse
 from ravine._rows import check_rows
 from ravine._validate import IntArray
 from ravine.exceptions import InvalidInputError
-from ravine.explorer.session import INDEX, Session
+from ravine.explorer.session import INDEX, Session, hold
 from ravine.explorer.state import Rows
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import changed_parameters
@@ -61,6 +62,9 @@ class Explorer:
     def stop(self) -> None:
         """End the server; the work stays saved in `session.folder`."""
         self._server.stop()
+        (self.session.folder / "open.html").unlink(missing_ok=True)
+        if self.session.held is not None:
+            self.session.held.close()
 
     def __repr__(self) -> str:
         return f"<Explorer: {self.address}, saved in {self.session.folder}>"
@@ -97,9 +101,10 @@ def explore(
         is trusted: it is not escaped.
     session : path of a folder, optional
         Where work is saved on every action. A folder with a saved session continues it, and `model` is not
-        used. By default a new temporary folder.
+        used. By default a new temporary folder. One explorer at a time can have a folder.
     code : sequence of str, optional
         Lines of Python that make `X` and `model`, for the script of the session. By default `X` is expected.
+        If a session is continued and no line makes `model`, the script loads it from the folder.
     source : str, optional
         Where the rows come from, for the title.
     port : int, default 0
@@ -127,20 +132,34 @@ def explore(
     rows = Rows(values, n_jobs=os.cpu_count() or 1)
     folder = Path(tempfile.mkdtemp(prefix="ravine-explore-")) if session is None else Path(session)
     listed = None if names is None else [str(name) for name in names]
-    if (folder / INDEX).exists():
-        found = Session.restored(rows, folder, listed)
-    else:
-        if not hasattr(model, "tree_"):
-            raise InvalidInputError(f"explore needs a fitted clusterer, got {type(model).__name__}")
-        made = [*(_code(model) if code is None else code), *reading]
-        found = Session(rows, model, folder, code=made, names=listed)
-    answers = Answers(found, row_ids, title=source or "", row_html=row_html)
-    export = Export(answers, source, table=Path(source).stem if source else "data")
-    server = Server(answers, secrets.token_urlsafe(TOKEN_BYTES), port, export)
-    server.start()
+    continues = (folder / INDEX).exists()
+    if not continues and not hasattr(model, "tree_"):
+        raise InvalidInputError(f"explore needs a fitted clusterer, got {type(model).__name__}")
+    made = [*(_code(None if continues else model) if code is None else code), *reading]
+    with ExitStack() as on_error:
+        held = on_error.enter_context(hold(folder))
+        if continues:
+            found = Session.restored(rows, folder, listed, made)
+        else:
+            found = Session(rows, model, folder, code=made, names=listed)
+        found.held = held
+        answers = Answers(found, row_ids, title=source or "", row_html=row_html)
+        export = Export(answers, source, table=Path(source).stem if source else "data")
+        server = Server(answers, secrets.token_urlsafe(TOKEN_BYTES), port, export)
+        server.start()
+        on_error.pop_all()
     if open_browser:
-        webbrowser.open(server.address)
+        _open(server.address, folder / "open.html")
     return Explorer(found, server, export.model)
+
+
+def _open(address: str, file: Path) -> None:
+    """Open an address in a browser by a private file: others can see the command that starts a browser."""
+    file.unlink(missing_ok=True)
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(handle, "w", encoding="utf-8") as page:
+        page.write(f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">ravine</a>')
+    webbrowser.open(file.resolve().as_uri())
 
 
 def _in_memory(X: Any) -> tuple[Any, list[str]]:
@@ -151,9 +170,9 @@ def _in_memory(X: Any) -> tuple[Any, list[str]]:
 
 
 def _code(model: Any) -> list[str]:
-    """Return the Python that fits a model again, where only its parameters are known."""
-    changed = [f"{name}={value}" for name, value in changed_parameters(model).items()]
-    return [
-        "# X: the rows that were given to ravine.explore",
-        f"model = {type(model).__name__}({', '.join(changed)}).fit(X)",
-    ]
+    """Return the Python that fits a model again, if there is one, where only its parameters are known."""
+    lines = ["# X: the rows that were given to ravine.explore"]
+    if model is not None:
+        changed = [f"{name}={value}" for name, value in changed_parameters(model).items()]
+        lines.append(f"model = {type(model).__name__}({', '.join(changed)}).fit(X)")
+    return lines

@@ -1,14 +1,15 @@
-"""What is explored, and the actions that change it: each makes another state, and Python that repeats it."""
+"""What is explored, and the actions that change it: each makes another state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, check_int, check_real, listed
 from ravine.data.memory import MemoryRows
 from ravine.data.threads import Threads
 from ravine.estimators.catalog import CLUSTERERS
@@ -26,8 +27,8 @@ MAX_NAME = 80  # characters of a cluster's name
 class State:
     """A tree with the names and colors of its clusters, rows marked with a class, and rows set aside.
 
-    `model` is the clusterer whose tree was edited; it has the kernel, where there is one. `code` are the
-    lines of Python that led here from the state before, and `imports` the estimators that they name.
+    `model` is the clusterer whose tree was edited; it has the kernel, where there is one. `action` and its
+    `arguments` led here from the state before; the first state has none.
     """
 
     model: Any
@@ -36,8 +37,8 @@ class State:
     colors: Mapping[int, str] = field(default_factory=dict)
     marks: Mapping[int, int] = field(default_factory=dict)
     aside: tuple[int, ...] = ()
-    code: tuple[str, ...] = ()
-    imports: tuple[str, ...] = ()
+    action: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def partial_labels(self, n_rows: int) -> IntArray | None:
         """Return the class of every marked row and -1 for all others; None without marks."""
@@ -102,22 +103,12 @@ class Rows:
         return replace(rows, weights=weights) if is_array else rows_for_tree(model, self.X, weights)
 
 
-def begin(model: Any, code: Sequence[str]) -> State:
-    """Return the first state: a fitted model, and how it came about."""
-    lines = (*code, "tree = model.tree_", *_mapped_rows(model.tree_))
-    return State(model, model.tree_, code=lines, imports=_class_of(model))
+def begin(model: Any) -> State:
+    """Return the first state: a fitted model."""
+    return State(model, model.tree_)
 
 
-def _mapped_rows(tree: ClusterTree) -> list[str]:
-    """Return the Python that maps the rows, where the tree splits the feature space of a kernel."""
-    return ["rows = rows_for_tree(model, X)  # in the feature space of the kernel"] if tree.mapped else []
-
-
-def _class_of(model: Any) -> tuple[str, ...]:
-    return (type(model).__name__,)
-
-
-# --- actions: each takes a state, the rows and its own arguments ---
+# --- actions: each takes a state, the rows and its own arguments, after `checked` ---
 
 
 def split(
@@ -133,107 +124,68 @@ def split(
 
     Rows that are marked with classes guide the splits, and rows that are set aside have no influence on them.
     """
-    estimator, text = make_estimator(method, n_clusters, kernel)
-    estimator.set_params(n_jobs=rows.n_jobs)
+    make: Any = CLUSTERERS[method]
+    estimator = make(n_clusters, kernel=kernel, n_jobs=rows.n_jobs)
     y, w = state.partial_labels(rows.n_rows), state.weights(rows.n_rows)
-    given = ("" if y is None else ", y=y") + ("" if w is None else ", sample_weight=w")
     if node == 0:
         model = estimator.fit(rows.X, y, sample_weight=w)
         model.set_params(n_jobs=None)
-        lines = [f"model = {text}.fit(X{given})", "tree = model.tree_", *_mapped_rows(model.tree_)]
         names = None if state.tree.mapped else state.tree.feature_names
         tree = replace(model.tree_, feature_names=model.tree_.feature_names or names)
-        return _followed(replace(state, model=model), rows, tree, lines, _class_of(model), before=state)
+        return _followed(replace(state, model=model), rows, tree, before=state)
     if kernel is not None:
         raise InvalidInputError("a kernel applies to the whole tree: choose the root to split with a kernel")
-    data = "X"
     if state.tree.mapped:  # components of a kernel are not scaled
         estimator.set_params(standardize=False)
-        text = text[:-1] + ", standardize=False)"
-        data = "rows" if w is None else "rows_for_tree(model, X, w)"
-        given = given.replace(", sample_weight=w", "")
-    tree = state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y)
-    line = f"tree = tree.resplit({node}, {text}, {data}{given})"
-    return _followed(state, rows, tree, [line], _class_of(estimator))
-
-
-def make_estimator(method: str, n_clusters: int | str, kernel: str | None) -> tuple[Any, str]:
-    """Return a clusterer and the Python that makes it."""
-    if method not in CLUSTERERS:
-        raise InvalidInputError(f"method has to be one of {', '.join(CLUSTERERS)}, got {method!r}")
-    if kernel is not None and kernel not in KERNELS:
-        raise InvalidInputError(f"kernel has to be one of {', '.join(KERNELS)}, got {kernel!r}")
-    options: dict[str, Any] = {} if kernel is None else {"kernel": kernel}
-    words = [repr(n_clusters), *(f"{name}={value!r}" for name, value in options.items())]
-    return CLUSTERERS[method](n_clusters, **options), f"{method}({', '.join(words)})"
+    return _followed(state, rows, state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y))
 
 
 def move(state: State, rows: Rows, *, node: int, distance: float) -> State:
     """Move the threshold of a split."""
-    tree = state.tree.move(node, distance, rows.of(state.model))
-    data = "rows" if state.tree.mapped else "X"
-    return _followed(state, rows, tree, [f"tree = tree.move({node}, {distance!r}, {data})"])
+    return _followed(state, rows, state.tree.move(node, distance, rows.of(state.model)))
 
 
 def merge(state: State, rows: Rows, *, a: int, b: int) -> State:
     """Make one cluster of two, which keeps the name of the first."""
-    return _followed(state, rows, state.tree.merge(a, b), [f"tree = tree.merge({a}, {b})"], keep=a)
+    return _followed(state, rows, state.tree.merge(a, b), keep=a)
 
 
 def prune(state: State, rows: Rows, *, node: int) -> State:
     """Remove everything below a node."""
-    return _followed(state, rows, state.tree.prune(node), [f"tree = tree.prune({node})"])
+    return _followed(state, rows, state.tree.prune(node))
 
 
 def cut(state: State, rows: Rows, *, n_leaves: int) -> State:
     """Keep the first splits only."""
-    return _followed(state, rows, state.tree.cut(n_leaves), [f"tree = tree.cut({n_leaves})"])
+    return _followed(state, rows, state.tree.cut(n_leaves))
 
 
 def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
     """Give a cluster a name; an empty one removes it."""
-    if not isinstance(name, str) or len(name) > MAX_NAME:
-        raise InvalidInputError(f"a name has at most {MAX_NAME} characters, got {name!r}")
     names = {k: v for k, v in {**state.names, _known(state, label): name.strip()}.items() if v}
-    return replace(state, names=names, code=(f"names = {names!r}",), imports=())
+    return replace(state, names=names)
 
 
 def color(state: State, rows: Rows, *, label: int, color: str) -> State:
     """Give a cluster a color."""
-    check_colors([color])
-    colors = {**state.colors, _known(state, label): color}
-    return replace(state, colors=colors, code=(f"colors = {colors!r}",), imports=())
+    return replace(state, colors={**state.colors, _known(state, label): color})
 
 
 def _known(state: State, label: int) -> int:
-    if type(label) is not int or label not in state.tree.label[state.tree.leaves]:
+    if label not in state.tree.label[state.tree.leaves]:
         raise InvalidInputError(f"there is no cluster {label!r}")
     return label
 
 
 def mark(state: State, rows: Rows, *, numbers: Sequence[int], label: int) -> State:
     """Mark rows with a class that guides the next splits; -1 takes marks away."""
-    _check_numbers(numbers, rows)
-    if type(label) is not int or label < UNLABELED:
-        raise InvalidInputError(f"a class is a whole number of at least 0, or -1 for none, got {label!r}")
-    marks = {i: k for i, k in {**state.marks, **dict.fromkeys(sorted(numbers), label)}.items() if k >= 0}
-    lines = [] if state.marks else [f"y = np.full(X.shape[0], {UNLABELED})"]
-    lines.append(f"y[{sorted(numbers)}] = {label}")
-    return replace(state, marks=marks, code=tuple(lines), imports=())
+    marks = {**state.marks, **dict.fromkeys(sorted(numbers), label)}
+    return replace(state, marks={i: k for i, k in marks.items() if k != UNLABELED})
 
 
 def set_aside(state: State, rows: Rows, *, numbers: Sequence[int]) -> State:
     """Set rows aside, besides those that are: they get a label, but no influence. No rows take all back."""
-    _check_numbers(numbers, rows)
-    aside = tuple(sorted({*state.aside, *numbers})) if numbers else ()
-    lines = ["w = np.ones(X.shape[0])"] if not (numbers and state.aside) else []
-    lines += [f"w[{sorted(numbers)}] = 0"] if numbers else []
-    return replace(state, aside=aside, code=tuple(lines), imports=())
-
-
-def _check_numbers(numbers: Sequence[int], rows: Rows) -> None:
-    if not all(type(i) is int and 0 <= i < rows.n_rows for i in numbers):
-        raise InvalidInputError(f"rows have the numbers 0 to {rows.n_rows - 1}")
+    return replace(state, aside=tuple(sorted({*state.aside, *numbers})) if numbers else ())
 
 
 ACTIONS: dict[str, Callable[..., State]] = {
@@ -245,8 +197,6 @@ def _followed(
     state: State,
     rows: Rows,
     tree: ClusterTree,
-    lines: Sequence[str],
-    imports: tuple[str, ...] = (),
     *,
     before: State | None = None,
     keep: int | None = None,
@@ -258,9 +208,7 @@ def _followed(
         {renumbered[k]: value for k, value in given.items() if k in renumbered}
         for given in (before.names, before.colors)
     )
-    more = [f"names = {names!r}"] if names != before.names else []
-    more += [f"colors = {colors!r}"] if colors != before.colors else []
-    return replace(state, tree=tree, names=names, colors=colors, code=(*lines, *more), imports=imports)
+    return replace(state, tree=tree, names=names, colors=colors)
 
 
 def _same_clusters(
@@ -276,3 +224,64 @@ def _same_clusters(
     pairs = np.unique(np.stack([old, new], axis=1), axis=0).tolist()
     befores, afters = [a for a, _ in pairs], [b for _, b in pairs]
     return {a: b for a, b in pairs if befores.count(a) == 1 and (afters.count(b) == 1 or a == keep)}
+
+
+# --- what comes from the page or from a file is checked before it is used ---
+
+
+def checked(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
+    """Return the arguments of an action, with its defaults; refuse what it does not take."""
+    if action not in tuple(ACTIONS):
+        raise InvalidInputError(f"there is no action {action!r}; there are {', '.join(ACTIONS)}, undo, redo")
+    known = {
+        name: one
+        for name, one in signature(ACTIONS[action]).parameters.items()
+        if one.kind is Parameter.KEYWORD_ONLY
+    }
+    needed = {name for name, one in known.items() if one.default is one.empty}
+    if not isinstance(arguments, dict) or not needed <= set(arguments) <= set(known):
+        raise InvalidInputError(f"{action} takes the arguments {', '.join(known)}, got {arguments!r}")
+    given = {name: arguments.get(name, one.default) for name, one in known.items()}
+    return {name: _checked_value(name, value, n_rows) for name, value in given.items()}
+
+
+def _checked_value(name: str, value: Any, n_rows: int) -> Any:
+    """Return the value of an argument, which is checked by its name."""
+    choices = {"method": tuple(CLUSTERERS), "kernel": (*KERNELS, None)}
+    if name in choices:
+        if value not in choices[name]:
+            raise InvalidInputError(f"{name} has to be one of {listed(choices[name], 9)}, got {value!r}")
+    elif name == "n_clusters":
+        return value if value in ("auto", "best") else check_int(name, value, 1, or_else='"auto" or "best"')
+    elif name == "distance":
+        return check_real(name, value, -np.inf)
+    elif name == "name":
+        if not isinstance(value, str) or len(value) > MAX_NAME:
+            raise InvalidInputError(f"a name is a text of at most {MAX_NAME} characters, got {value!r}")
+    elif name == "color":
+        check_colors([value])
+    elif name == "numbers":
+        if not isinstance(value, list) or not all(type(i) is int and 0 <= i < n_rows for i in value):
+            raise InvalidInputError(f"rows are given as a list of numbers from 0 to {n_rows - 1}")
+    else:
+        return check_int(name, value, UNLABELED if name == "label" else 0)
+    return value
+
+
+def check_state(state: State, rows: Rows) -> None:
+    """Refuse a state from a file that is not one of these rows."""
+    model, tree, n_rows = state.model, state.tree, rows.n_rows
+    if model.n_features_in_ != rows.X.shape[1] or tree.mapped != model.tree_.mapped:
+        raise InvalidInputError("the model is not one of these rows")
+    n_columns = rows.X.shape[1] if model.feature_map_ is None else model.feature_map_.n_components
+    if any(
+        split is not None and len(split.direction) != n_columns for split in (*tree.splits, *tree.refused)
+    ):
+        raise InvalidInputError("the tree has other columns than its model")
+    for name, given in (("name", state.names), ("color", state.colors)):
+        for label, value in given.items():
+            _known(state, check_int("label", label, 0))
+            _checked_value(name, value, n_rows)
+    _checked_value("numbers", [*state.aside, *state.marks], n_rows)
+    for label in state.marks.values():
+        check_int("label", label, 0)

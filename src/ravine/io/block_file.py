@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ravine.io.on_disk import FileMatrix
+from ravine._validate import IntArray
+from ravine.io.on_disk import FileMatrix, take_rows
 
 
 def is_block_source(X: Any) -> bool:
@@ -47,8 +48,11 @@ class BlockFile(ABC):
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> npt.NDArray[Any]:
-        """Return some rows: a slice, or numbers in increasing order; reads the blocks that hold them."""
-        numbers = np.arange(len(self))[index] if isinstance(index, slice) else np.asarray(index)
+        """Return some rows, selected as in an array; reads the blocks that hold them."""
+        return take_rows(index, len(self), self._gather)
+
+    def _gather(self, numbers: IntArray) -> npt.NDArray[Any]:
+        """Return rows by their numbers, which increase."""
         found = [np.empty((0, self.shape[1]), dtype=self.dtype)]
         ends = np.searchsorted(numbers, self.bounds)
         for block in np.flatnonzero(np.diff(ends)).tolist():

@@ -55,7 +55,7 @@ def write_rows(
     were read.
     """
     numbers = [name for name in source.names if _is_parquet(target) and name in source.numeric]
-    texts = [name for name in source.names if name not in numbers]
+    texts = [name for name in source.names if not (_is_parquet(target) and name in source.numeric)]
 
     def blocks() -> Iterator[Columns]:
         for values, fields in source.blocks(numbers, texts):

@@ -54,10 +54,9 @@ def open_npy(path: Path) -> Matrix:
     """Open an NPY file that holds one matrix."""
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     _check_matrix(array, "the array")
-    if not array.flags.c_contiguous:
-        return _matrix(path, array, {})
     file = open(path, "rb")  # noqa: SIM115 - stays open as long as the matrix
-    return _matrix(path, FileMatrix(file, array.shape, array.dtype, array.offset), {})
+    by_column = not array.flags.c_contiguous
+    return _matrix(path, FileMatrix(file, array.shape, array.dtype, array.offset, by_column=by_column), {})
 
 
 def open_npz(path: Path) -> Matrix:

@@ -7,9 +7,11 @@ import gzip
 import itertools
 import lzma
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,6 +75,11 @@ class Source(ABC):
     unnamed: tuple[str, ...] = ()
     no_features: frozenset[str] = frozenset()
 
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """The number of each column, from 0 on, by its name."""
+        return {name: j for j, name in enumerate(self.names)}
+
     @property
     def notes(self) -> list[Note]:
         """Sentences about how the file is read, besides those about its columns of text."""
@@ -82,7 +89,7 @@ class Source(ABC):
             notes.append((text, None))
         for name in self.unnamed:
             if name not in self.no_features:
-                notes.append((f"column {self.names.index(name) + 1} has no name: it is called {name}", None))
+                notes.append((f"column {self.place[name] + 1} has no name: it is called {name}", None))
         n_index = len(list(itertools.takewhile(self.no_features.__contains__, self.names)))
         if n_index == 1:
             text = "the first column has no name and looks like an index: it is left out"
@@ -140,9 +147,9 @@ def check_names(names: Sequence[str], what: str) -> None:
     for i, name in enumerate(names):
         if not name.strip():
             raise TableError(f"{what} {i + 1} has no name; name it in the file")
-    if len(set(names)) < len(names):
-        repeated = next(name for i, name in enumerate(names) if name in names[:i])
-        raise TableError(f"{names.count(repeated)} columns are named {repeated!r}; rename them in the file")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise TableError(f"{count} columns are named {name!r}; rename them in the file")
 
 
 def to_text(value: Any) -> str | None:

@@ -164,18 +164,17 @@ def read_for_model(
 
 def _find_feature(name: str, source: Source) -> Feature | None:
     """Find a feature of a model in a file: a column, or an indicator column=value (both may contain "=")."""
-    if name in source.names:
+    if name in source.place:
         return Feature(name)
     for i in (i for i, letter in enumerate(name) if letter == "="):
-        if name[:i] in source.names:
+        if name[:i] in source.place:
             return Feature(name[:i], name[i + 1 :])
     return None
 
 
 def _check_known(source: Source, names: Sequence[str]) -> None:
-    known = set(source.names)
     for name in names:
-        if name not in known:
+        if name not in source.place:
             close = difflib.get_close_matches(name, source.names, 1)
             guess = f"; did you mean {close[0]!r}?" if close else f"; it has {_list(source.names)}"
             raise TableError(f"{source.path} has no column {name!r}{guess}")

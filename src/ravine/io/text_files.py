@@ -105,13 +105,10 @@ class _Csv(Source):
         """Return a block of plain columns that are numbers already, and of others that are still text."""
         if len(plain) == len(numbers):
             return values, fields
-        others = iter(fields)
+        found, others = dict(zip(plain, values.T, strict=True)), iter(fields)
         columns = np.empty((len(values), len(numbers)))
         for j, name in enumerate(numbers):
-            if name in plain:
-                columns[:, j] = values[:, plain.index(name)]
-            else:
-                columns[:, j] = self._numbers(next(others), name, n_read)
+            columns[:, j] = found[name] if name in found else self._numbers(next(others), name, n_read)
         return columns, list(others)
 
     def _numbers(self, texts: Sequence[str | None], name: str, n_read: int) -> FloatArray:
@@ -148,16 +145,14 @@ class _Csv(Source):
         plain = [name for name in numbers if self.formats[name].is_plain]
         values = np.empty((len(lines), 0))
         if plain:
-            columns = [self.names.index(name) for name in plain]
+            columns = [self.place[name] for name in plain]
             try:
                 values = np.loadtxt(lines, delimiter=self.delimiter, usecols=columns, comments=None, ndmin=2)
             except ValueError:
                 return None
-        strings = [*(name for name in numbers if name not in plain), *texts]
+        strings = [*(name for name in numbers if not self.formats[name].is_plain), *texts]
         fields = [line.rstrip("\r\n").split(self.delimiter) for line in lines] if strings else []
-        columns_of_text: list[Texts] = [
-            [field[self.names.index(name)] for field in fields] for name in strings
-        ]
+        columns_of_text: list[Texts] = [[field[self.place[name]] for field in fields] for name in strings]
         return self._joined(numbers, plain, values, columns_of_text, n_read)
 
     def _parse_checked(
@@ -166,11 +161,10 @@ class _Csv(Source):
         """Parse records field by field: missing numbers become NaN, and errors name the row."""
         if any(len(record) != len(self.names) for record in records):
             raise TableError(self._first_ragged_line(), "delimiter")
-        place = {name: j for j, name in enumerate(self.names)}
         values = np.empty((len(records), len(numbers)))
         for j, name in enumerate(numbers):
-            values[:, j] = self._numbers([record[place[name]] for record in records], name, n_read)
-        return values, [[record[place[name]] for record in records] for name in texts]
+            values[:, j] = self._numbers([record[self.place[name]] for record in records], name, n_read)
+        return values, [[record[self.place[name]] for record in records] for name in texts]
 
     def _first_ragged_line(self) -> str:
         """Describe the first line that has another number of fields than the header."""
@@ -258,12 +252,13 @@ def _names(header: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return the names of the columns, and those among them that were made up."""
     names = [name.strip() for name in header]
     names[0] = names[0].lstrip("#").strip()
-    unnamed = []
+    unnamed, taken = [], set(names)
     for j, name in enumerate(names):
         if not name:
             names[j] = f"column{j + 1}"
-            while names.count(names[j]) > 1:
+            while names[j] in taken:
                 names[j] += "_"
+            taken.add(names[j])
             unnamed.append(names[j])
     return names, tuple(unnamed)
 
@@ -272,7 +267,7 @@ def _no_features(
     unnamed: Sequence[str], names: Sequence[str], columns: Mapping[str, Sequence[str]]
 ) -> frozenset[str]:
     """Return the columns without a name that are an index in front, or have no values."""
-    front = list(itertools.takewhile(unnamed.__contains__, names))
+    front = list(itertools.takewhile(set(unnamed).__contains__, names))
     index = itertools.takewhile(lambda name: _is_index(columns[name], levels=len(front) > 1), front)
     return frozenset([*index, *(name for name in unnamed if all(map(is_missing, columns[name])))])
 

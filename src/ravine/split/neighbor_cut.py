@@ -102,7 +102,7 @@ def neighbor_graph(node: Node) -> Query[NeighborGraph]:
         of_root: NeighborGraph | None = node.tree_memo.get("neighbor graph")
         shared = None if of_root is None else of_root.of_rows(answer[1])
         node.memo["neighbor graph"] = shared or _graph(node, answer)
-        if node.root is None:
+        if node.is_root:
             node.tree_memo["neighbor graph"] = node.memo["neighbor graph"]
     graph: NeighborGraph = node.memo["neighbor graph"]
     return graph

@@ -31,7 +31,7 @@ class PrincipalMethod(Verbs):
     for PDDP, the density at the threshold for dePDDP.
 
     The lowest valley is often the gap before a single row. So a side needs as much weight as a group far from
-    the bulk needs to be a cluster, unless `single_rows` may be sides, as in the paper.
+    all others needs to be seen by searches, unless `single_rows` may be sides, as in the paper.
     """
 
     threshold: str = "mean"

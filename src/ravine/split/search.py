@@ -32,11 +32,6 @@ from ravine.split.split import Split
 # Most rows that all ends resumed at one stage read together. Several ends are resumed if rows are few: the
 # best end on a sample may not be the best on more rows.
 FINALIST_ROWS = 1 << 16
-GAP_BINS = 512  # bins between the bulk and a group far from it
-GAP = "gap before a far group"
-# Least quality of that gap. A group that is far in a narrow column may be in the middle of the bulk along the
-# direction to it if columns are not standardized: then there is no gap, and quality is near 0 instead of 1.
-LEAST_GAP = 0.5
 
 
 @dataclass(frozen=True)
@@ -312,38 +307,6 @@ def _boundary(node: Node, outcome: Outcome, direction: FloatArray, threshold: fl
         return Hyperplane.of(node.standardization, direction, sign * threshold, node.pivot)
     centers = outcome.centers if same else replace(outcome.centers, right=~outcome.centers.right)
     return centers.about(node.pivot)
-
-
-def gap_split(node: Node, method: Method, bulk: FloatArray, group: FloatArray) -> Query[Split | None]:
-    """Return the split at the widest gap between the bulk and the group farthest from it; one pass.
-
-    `bulk` and `group` are raw rows in their middle; None if there is no gap. Such a group widens the
-    bandwidth until searches see no valley, and the gap may be beyond their interval. The group may be lighter
-    than the node's `min_weight`, down to its `min_group`.
-    """
-    own = node.standardization
-    near, far = own.apply(bulk), own.apply(group)
-    distance = float(np.linalg.norm(far - near))
-    if distance == 0.0:
-        return None
-    direction = (far - near) / distance
-    reach = max(abs(float(near @ direction)), abs(float(far @ direction)))
-    wide = replace(node, deviation=reach / 4)  # the grid, five deviations to each side, covers both
-    projected = yield from project(wide, distance / GAP_BINS, direction)
-    profile = projected.profile
-    end = float(far @ direction) + distance / GAP_BINS  # the bin of the group may reach beyond its middle
-    middle = np.searchsorted(np.cumsum(profile.mass), profile.total / 2)
-    between = middle + np.flatnonzero(profile.points[middle + 1 :] <= end)
-    if not len(between):
-        return None
-    widest = between[np.argmax(np.diff(profile.points)[between])]
-    threshold = float(profile.points[widest] / 2 + profile.points[widest + 1] / 2)
-    h = bandwidth(profile.std, profile.total)
-    outcome = Outcome(direction, threshold, 0.0, GAP, 0, profile=profile, bandwidth=h)
-    if node.min_group is not None:
-        node = replace(node, min_weight=node.min_group)
-    split = yield from measure_boundary(node, method, outcome)
-    return None if split is None or split.quality < LEAST_GAP else split
 
 
 def _lighter_side(node: Node, plane: Plane) -> Query[Any]:

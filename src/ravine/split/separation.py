@@ -80,7 +80,7 @@ class SeparationMethod(Verbs):
     def prepare(self, node: Node) -> Query[SeparationMethod]:
         """Search all rows at once where samples do not help: for `eig`, and if the sides are given."""
         yield from ()
-        given = self.init is not None and node.root is None
+        given = self.init is not None and node.is_root
         return replace(self, samples=False) if given or self.solver == "eig" else self
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Plane | FloatArray | None]]]:
@@ -98,7 +98,7 @@ class SeparationMethod(Verbs):
             )
         found = yield from principal(node, self.n_init)
         node = replace(node, deviation=float(found.deviations[0]))
-        if self.init is not None and node.root is None:
+        if self.init is not None and node.is_root:
             return node, [None]
         few = (yield from small_sample(node)) if self.samples else node
         clusters = yield from two_means(few, found.directions)
@@ -206,7 +206,7 @@ class SeparationPursuit(ProjectionMethod):
     def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
         """Start at the root from the direction of the mean of the given rows, if any."""
         method: ProjectionMethod = self
-        if self.given is not None and node.root is None:
+        if self.given is not None and node.is_root:
             own = unit_variances(node)
             ((totals, _, _),) = yield replace(node, rows=self.given).ask(Moments(own.mean, own.inverse_scale))
             method = replace(self, init=own.normals(totals[0])[None, :])

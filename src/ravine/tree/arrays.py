@@ -17,7 +17,7 @@ from scipy import sparse
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, IntArray, check_weights, not_finite
 from ravine.data.any_rows import is_dask
-from ravine.data.block_engine import BlockRows, rows_of
+from ravine.data.block_engine import BlockRows, rows_of, with_weights
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
@@ -121,7 +121,10 @@ class TreeArrays:
     def rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
         """Return X as blocks of rows, after checking that its columns are those of the tree."""
         if isinstance(X, MemoryRows | BlockRows):
-            return X  # type: ignore[return-value]  # BlockRows has the same methods
+            if sample_weight is None:
+                return X  # type: ignore[return-value]  # BlockRows has the same methods
+            weighted: MemoryRows = with_weights(X, check_weights(sample_weight, X.shape[0]))
+            return weighted
         if self.mapped:
             raise InvalidInputError(MAPPED)
         rows = as_rows(X, sample_weight)

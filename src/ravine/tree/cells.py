@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ravine.data.far import Far
 from ravine.data.node import Labels, Node
 from ravine.data.query import RowSet
 from ravine.split.split import Split
@@ -27,11 +26,12 @@ class Cell:
     """
 
     rows: RowSet
-    path: tuple[int, ...]  # sides from the root: 1 for that with the first row of positive weight, else 2
+    path: tuple[
+        int, ...
+    ]  # sides from the root: 1 for the heavier one, else 2, whatever the order of the rows
     depth: int
     labels: Labels | None
     far: tuple[RowSet, ...] = ()
-    beyond: Far | None = None  # what is far from the bulk
     opened: Node | None = None  # measured, but not yet searched
     searched: bool = False
     reached: bool = False  # whether the best-first order needs the search; others are speculative

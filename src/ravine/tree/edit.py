@@ -182,7 +182,7 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
 
 
 def _labels_of(y: Any, n_rows: int) -> npt.NDArray[Any]:
-    labels = np.asarray(y)
+    labels = np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
     if labels.shape != (n_rows,):
         raise InvalidInputError(f"y needs one label for each of the {n_rows} rows, got shape {labels.shape}")
     return labels

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ravine.data.far import Far, FarRows, find_far
+from ravine.data.far import FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
 from ravine.data.row_graph import RowGraph
@@ -18,7 +18,7 @@ from ravine.exceptions import InterruptedWarning
 from ravine.optimize import first_fit
 from ravine.split.boundary import Boundary
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
-from ravine.split.search import Method, gap_split, on_workers, search, sizes_here
+from ravine.split.search import Method, on_workers, search, sizes_here
 from ravine.split.split import Split
 from ravine.tree.background import Background
 from ravine.tree.cells import Cell, Nodes
@@ -26,7 +26,7 @@ from ravine.tree.checkpoint import Checkpoint, SearchResult
 from ravine.tree.discrete import cause, cause_samples, noted, tested
 from ravine.tree.graph_test import GraphTest, graph_tests
 from ravine.tree.grown import Grown, Limits
-from ravine.tree.priorities import FIRST, Priority, best_rank, by_neighbors, rank
+from ravine.tree.priorities import Priority, best_rank, by_neighbors, rank
 from ravine.tree.progress import Progress, Watcher
 from ravine.tree.reunite import reunite
 from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
@@ -134,14 +134,8 @@ class _Growth:
         """Set the rows of cells aside that are far from everything: one pass more if there are any."""
         if not self.sets_aside:
             return
-        rules = []
-        for cell, far in zip(cells, run_all([self.examine(cell) for cell in cells]), strict=True):
-            if far is not None:
-                cell.beyond = far
-                rules.append((cell, far.rule))
-                if len(far.groups) and not cell.path and self.standardization is None:
-                    self.measure_bulk(cell, far)
-        found = [(cell, rule) for cell, rule in rules if rule is not None]
+        rules = run_all([self.examine(cell) for cell in cells])
+        found = [(cell, rule) for cell, rule in zip(cells, rules, strict=True) if rule is not None]
         if not found:
             return
         parts = self.root.rows.engine.divide([(cell.rows, rule) for cell, rule in found])
@@ -152,17 +146,8 @@ class _Growth:
             if not cell.path:
                 self.rule, self.root = rule, replace(self.root, rows=near)
 
-    def measure_bulk(self, root: Cell, far: Far) -> None:
-        """Take the scales of all nodes from the rows of the root that are not far; two passes.
-
-        A far group would make columns tiny in which it is far, and so hide their clusters from all others.
-        """
-        ((near, _),) = self.root.rows.engine.divide([(root.rows, far.beyond)])
-        self.standardization = run(_standardization(replace(self.root, rows=near, memo={})))
-        root.opened = None
-
-    def examine(self, cell: Cell) -> Query[Far | None]:
-        """Open the node of a cell, and return what is far from the bulk of its rows."""
+    def examine(self, cell: Cell) -> Query[FarRows | None]:
+        """Open the node of a cell, and return which of its rows are far from everything."""
         cell.opened = yield from self.open(cell.rows, cell.path)
         return (yield from find_far(cell.opened))
 
@@ -183,7 +168,8 @@ class _Growth:
     def node_of(self, rows: RowSet, *path: int) -> Node:
         """Return the node of some rows."""
         stream = (*self.root.stream, 0, *path)
-        return replace(self.root, rows=rows, root=self.standardization, stream=stream, memo={})
+        known = self.standardization
+        return replace(self.root, rows=rows, root=known, is_root=not path, stream=stream, memo={})
 
     def waiting_cells(self, n_splits: int) -> list[Cell]:
         """Return the cells in the queue that the limit of leaves still allows to split after so many.
@@ -250,9 +236,6 @@ class _Growth:
     def search_opened(self, cell: Cell, opened: Node | None) -> Query[SearchResult]:
         """Search a cell whose node may have been opened before."""
         node = opened or (yield from self.open(cell.rows, cell.path))
-        split = yield from self.before_group(node, cell.beyond)
-        if split is not None:  # first of all, because the group hides the clusters of the bulk
-            return SearchResult(split, True, rank(cell, split, FIRST))
         split, worth, node = yield from self.best_split(node, cell.labels, *cell.path)
         if split is None or not worth:
             return SearchResult(split, worth)
@@ -260,12 +243,6 @@ class _Growth:
         if cell.path:  # the root needs no priority: nothing else is in the queue
             priority = yield from self.priority(split, node)
         return SearchResult(split, worth, rank(cell, split, priority))
-
-    def before_group(self, node: Node, far: Far | None) -> Query[Split | None]:
-        """Return the split between the bulk of a node and the farthest group, if there is one."""
-        if far is None or not len(far.groups):
-            return None
-        return (yield from gap_split(node, self.method, far.beyond.center, far.groups[0]))
 
     def best_split(
         self, node: Node, labels: Labels | None, *path: int
@@ -340,7 +317,7 @@ class _Growth:
         far: Sequence[tuple[RowSet, RowSet]],
     ) -> tuple[Cell, Cell]:
         """Return the cells of both sides, with their labels and the far rows that lie there."""
-        first = min(side.first for side in sides)
+        heavier = max(sides, key=lambda side: (side.total, -side.first))
         picked: list[Labels | None] = [None, None]
         if cell.labels is not None:
             right = boundary.signed_distance_of(cell.labels.rows) > 0
@@ -348,7 +325,7 @@ class _Growth:
         left, other = (
             Cell(
                 side,
-                (*cell.path, 1 if side.first == first else 2),
+                (*cell.path, 1 if side is heavier else 2),
                 cell.depth + 1,
                 picked[k],
                 tuple(both[k] for both in far if both[k].shape[0]),
@@ -372,11 +349,8 @@ class _Growth:
     def comes_apart(self, sets: Sequence[list[int]]) -> bool:
         """Return whether the rows of some leaves, the first set, together have a split worth making.
 
-        If passes are expensive, the rows of the other sets are searched in the same ones. A leaf below the
-        minimum weight is a group far from the bulk, and stays on its own.
+        If passes are expensive, the rows of the other sets are searched in the same ones.
         """
-        if min(self.nodes.cells[node].rows.total for node in sets[0]) < self.limits.min_weight:
-            return True
         unions = {frozenset(some): some for some in sets[: 1 if self.root.rows.engine.local else None]}
         missing = [key for key in unions if key not in self.apart]
         found = run_all([self.search_union(unions[key]) for key in missing])
@@ -393,10 +367,6 @@ class _Growth:
     def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[SearchResult]:
         """Search some rows that are not those of one cell."""
         node = yield from self.open(rows, path)
-        far = (yield from find_far(node)) if self.sets_aside else None
-        split = yield from self.before_group(node, far)
-        if split is not None:
-            return SearchResult(split, True)
         split, worth, _ = yield from self.best_split(node, None, *path)
         return SearchResult(split, worth)
 

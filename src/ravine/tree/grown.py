@@ -18,7 +18,6 @@ class Limits:
     max_leaves: int
     max_depth: int
     min_weight: float
-    min_group: float | None = None  # least weight of a group far from the bulk; by default `min_weight`
 
 
 @dataclass(frozen=True)

@@ -256,11 +256,14 @@ def _variable(
     place = place.reshape(-1)
     mass: FloatArray = np.bincount(place, share).astype(np.float64)
     score = normal_scores(mass)[place]
-    if len(columns) > 1 or (len(levels) <= FEW_VALUES and len(levels) * ROWS_PER_VALUE <= total):
+    few = len(levels) == 1 or (len(levels) <= FEW_VALUES and len(levels) * ROWS_PER_VALUE <= total)
+    if len(columns) > 1 or few:
         return Variable(columns, np.cumsum(mass), levels=levels), score
     values = levels[:, 0]
     step = float(np.diff(values).min()) if total >= 2 * len(values) else 0.0
-    deviation = math.sqrt(float(mass @ (values - mass @ values) ** 2))
+    apart = values - mass @ values
+    widest = float(np.abs(apart).max())
+    deviation = widest * math.sqrt(float(mass @ (apart / widest) ** 2))
     step = step if step > VISIBLE * deviation * total**-0.2 else 0.0
     edges, density = unimodal_margin(values, mass, step)
     cumulative = np.concatenate([[0.0], np.cumsum(density * np.diff(edges))])
@@ -301,11 +304,13 @@ def unimodal(heights: FloatArray, widths: FloatArray) -> FloatArray:
     >>> unimodal(np.array([1.0, 3.0, 1.0, 2.0]), np.ones(4)).tolist()
     [1.0, 3.0, 1.5, 1.5]
     """
+    unit = float(heights.max())
+    heights = heights / unit  # squares of densities of tiny values would overflow
     up, down = _blocks(heights, widths)[1], _blocks(heights[::-1], widths[::-1])[1][::-1]
     top = int(np.argmin(up + down))  # bins before the first of the fall
     rise = _rise(heights[:top], widths[:top])
     fall = _rise(heights[top:][::-1], widths[top:][::-1])[::-1]
-    return np.concatenate([rise, fall])
+    return np.asarray(np.concatenate([rise, fall]) * unit)
 
 
 def _blocks(heights: FloatArray, widths: FloatArray) -> tuple[list[list[float]], FloatArray]:

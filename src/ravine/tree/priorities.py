@@ -12,7 +12,6 @@ from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.split import Split
 from ravine.tree.cells import Cell, Rank
 
-FIRST = 1e300  # priority of a split before a far group: above all others
 ROUNDED_UP = 1.0 + 1e-9  # factor of a weight that is a bound: sums of weights differ by rounding
 
 Priority = Callable[[Split, Node], Query[float]]
@@ -58,19 +57,18 @@ AT_MOST_WEIGHT = (by_depth, by_size, by_neighbors)  # priorities that are at mos
 def rank(cell: Cell, split: Split, priority: float) -> Rank:
     """Return the place of a split in the queue: the lowest comes first.
 
-    Splits before far groups come first of all, then those that separate classes of partial labels. Among
-    splits of equal priority (such as 0 without a valley) the heavier leaf comes first, then the lower value,
-    and only then, in the queue, the number of the node, which depends on signs of directions.
+    Splits that separate classes of partial labels come first. Among splits of equal priority (such as 0
+    without a valley) the heavier leaf comes first, then the lower value, and only then, in the queue, the
+    number of the node, which depends on signs of directions.
     """
-    first = priority == FIRST or divides_labels(cell.labels, split)
-    return not first, -priority, -cell.rows.total, split.value
+    return not divides_labels(cell.labels, split), -priority, -cell.rows.total, split.value
 
 
 def best_rank(cell: Cell, priority: Priority) -> Rank:
     """Return the lowest rank that the split of a cell can have; far rows have been set aside."""
-    first = cell.labels is not None or (cell.beyond is not None and len(cell.beyond.groups) > 0)
+    first = cell.labels is not None
     weight = cell.rows.total * ROUNDED_UP
-    highest = FIRST if first or priority not in AT_MOST_WEIGHT else weight
+    highest = np.inf if first or priority not in AT_MOST_WEIGHT else weight
     return not first, -highest, -cell.rows.total, -np.inf
 
 
