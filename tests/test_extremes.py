@@ -272,3 +272,16 @@ def test_few_rows_of_tiny_and_huge_values_are_divided(name, n, scale):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert getattr(ravine, name)(2).fit(X).n_clusters_ <= 2
+
+
+@pytest.mark.parametrize(
+    "model", [ravine.MinimumDensity(2), ravine.MaximumMargin(), ravine.MinimumDensity(2, kernel="rbf")]
+)
+def test_nan_in_a_row_of_weight_0_is_refused_by_fit_as_by_predict(model):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(60, 3)), rng.normal(size=(60, 3)) + 5])
+    X[3, 1] = np.nan
+    weights = np.ones(120)
+    weights[3] = 0.0
+    with pytest.raises(ValueError, match="NaN or infinity in column 1"):
+        model.fit(X, sample_weight=weights)

@@ -288,6 +288,9 @@ def collect(node: Node) -> Query[Node]:
     """Copy the rows of a small node, so that it is searched in memory, whatever the engine."""
     if not node.is_local or node.rows.is_whole:
         return node
+    if node.is_root and node.rows.n_counted < node.rows.shape[0]:
+        # the copy lacks rows of weight 0, which are labeled: NaN in them is refused here, as in `predict`
+        yield from measure(replace(node, memo={}))
     (answer,) = yield node.ask(Sample(node.n_rows))
     return replace(node, rows=node.copied(answer))
 

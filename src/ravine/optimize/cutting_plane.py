@@ -142,7 +142,8 @@ def linearize(node: Node, constraints: Planes, plane: Planes) -> Query[State]:
     """Linearize constraints, and last the plane's own one, at the signs of a plane; one pass."""
     own = node.standardization
     ((weight, sign, vector, right),) = yield node.ask(ConstraintSum(own, constraints, plane))
-    vector *= own.inverse_scale / own.total
+    vector *= own.inverse_scale  # not both factors at once, whose product may overflow
+    vector /= own.total
     means, k = (weight / own.total, sign / own.total, vector), len(constraints)
     return State(constraints + plane, plane, *means, float(right[0]), k)
 
@@ -155,7 +156,8 @@ def move(node: Node, state: State, plane: Planes) -> Query[tuple[State, State]]:
     own, k = node.standardization, len(state.constraints)
     constraints = state.constraints + plane
     ((weight, sign, vector, right),) = yield node.ask(ConstraintSum(own, constraints, plane, state.plane))
-    vector *= own.inverse_scale / own.total
+    vector *= own.inverse_scale
+    vector /= own.total
     weight, sign = weight / own.total, sign / own.total
     weight[:k] = state.weight
     weight[k] = weight[-1]
