@@ -19,6 +19,7 @@ from ravine.estimators.stored_model import StoredModel, read_model
 from ravine.exceptions import InvalidModelError
 from ravine.io.source import Source
 from ravine.io.table import Choice, Table, read_for_model
+from ravine.tree.edit import cut_into
 
 
 def model_of(arguments: Namespace) -> StoredModel:
@@ -137,7 +138,7 @@ def run_show(arguments: Namespace) -> None:
 
 
 def run_cut(arguments: Namespace) -> None:
-    """Write a model with fewer clusters: the first splits of its tree.
+    """Write a model with fewer clusters: the first splits of its tree. Leaves that share a label are one.
 
     Of an `AutoCluster` the winner is written, because the judges did not choose the cut.
     """
@@ -145,6 +146,6 @@ def run_cut(arguments: Namespace) -> None:
     check_tree(arguments, model_of(arguments))
     model = ravine.load(arguments.model)
     model = getattr(model, "best_estimator_", model)
-    model.tree_ = model.tree_.cut(arguments.clusters)
+    model.tree_ = cut_into(model.tree_, arguments.clusters)
     ravine.save(model.set_params(n_clusters=arguments.clusters), arguments.out)
     print(model.tree_, f"model: {arguments.out}", sep="\n")
