@@ -654,6 +654,28 @@ sys.exit(main.main(["demo"]))
     assert (done.stderr, done.returncode) == ("ravine: error: terminated by SIGTERM\n", TERMINATED)
 
 
+@pytest.mark.parametrize("writer", ["ravine.save", "commands.write_report"])
+def test_a_signal_between_two_files_leaves_none_of_them(folder, tmp_path, writer):
+    ended = f"""
+import os, signal, sys
+import ravine
+from ravine.cli import commands, main
+
+write = {writer}
+def signaled(*arguments, **options):
+    write(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+{writer} = signaled
+outputs = "--out a.csv --append b.csv --model m.ravine --sql c.sql --report d.html".split()
+sys.exit(main.main(["fit", sys.argv[1], "-k", "2", "--jobs", "1", "--quiet", *outputs]))
+"""
+    command = [COMMAND[0], "-c", ended, folder / "wine.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.stderr, done.returncode) == ("ravine: error: terminated by SIGTERM\n", TERMINATED)
+    assert list(tmp_path.iterdir()) == []
+
+
 def shell(command, where, **environment):
     """Run a line of shell, which can close streams; the word `ravine` is replaced by the command."""
     return subprocess.run(

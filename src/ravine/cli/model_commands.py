@@ -17,6 +17,7 @@ from ravine.cli.reading import opened, read
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report
 from ravine.estimators.stored_model import StoredModel, read_model
 from ravine.exceptions import InvalidModelError
+from ravine.io.atomic import all_or_none
 from ravine.io.source import Source
 from ravine.io.table import Choice, Table, read_for_model
 from ravine.tree.edit import cut_into
@@ -86,7 +87,10 @@ def run_predict(arguments: Namespace) -> None:
         with warnings.catch_warnings():  # the columns were already matched by name
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             labels = predictor.predict(table.values)
-        write_clusters(arguments, source, table, labels, lambda: predictor.predict_proba(table.values))
+        with all_or_none() as place:
+            write_clusters(
+                arguments, source, table, labels, lambda: predictor.predict_proba(table.values), place
+            )
     if scores := scores_of(table, labels):
         console.print(score_line(scores))
     for name in (arguments.out, arguments.append):
