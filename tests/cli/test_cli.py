@@ -766,6 +766,30 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
 # --- help ---
 
 
+def test_control_characters_are_printed_as_escapes_and_written_as_they_are(tmp_path):
+    name = "a\x1b]0;evil\x07\x9b31m\x7f\r\b\nravine: error: b"
+    frame = WINE.data.rename(columns={"proline": name}).assign(**{f"text {name}": "x"})
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    options = ("-k", "3", "--jobs", "1", "--append", "rows.csv", "--model", "m.ravine")
+    fitted = succeed("fit", "odd.csv", *options, where=tmp_path)
+    shown = succeed("show", "m.ravine", where=tmp_path)
+    cut = succeed("cut", "m.ravine", "-k", "2", "-o", f"\x1b{2}.ravine", where=tmp_path)
+    refused = run("predict", "m.ravine", "wine.csv", "--debug", where=tmp_path)
+    assert refused.returncode == 1
+    unknown = run("fit", "odd.csv", "--columns", "\x1b[2J", where=tmp_path)
+    wrong = run("fit", "odd.csv", "--colum\x1bns", where=tmp_path)
+    escaped = r"a\u001b]0;evil\u0007\u009b31m\u007f"
+    for done in (fitted, shown, cut, refused):
+        assert escaped in done.stdout + done.stderr
+        assert "\nravine: error: b" not in done.stdout
+    for done in (fitted, shown, cut, refused, unknown, wrong):
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
+    assert name in pd.read_csv(tmp_path / "rows.csv").columns
+    found = json.loads(succeed("show", "m.ravine", "--json", where=tmp_path).stdout)
+    assert name in found["columns"]
+
+
 def test_version():
     assert succeed("--version", by=started).stdout.strip() == f"ravine {ravine.__version__}"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ravine
+from ravine._validate import on_one_line
 from ravine.cli.console import Console
 from ravine.cli.errors import UsageError
 from ravine.cli.options import check_files
@@ -127,7 +128,7 @@ def run_show(arguments: Namespace) -> None:
         }
         print(json.dumps(facts))
         return
-    named = "" if fitted.columns is None else f": {', '.join(fitted.columns)}"
+    named = "" if fitted.columns is None else f": {', '.join(map(on_one_line, fitted.columns))}"
     given = [f"{name}={value!r}" for name, value in model.parameters.items() if value is not None]
     print(f"{model.kind}({', '.join(given)})")
     print(f"{fitted.n_features} columns{named}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, check_choice
+from ravine._validate import FloatArray, check_choice, on_one_line
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import MADE_BY, Split
@@ -27,7 +27,7 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
     n_features : int, default 3
         Number of features that are named per split.
     """
-    names = names_of(tree, feature_names)
+    names = [on_one_line(name) for name in names_of(tree, feature_names)]
     lines: list[str] = []
     stack = [(0, "", "")]
     while stack:
