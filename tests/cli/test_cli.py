@@ -441,6 +441,12 @@ def test_options_are_checked_before_the_data_is_read(tmp_path, code, options, me
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_report_of_too_many_clusters_is_refused_before_the_data_is_read(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n")
+    message = fail(2, "fit", "x.csv", "-k", "1001", "--report", "page.html", where=tmp_path)
+    assert "--report: a page has at most 1000 clusters, got --clusters 1001" in message
+
+
 def test_a_wrong_option_costs_no_reading_of_standard_input():
     command = f"yes '1,2' | {' '.join(COMMAND)} fit - --set magic=1"  # input without end
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)

@@ -14,6 +14,7 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
 from ravine.tree.edit import cut_into
+from ravine.tree.export import DEEPEST
 from ravine.tree.score import depth_at_boundary
 from ravine.tree.simplify import _best_threshold
 from tests.engines import in_blocks
@@ -338,7 +339,7 @@ def test_ten_thousand_leaves_hit_no_recursion_limit():
     assert tree.prune(101).n_leaves == 10_000
     assert tree.merge(0, 9999).n_clusters == 9999
     assert len(tree.to_linkage()) == 9999
-    assert tree.export_text().count("\n") == 2 * 9999
+    assert tree.export_text().count("\n") == 2 * DEEPEST + 1
     assert tree.decision_path(X).shape == (3, 19999)
     assert ClusterTree.from_json(tree.to_json()) == tree
     assert len(tree.to_dot()) > 10_000
