@@ -22,6 +22,11 @@ MAX_NAMED = 5  # number of columns that an error names
 WITHOUT_EFFECT = ("n_jobs", "verbose", "callback", "checkpoint")  # parameters that do not change the result
 
 
+def on_one_line(text: str) -> str:
+    """Return a text with spaces instead of line breaks, which a name of a column may have."""
+    return " ".join(text.splitlines())
+
+
 def listed(names: Sequence[Any] | IntArray, most: int = MAX_NAMED) -> str:
     """Return the first names of a list as text, for messages.
 

@@ -441,6 +441,12 @@ def test_options_are_checked_before_the_data_is_read(tmp_path, code, options, me
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_report_of_too_many_clusters_is_refused_before_the_data_is_read(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n")
+    message = fail(2, "fit", "x.csv", "-k", "1001", "--report", "page.html", where=tmp_path)
+    assert "--report: a page has at most 1000 clusters, got --clusters 1001" in message
+
+
 def test_a_wrong_option_costs_no_reading_of_standard_input():
     command = f"yes '1,2' | {' '.join(COMMAND)} fit - --set magic=1"  # input without end
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
@@ -654,6 +660,28 @@ sys.exit(main.main(["demo"]))
     assert (done.stderr, done.returncode) == ("ravine: error: terminated by SIGTERM\n", TERMINATED)
 
 
+@pytest.mark.parametrize("writer", ["ravine.save", "commands.write_report"])
+def test_a_signal_between_two_files_leaves_none_of_them(folder, tmp_path, writer):
+    ended = f"""
+import os, signal, sys
+import ravine
+from ravine.cli import commands, main
+
+write = {writer}
+def signaled(*arguments, **options):
+    write(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+{writer} = signaled
+outputs = "--out a.csv --append b.csv --model m.ravine --sql c.sql --report d.html".split()
+sys.exit(main.main(["fit", sys.argv[1], "-k", "2", "--jobs", "1", "--quiet", *outputs]))
+"""
+    command = [COMMAND[0], "-c", ended, folder / "wine.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.stderr, done.returncode) == ("ravine: error: terminated by SIGTERM\n", TERMINATED)
+    assert list(tmp_path.iterdir()) == []
+
+
 def shell(command, where, **environment):
     """Run a line of shell, which can close streams; the word `ravine` is replaced by the command."""
     return subprocess.run(
@@ -742,6 +770,30 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
 
 
 # --- help ---
+
+
+def test_control_characters_are_printed_as_escapes_and_written_as_they_are(tmp_path):
+    name = "a\x1b]0;evil\x07\x9b31m\x7f\r\b\nravine: error: b"
+    frame = WINE.data.rename(columns={"proline": name}).assign(**{f"text {name}": "x"})
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    WINE.data.to_csv(tmp_path / "wine.csv", index=False)
+    options = ("-k", "3", "--jobs", "1", "--append", "rows.csv", "--model", "m.ravine")
+    fitted = succeed("fit", "odd.csv", *options, where=tmp_path)
+    shown = succeed("show", "m.ravine", where=tmp_path)
+    cut = succeed("cut", "m.ravine", "-k", "2", "-o", f"\x1b{2}.ravine", where=tmp_path)
+    refused = run("predict", "m.ravine", "wine.csv", "--debug", where=tmp_path)
+    assert refused.returncode == 1
+    unknown = run("fit", "odd.csv", "--columns", "\x1b[2J", where=tmp_path)
+    wrong = run("fit", "odd.csv", "--colum\x1bns", where=tmp_path)
+    escaped = r"a\u001b]0;evil\u0007\u009b31m\u007f"
+    for done in (fitted, shown, cut, refused):
+        assert escaped in done.stdout + done.stderr
+        assert "\nravine: error: b" not in done.stdout
+    for done in (fitted, shown, cut, refused, unknown, wrong):
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
+    assert name in pd.read_csv(tmp_path / "rows.csv").columns
+    found = json.loads(succeed("show", "m.ravine", "--json", where=tmp_path).stdout)
+    assert name in found["columns"]
 
 
 def test_version():

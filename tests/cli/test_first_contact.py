@@ -354,6 +354,17 @@ def test_cut_writes_a_model_with_fewer_clusters(folder):
     assert "cannot be cut into 9" in fail(1, "cut", "m.ravine", "-k", "9", "-o", "nine.ravine", where=folder)
 
 
+def test_cut_counts_leaves_that_share_a_label_as_one_cluster(folder):
+    model = ravine.MinimumDensity(4).fit(FRAME)
+    model.tree_ = model.tree_.merge(2, 3)  # leaves of the first two splits, and no siblings
+    ravine.save(model, folder / "shared.ravine")
+    for k in (1, 2, 3):
+        succeed("cut", "shared.ravine", "-k", k, "-o", f"shared{k}.ravine", where=folder)
+        assert ravine.load(folder / f"shared{k}.ravine").n_clusters_ == k
+    done = fail(1, "cut", "shared.ravine", "-k", "4", "-o", "shared4.ravine", where=folder)
+    assert "the tree has 3 clusters and cannot be cut into 4" in done
+
+
 def test_cut_of_a_chosen_model_is_that_of_its_winner(folder):
     chosen = ravine.AutoCluster(3, methods=["minimum-density"]).fit(FRAME)
     ravine.save(chosen, folder / "chosen.ravine")

@@ -14,8 +14,9 @@ from sklearn.exceptions import NotFittedError
 
 import ravine
 from ravine import ClusterTree, InvalidModelError, MinimumDensity
+from ravine.estimators.stored_model import read_model
 from ravine.io import atomic
-from tests.estimators.model_files import damage_json
+from tests.estimators.model_files import damage_json, edited, unpacked
 from tests.every_estimator import ESTIMATORS
 from tests.tree.test_tree import staircase
 
@@ -55,6 +56,23 @@ def test_what_json_cannot_hold_is_left_out(tmp_path):
     assert again.callback is None
     assert again.random_state is None
     assert np.shape(again.init) == (1, 13)
+
+
+def test_a_file_names_no_checkpoint_that_another_fit_would_write(tmp_path):
+    model = MinimumDensity(2, checkpoint=tmp_path / "checkpoint").fit(WINE)
+    ravine.save(model.set_params(checkpoint=str(tmp_path / "mine")), tmp_path / "m")
+    assert "checkpoint" not in unpacked((tmp_path / "m").read_bytes())[0]
+
+    def crafted(meta, arrays):
+        meta["parameters"]["checkpoint"] = str(tmp_path / "theirs")
+
+    (tmp_path / "crafted").write_bytes(edited((tmp_path / "m").read_bytes(), crafted))
+    assert "checkpoint" not in read_model(tmp_path / "crafted").parameters
+    for name in ("m", "crafted"):
+        again = ravine.load(tmp_path / name)
+        assert again.checkpoint is None
+        again.fit(WINE)
+    assert not any((tmp_path / name).exists() for name in ("mine", "theirs"))
 
 
 def test_json_and_back():

@@ -13,6 +13,8 @@ from ravine.data.memory import MemoryRows
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
+from ravine.tree.edit import cut_into
+from ravine.tree.export import DEEPEST
 from ravine.tree.score import depth_at_boundary
 from ravine.tree.simplify import _best_threshold
 from tests.engines import in_blocks
@@ -129,6 +131,19 @@ def test_cuts_are_nested():
     for k in range(2, 9):
         fine, coarse = TREE.cut(k).predict(DIGITS), TREE.cut(k - 1).predict(DIGITS)
         assert all(len(set(coarse[fine == label])) == 1 for label in range(k))
+
+
+def test_a_tree_with_shared_labels_is_cut_into_any_smaller_number_of_clusters():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        tree = TREE
+        for _ in range(rng.integers(0, 6)):
+            tree = tree.merge(*rng.choice(tree.n_clusters, 2, replace=False).tolist())
+        cuts = [tree.cut(k) for k in range(1, tree.n_leaves + 1)]
+        for k in range(1, tree.n_clusters + 1):
+            assert cut_into(tree, k) == [cut for cut in cuts if cut.n_clusters == k][-1]
+        with pytest.raises(InvalidInputError, match=f"has {k} clusters and cannot be cut into {k + 1}"):
+            cut_into(tree, k + 1)
 
 
 def test_a_cut_leaf_remembers_the_split_that_was_there():
@@ -324,7 +339,7 @@ def test_ten_thousand_leaves_hit_no_recursion_limit():
     assert tree.prune(101).n_leaves == 10_000
     assert tree.merge(0, 9999).n_clusters == 9999
     assert len(tree.to_linkage()) == 9999
-    assert tree.export_text().count("\n") == 2 * 9999
+    assert tree.export_text().count("\n") == 2 * DEEPEST + 1
     assert tree.decision_path(X).shape == (3, 19999)
     assert ClusterTree.from_json(tree.to_json()) == tree
     assert len(tree.to_dot()) > 10_000

@@ -28,6 +28,7 @@ from ravine.exceptions import OutlierWarning
 from ravine.view import plot, report_nodes
 from ravine.view.facts import facts_of, scores_against
 from ravine.view.fitted import rows_for_tree, tree_of
+from tests.tree.test_tree import staircase
 
 WINE = load_wine(as_frame=True)
 MODEL = MinimumDensity("auto").fit(WINE.data)
@@ -379,6 +380,17 @@ def test_with_leaves_that_were_not_searched_nothing_is_said_of_one_more():
     page = report(model, WINE.data)
     assert "<h2>One cluster fewer</h2>" in page
     assert "With one more" not in page
+
+
+def test_a_page_has_a_thousand_leaves_at_most():
+    n = 3000
+    rows = np.column_stack([np.arange(n), np.zeros(n)])
+    with pytest.raises(InvalidInputError, match="a report shows at most 1000 leaves, got 3000; cut the tree"):
+        report(staircase(n), rows)
+    page = report(staircase(n).cut(150), rows)
+    assert page.count('id="node-') == 299
+    assert page.count("<li") == page.count("</li>")
+    assert page.count("<ul") == page.count("</ul>")
 
 
 def test_odd_trees_have_pages():

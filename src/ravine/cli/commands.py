@@ -28,6 +28,7 @@ from ravine.cli.reading import check_notes, exclude_value, opened, read, source_
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
 from ravine.data.any_rows import scales_columns
 from ravine.data.open_file import matrix_blocks
+from ravine.io.atomic import all_or_none
 from ravine.io.on_disk import FileMatrix
 from ravine.io.source import Source, counted
 from ravine.io.table import MEMORY_BYTES, Table
@@ -147,13 +148,18 @@ def _memberships(model: Any, X: Any) -> Any:
 
 
 def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -> None:
-    write_clusters(arguments, source, table, model.labels_, lambda: _memberships(model, table.values))
-    if arguments.model:
-        ravine.save(model, arguments.model)
-    if arguments.sql:
-        write_text(arguments.sql, model.tree_.export_sql(arguments.table, arguments.dialect) + ";\n")
-    if arguments.report:
-        write_report(arguments.report, model, table, arguments, command=arguments.typed)
+    def memberships() -> Any:
+        return _memberships(model, table.values)
+
+    with all_or_none() as place:
+        write_clusters(arguments, source, table, model.labels_, memberships, place)
+        if arguments.model:
+            ravine.save(model, place(arguments.model))
+        if arguments.sql:
+            sql = model.tree_.export_sql(arguments.table, arguments.dialect)
+            write_text(place(arguments.sql), f"{sql};\n")
+        if arguments.report:
+            write_report(place(arguments.report), model, table, arguments, command=arguments.typed)
 
 
 def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str, float]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 import ravine
+from ravine._validate import on_one_line
 from ravine.tree.progress import UNLIMITED
 
 MANY_ROWS = 10_000_000  # rows read from which on they are shown: work that takes seconds
@@ -38,10 +39,10 @@ class Console:
         self.next_line = LINE_SECONDS
 
     def print(self, text: str) -> None:
-        """Print one line."""
+        """Print one line; line breaks become spaces."""
         self.end_bar()
         if not self.quiet:
-            self._write(f"{text}\n")
+            self._write(f"{on_one_line(text)}\n")
 
     def notes(self, texts: Sequence[str]) -> None:
         """Print one line per note; empty ones are left out."""
@@ -70,7 +71,8 @@ class Console:
         width = max(10, min(30, columns - 40))
         text = text[: max(24, columns - width - 4)]  # a line that wraps could not be replaced
         done = round(width * n / total) if bounded else n % width
-        self._write(f"\r[{'#' * done}{'.' * (width - done)}] {text} \x1b[K")  # clears the rest of the line
+        # the last characters clear the rest of the line
+        self._write(f"\r[{'#' * done}{'.' * (width - done)}] {text} \x1b[K", escaped=False)
         self.bar_is_open = True
 
     def end_bar(self) -> None:
@@ -79,9 +81,9 @@ class Console:
             self.bar_is_open = False
             self._write("\n")
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, escaped: bool = True) -> None:
         try:
-            self.stream.write(text)
+            (self.stream if escaped else getattr(self.stream, "stream", self.stream)).write(text)
             self.stream.flush()
         except BrokenPipeError:  # nobody reads the messages, but the results are still wanted
             self.quiet = True

@@ -11,9 +11,10 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from ravine.cli.arguments import COMMANDS, build_parser, did_you_mean
 from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
@@ -25,6 +26,8 @@ MODULES = {  # where commands are; others are in `commands`
     "explore": "explore_command",
 }
 ASCII_LINES = str.maketrans("├└│─", "|`|-")  # the lines of a tree, for streams that cannot encode them
+# What a terminal obeys, as escapes of JSON; our own lines end with the first and may have the second.
+CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,9 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         command = f" {given[0]}" if given and given[0] in COMMANDS else ""
         sentence = f"{error}{did_you_mean(str(error), command.strip())}; see 'ravine{command} --help'"
-        return _fail(sentence, USAGE_ERROR, as_json="--json" in given)
+        with escaped_streams():
+            return _fail(sentence, USAGE_ERROR, as_json="--json" in given)
     arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
-    received = end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
+    with escaped_streams():
+        received = end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
+        return _finish(arguments, received)
+
+
+def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
+    """Run a command to its end and return its exit code; `received` are the signals."""
     try:
         _run(arguments)
         sys.stdout.flush()
@@ -81,6 +91,30 @@ def prepare_streams() -> frozenset[str]:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="ravine")
     return frozenset(closed)
+
+
+class _Escaped:
+    """A stream whose text does not act on a terminal: control characters appear as escapes.
+
+    `stream` is the stream itself, for what is meant to act.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(text.translate(CONTROLS))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def escaped_streams() -> Iterator[None]:
+    """Escape control characters, such as those in names of columns, in everything that is printed."""
+    out, err = (cast(TextIO, _Escaped(stream)) for stream in (sys.stdout, sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield
 
 
 def _to_ascii(error: UnicodeError) -> tuple[str, int]:
@@ -144,6 +178,7 @@ def _sentence(error: BaseException) -> tuple[str, int]:
 
 def _fail(sentence: str, code: int, *, as_json: bool) -> int:
     """Print an error as the last line on standard error, and return its exit code."""
+    sentence = " ".join(sentence.splitlines())
     line = json.dumps({"error": sentence, "exit_code": code}) if as_json else f"ravine: error: {sentence}"
     print(line, file=sys.stderr)
     return code

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ravine
+from ravine._validate import on_one_line
 from ravine.cli.console import Console
 from ravine.cli.errors import UsageError
 from ravine.cli.options import check_files
@@ -17,8 +18,10 @@ from ravine.cli.reading import opened, read
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report
 from ravine.estimators.stored_model import StoredModel, read_model
 from ravine.exceptions import InvalidModelError
+from ravine.io.atomic import all_or_none
 from ravine.io.source import Source
 from ravine.io.table import Choice, Table, read_for_model
+from ravine.tree.edit import cut_into
 
 
 def model_of(arguments: Namespace) -> StoredModel:
@@ -85,7 +88,10 @@ def run_predict(arguments: Namespace) -> None:
         with warnings.catch_warnings():  # the columns were already matched by name
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             labels = predictor.predict(table.values)
-        write_clusters(arguments, source, table, labels, lambda: predictor.predict_proba(table.values))
+        with all_or_none() as place:
+            write_clusters(
+                arguments, source, table, labels, lambda: predictor.predict_proba(table.values), place
+            )
     if scores := scores_of(table, labels):
         console.print(score_line(scores))
     for name in (arguments.out, arguments.append):
@@ -122,7 +128,7 @@ def run_show(arguments: Namespace) -> None:
         }
         print(json.dumps(facts))
         return
-    named = "" if fitted.columns is None else f": {', '.join(fitted.columns)}"
+    named = "" if fitted.columns is None else f": {', '.join(map(on_one_line, fitted.columns))}"
     given = [f"{name}={value!r}" for name, value in model.parameters.items() if value is not None]
     print(f"{model.kind}({', '.join(given)})")
     print(f"{fitted.n_features} columns{named}")
@@ -137,7 +143,7 @@ def run_show(arguments: Namespace) -> None:
 
 
 def run_cut(arguments: Namespace) -> None:
-    """Write a model with fewer clusters: the first splits of its tree.
+    """Write a model with fewer clusters: the first splits of its tree. Leaves that share a label are one.
 
     Of an `AutoCluster` the winner is written, because the judges did not choose the cut.
     """
@@ -145,6 +151,6 @@ def run_cut(arguments: Namespace) -> None:
     check_tree(arguments, model_of(arguments))
     model = ravine.load(arguments.model)
     model = getattr(model, "best_estimator_", model)
-    model.tree_ = model.tree_.cut(arguments.clusters)
+    model.tree_ = cut_into(model.tree_, arguments.clusters)
     ravine.save(model.set_params(n_clusters=arguments.clusters), arguments.out)
     print(model.tree_, f"model: {arguments.out}", sep="\n")

@@ -104,6 +104,8 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     """Return the estimator that the options describe, after a check of all parameters."""
     make = getattr(ravine, METHODS[method])
     settings = _settings(make, arguments)
+    if getattr(arguments, "report", None) and isinstance(arguments.clusters, int):
+        _check_report(arguments.clusters)
     if method == "auto" and (arguments.command == "explore" or arguments.report or arguments.sql):
         settings.setdefault("methods", LINEAR)
     model = make(
@@ -112,6 +114,14 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     # The number of columns is not known before the data is read; only the shape of `init` depends on it.
     model._check_parameters(_n_columns(settings.get("init")))
     return model
+
+
+def _check_report(n_clusters: int) -> None:
+    """Refuse a report of more clusters than a page has, before the fit."""
+    from ravine.view.report import MAX_LEAVES
+
+    if n_clusters > MAX_LEAVES:
+        raise UsageError(f"--report: a page has at most {MAX_LEAVES} clusters, got --clusters {n_clusters}")
 
 
 def _n_columns(init: Any) -> int:

@@ -26,21 +26,25 @@ def write_clusters(
     table: Table,
     labels: IntArray,
     memberships: Callable[[], FloatArray],
+    place: Callable[[str], Path],
 ) -> None:
-    """Write the clusters of the rows to --out and --append, with the memberships if --proba asks for them."""
+    """Write the clusters of the rows to --out and --append, with the memberships if --proba asks for them.
+
+    `place` returns where the file of a name is written, see `all_or_none`.
+    """
     if not arguments.out and not arguments.append:
         return
     with warnings.catch_warnings():  # the table has names, and its values have none
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         shares = memberships() if arguments.proba else None
     if arguments.out:
-        write_labels(_target(arguments.out), table, labels, shares)
+        write_labels(_target(arguments.out, place), table, labels, shares)
     if arguments.append:
-        write_rows(_target(arguments.append), source, labels, shares)
+        write_rows(_target(arguments.append, place), source, labels, shares)
 
 
-def _target(name: str) -> Any:
-    return sys.stdout.buffer if name == "-" else Path(name)
+def _target(name: str, place: Callable[[str], Path]) -> Any:
+    return sys.stdout.buffer if name == "-" else place(name)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -14,7 +14,7 @@ from ravine.data.far import FarRows
 from ravine.estimators.auto_cluster import AutoCluster
 from ravine.estimators.catalog import ESTIMATORS
 from ravine.estimators.stored_map import map_from
-from ravine.estimators.stored_model import open_model, rule_from, take_columns
+from ravine.estimators.stored_model import open_model, rule_from, take_columns, take_parameters
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.io.archive import Stored, read_archive, require, shown, write_archive
 from ravine.io.atomic import write_atomically
@@ -53,7 +53,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "class": type(model).__name__,
-        "parameters": _jsonable(model.get_params(deep=False)),
+        "parameters": _jsonable(_stored_parameters(model)),
         "n_features": int(model.n_features_in_),
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
@@ -72,6 +72,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     except (RavineError, ValueError) as error:
         raise InvalidInputError(f"the model could not be loaded again: {error}; it is not saved") from error
     write_atomically(Path(path), content)
+
+
+def _stored_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model without its checkpoint, which belongs to one fit."""
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    parameters.pop("checkpoint", None)
+    return parameters
 
 
 def _jsonable(value: Any) -> Any:
@@ -160,7 +167,7 @@ def _figures_from(stored: Stored) -> dict[str, Any]:
 
 def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Read the parameters of an estimator; a missing one has its default."""
-    given = stored.inner("parameters").facts
+    given = take_parameters(stored)
     unknown = sorted(set(given) - set(defaults))
     require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)
     for name, value in given.items():

@@ -60,6 +60,11 @@ def take_columns(stored: Stored) -> StoredColumns:
     return StoredColumns(n_features, n_iter, n_passes, None if columns is None else tuple(columns), fill)
 
 
+def take_parameters(stored: Stored) -> dict[str, Any]:
+    """Take the parameters, except a checkpoint: the next `fit` would write to a path that the file names."""
+    return {name: value for name, value in stored.inner("parameters").facts.items() if name != "checkpoint"}
+
+
 def rule_from(stored: Stored, n_features: int) -> FarRows | None:
     """Return the rule for rows far from all others, or None."""
     if "outlier_center" not in stored.arrays:
@@ -110,7 +115,7 @@ class StoredModel:
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
     """Read a model file; the parameters and a kernel's map are checked by `ravine.load` only."""
     with open_model(path) as stored:
-        kind, parameters = str(stored.fact("class")), stored.inner("parameters").facts
+        kind, parameters = str(stored.fact("class")), take_parameters(stored)
         fitted = take_columns(stored)
         is_tree = "parent" in stored.arrays
         mapped = parameters.get("kernel") is not None

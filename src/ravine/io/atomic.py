@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,22 +29,60 @@ def file_to_replace(path: Path) -> Path:
     return target
 
 
+def _beside(path: Path, name: str) -> Path:
+    """Return a hidden name that is not in use, in the folder of a path and with the suffix of `name`."""
+    return path.with_name(f".{Path(name).stem}.{os.urandom(4).hex()}{Path(name).suffix}")
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file in the same folder; at the end it is renamed to `path`, on an error deleted."""
     path = file_to_replace(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = _beside(path, path.name)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)  # mkstemp makes files private; the umask can only be read by setting it
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
+        os.replace(temporary, path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+@contextmanager
+def all_or_none() -> Iterator[Callable[[str | Path], Path]]:
+    """Yield a function that takes a path and returns where to write its file.
+
+    At the end these files are renamed to their paths, all together; on an error before that, all are deleted.
+    """
+    files: dict[Path, Path] = {}
+
+    def place(path: str | Path) -> Path:
+        target = file_to_replace(Path(path))
+        temporary = _beside(target, Path(path).name)
+        files[temporary] = target
+        return temporary
+
+    try:
+        yield place
+        _rename(files)
+    finally:
+        for temporary in files:
+            with suppress(OSError):
+                temporary.unlink()
+
+
+def _rename(files: Mapping[Path, Path]) -> None:
+    """Rename all files; the exception of a signal is raised after the last."""
+    try:
+        for temporary, path in files.items():
+            if temporary.exists():
+                os.replace(temporary, path)
+    except Exception:
+        raise
     except BaseException:
-        os.unlink(name)
+        _rename(files)
         raise
 
 

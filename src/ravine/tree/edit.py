@@ -81,6 +81,26 @@ def cut(tree: Tree, n_leaves: int) -> Tree:
     return _keep_splits(tree, kept)
 
 
+def cut_into(tree: Tree, n_clusters: int) -> Tree:
+    """Return the tree after as many of its first splits as leave n_clusters clusters.
+
+    Leaves that share a label are one cluster. A split changes their number by at most one, so that every
+    number up to that of the tree occurs.
+    """
+    if n_clusters > tree.n_clusters:
+        raise InvalidInputError(
+            f"the tree has {tree.n_clusters} clusters and cannot be cut into {n_clusters}; fit more clusters"
+        )
+    counts, seen = [1], set()  # clusters after each split, and labels of the leaves so far
+    for node in tree.inner:
+        counts.append(counts[-1] - 1)
+        for child in (tree.left[node], tree.right[node]):
+            own = int(tree.label[child])
+            counts[-1] += own < 0 or own not in seen  # a node that is split later is a cluster of its own
+            seen.add(own)
+    return cut(tree, max(k for k, found in enumerate(counts, start=1) if found == n_clusters))
+
+
 def prune(tree: Tree, node: int) -> Tree:
     """Return the tree with a node turned into a leaf: everything below it is removed.
 

@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, check_choice
+from ravine._validate import FloatArray, check_choice, on_one_line
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import MADE_BY, Split
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import names_of, strongest
 
+DEEPEST = 100  # levels below the root that text, HTML and rules show: a line begins with a mark per level
+DEEPER = "... deeper levels are not shown"
+
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
     """Return the tree as indented text: size and quality of each split, and its strongest features.
+
+    What is more than 100 levels below the root is not shown.
 
     Parameters
     ----------
@@ -27,17 +32,21 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
     n_features : int, default 3
         Number of features that are named per split.
     """
-    names = names_of(tree, feature_names)
+    names = [on_one_line(name) for name in names_of(tree, feature_names)]
     lines: list[str] = []
+    is_tested = _is_tested(tree)
     stack = [(0, "", "")]
     while stack:
         node, lead, branch = stack.pop()
         split = tree.splits[node]
         if split is None:
-            lines.append(f"{lead}{branch}cluster {tree.label[node]}: {_leaf_text(tree, node)}")
+            lines.append(f"{lead}{branch}cluster {tree.label[node]}: {_leaf_text(tree, node, is_tested)}")
             continue
         lines.append(f"{lead}{branch}{_split_text(tree, node, split)}{strongest(split, names, n_features)}")
         below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
+        if tree.depth[node] == DEEPEST:
+            lines.append(f"{below}└─ {DEEPER}")
+            continue
         stack += [(int(tree.right[node]), below, "└─ "), (int(tree.left[node]), below, "├─ ")]
     return "\n".join(lines)
 
@@ -49,26 +58,38 @@ def html(
 
     `drawing` returns what stands before the text of a split, `style` the style of the name of a cluster.
     """
-    names = names_of(tree, None)
+    names, is_tested = names_of(tree, None), _is_tested(tree)
 
-    def item(node: int, below: str) -> str:
+    def item(node: int) -> tuple[str, str]:
         split, label = tree.splits[node], int(tree.label[node])
         if split is None:
             own = f' style="{style(label)}"' if style else ""
-            return f"<li><b{own}>cluster {label}</b>: {escape(_leaf_text(tree, node))}</li>"
+            return f"<li><b{own}>cluster {label}</b>: {escape(_leaf_text(tree, node, is_tested))}</li>", ""
         title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        return f"<li>{drawing(node) if drawing else ''}{title}<ul>{below}</ul></li>"
+        end = f"<li>{DEEPER}</li></ul></li>" if tree.depth[node] == DEEPEST else "</ul></li>"
+        return f"<li>{drawing(node) if drawing else ''}{title}<ul>", end
 
-    return f'<ul class="ravine-tree">{bottom_up(tree, item)}</ul>'
+    return f'<ul class="ravine-tree">{nested(tree, item, DEEPEST)}</ul>'
 
 
-def bottom_up(tree: TreeArrays, write: Callable[[int, str], str]) -> str:
-    """Return the text of the root, where `write(node, below)` receives that of both children."""
-    texts = [""] * tree.n_nodes
-    for node in range(tree.n_nodes - 1, -1, -1):
-        below = texts[tree.left[node]] + texts[tree.right[node]] if tree.left[node] >= 0 else ""
-        texts[node] = write(node, below)
-    return texts[0]
+def nested(tree: TreeArrays, item: Callable[[int], tuple[str, str]], deepest: int) -> str:
+    """Return the texts of all nodes, those of children inside that of their parent, down to a level.
+
+    `item(node)` returns what stands before and after the children of a node.
+    """
+    pieces: list[str] = []
+    stack: list[int | str] = [0]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+            continue
+        before, after = item(node)
+        pieces.append(before)
+        stack.append(after)
+        if tree.left[node] >= 0 and tree.depth[node] < deepest:
+            stack += [int(tree.right[node]), int(tree.left[node])]
+    return "".join(pieces)
 
 
 def _size(tree: TreeArrays, node: int) -> str:
@@ -80,7 +101,11 @@ def _split_text(tree: TreeArrays, node: int, split: Split) -> str:
     return f"{_size(tree, node)}, split with quality {split.quality:.2f}{p_value} by "
 
 
-def _leaf_text(tree: TreeArrays, node: int) -> str:
+def _is_tested(tree: TreeArrays) -> bool:
+    return all(split.evidence is not None for split in tree.splits if split is not None)
+
+
+def _leaf_text(tree: TreeArrays, node: int, is_tested: bool) -> str:
     size, refused = _size(tree, node), tree.refused[node]
     if refused is None:
         return size
@@ -88,7 +113,6 @@ def _leaf_text(tree: TreeArrays, node: int) -> str:
         figures = f"quality {refused.quality:.2f}, p = {refused.evidence.p_value:.2g}"
         return f"{size}, not split: no significant valley ({figures})"
     # with a given number of clusters, whose splits are not tested, such a split would be made in its turn
-    is_tested = all(split.evidence is not None for split in tree.splits if split is not None)
     is_reason = is_tested and MADE_BY in refused.facts
     return f"{size}, not split: its gap is between values of a discrete column" if is_reason else size
 

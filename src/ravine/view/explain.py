@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ravine.tree.arrays import TreeArrays
+from ravine.tree.export import DEEPER, DEEPEST
 from ravine.tree.features import ranked
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.view.fitted import column_names, counted_rows, tree_of
@@ -172,8 +172,9 @@ def explain_means(
         node: _explain_split(tree, node, means, names, surrogate=surrogate) for node in tree.inner.tolist()
     }
     rules: list[list[str]] = [[] for _ in means.cluster_weight]
-    for leaf in tree.leaves:
-        rules[tree.label[leaf]].append(_rule(tree, int(leaf), splits, n_features))
+    by_node = _rules(tree, splits, n_features)
+    for leaf in tree.leaves.tolist():
+        rules[tree.label[leaf]].append(by_node[leaf])
     clusters = (_explain_cluster(k, means, rules[k], names) for k in range(len(rules)))
     return Explanation(splits, tuple(clusters))
 
@@ -214,16 +215,21 @@ def _explain_cluster(
     return ClusterExplanation(label, weight, tuple(rules), traits)
 
 
-def _rule(tree: TreeArrays, leaf: int, splits: dict[int, SplitExplanation], n_features: int) -> str:
-    """Describe the path to a leaf: at each split, whether its strongest features are high or low."""
+def _rules(tree: TreeArrays, splits: dict[int, SplitExplanation], n_features: int) -> dict[int, str]:
+    """Describe the path to every leaf: at each split, whether its strongest features are high or low."""
     if isinstance(tree, ClassPairs):
-        return _rule_of_class(tree, leaf, splits)
-    steps = []
-    for parent, child in pairwise(tree.path(leaf)):
-        drivers, to_right = splits[parent].drivers[:n_features], tree.right[parent] == child
+        return {leaf: _rule_of_class(tree, leaf, splits) for leaf in tree.leaves.tolist()}
+    rules = {0: "every row"}
+    for node in range(1, tree.n_nodes):
+        parent, depth = int(tree.parent[node]), tree.depth[node]
+        if depth > DEEPEST + 1:
+            rules[node] = rules[parent]
+            continue
+        drivers, to_right = splits[parent].drivers[:n_features], tree.right[parent] == node
         words = (f"{'high' if (d.weight > 0) == to_right else 'low'} {d.feature}" for d in drivers)
-        steps.append(" and ".join(words))
-    return ", then ".join(steps) or "every row"
+        step = " and ".join(words) if depth <= DEEPEST else DEEPER
+        rules[node] = f"{rules[parent]}, then {step}" if parent else step
+    return rules
 
 
 def _rule_of_class(pairs: ClassPairs, leaf: int, splits: dict[int, SplitExplanation]) -> str:

@@ -23,16 +23,18 @@ import numpy as np
 
 from ravine._validate import IntArray
 from ravine.data.check import check
+from ravine.exceptions import InvalidInputError
 from ravine.view import html, palette, pictures
 from ravine.view.explain import ClusterExplanation, Trait
 from ravine.view.facts import Facts, RowIds, facts_of
-from ravine.view.fitted import changed_parameters, is_standardized
+from ravine.view.fitted import changed_parameters, is_standardized, tree_of
 from ravine.view.plane import ClusterQuality
 from ravine.view.report_nodes import RowHtml, classes, first_leaves, listed_pairs, nodes, pair_names
 
 ALONE = "The clusters were found without them. "
 MAX_CLASSES = 60  # rows of the table of classes
 N_HEAT = 30  # columns of the heat map
+MAX_LEAVES = 1000  # leaves of a tree that has a page: about 20 MB, in seconds
 N_FEWER = 16  # numbers of clusters in the picture of fewer clusters
 N_OUTLIERS = 20  # rows set aside that are named
 N_RANKED = 200  # columns of the ranking
@@ -75,7 +77,7 @@ def report(
 ) -> str:
     """Return a page about a fitted clusterer (or a tree) and the rows of X, as HTML.
 
-    It takes six passes, and one more to check the data.
+    It takes six passes, and one more to check the data. A tree of more than 1000 leaves is refused.
 
     Parameters
     ----------
@@ -109,6 +111,10 @@ def report(
     >>> "proline" in page, "<script src" in page
     (True, False)
     """
+    if (n := tree_of(model).n_leaves) > MAX_LEAVES:
+        raise InvalidInputError(
+            f"a report shows at most {MAX_LEAVES} leaves, got {n}; cut the tree (tree.cut, or 'ravine cut')"
+        )
     facts = facts_of(model, X, feature_names, sample_weight, row_ids, labels, coordinates)
     facts = replace(facts, given_names=names or {})
     files = resources.files("ravine.view")

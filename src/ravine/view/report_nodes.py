@@ -10,7 +10,7 @@ import numpy as np
 
 from ravine.split.split import Evidence, Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.export import bottom_up
+from ravine.tree.export import nested
 from ravine.view import draw, html
 from ravine.view.density import NodeDensity
 from ravine.view.explain import ClusterExplanation, Driver, SplitExplanation, Trait
@@ -31,15 +31,18 @@ RowHtml = Callable[[int], str]
 def nodes(facts: Facts, row_html: RowHtml | None) -> str:
     """Return all nodes as items of a list: nested as in the tree, or the boundaries and then the classes."""
 
-    def item(number: int, below: str) -> str:
+    def leaf(number: int) -> str:
+        return f"<li>{_leaf(facts, row_html, number)}</li>"
+
+    def item(number: int) -> tuple[str, str]:
         if facts.tree.left[number] < 0:
-            return f"<li>{_leaf(facts, row_html, number)}</li>"
-        return f"<li>{_split(facts, number)}{below and f'<ul>{below}</ul>'}</li>\n"
+            return leaf(number), ""
+        return f"<li>{_split(facts, number)}<ul>", "</ul></li>\n"
 
     if facts.in_pairs:
-        shown = [*listed_pairs(facts), *facts.tree.leaves.tolist()]
-        return "".join(item(number, "") for number in shown)
-    return bottom_up(facts.tree, item)
+        pairs = [f"<li>{_split(facts, number)}</li>\n" for number in listed_pairs(facts)]
+        return "".join([*pairs, *map(leaf, facts.tree.leaves.tolist())])
+    return nested(facts.tree, item, facts.tree.n_nodes)
 
 
 def listed_pairs(facts: Facts) -> list[int]:
