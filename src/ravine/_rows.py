@@ -53,9 +53,7 @@ def _refuse_other_columns(X: Any) -> None:
     """Name the columns of a data frame that share a name, or hold categories or times."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")) or hasattr(X, "__dask_graph__"):
         return
-    shared = [str(name) for name, count in Counter(X.columns).items() if count > 1]
-    if shared:  # not every scikit-learn looks at it
-        raise InvalidInputError(f"several columns of X have the name {listed(shared)}; rename them")
+    refuse_shared_names(X.columns)
     kinds = zip(X.columns, X.dtypes, strict=True)
     other = [f"{name} ({kind})" for name, kind in kinds if not _may_be_numbers(kind)]
     if other:
@@ -63,6 +61,13 @@ def _refuse_other_columns(X: Any) -> None:
             f"columns of X are not numbers: {listed(other)}; encode them, for instance with "
             f"pandas.get_dummies, or leave them out"
         )
+
+
+def refuse_shared_names(columns: Any) -> None:
+    """Name the columns of a data frame that share a name; not every scikit-learn looks at it."""
+    shared = [str(name) for name, count in Counter(columns).items() if count > 1]
+    if shared:
+        raise InvalidInputError(f"several columns of X have the name {listed(shared)}; rename them")
 
 
 def _may_be_numbers(kind: Any) -> bool:

@@ -49,11 +49,13 @@ def kinds(found):
     return {finding.kind: finding.columns for finding in found}
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "small blocks", "file"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "small blocks", "file", "dask"])
 def test_every_kind_of_finding(kind, monkeypatch, tmp_path):
     rows, expected = FRAME, EXPECTED
     if kind == "polars":
         rows = pl.from_pandas(FRAME)
+    if kind == "dask":
+        rows = pytest.importorskip("dask.dataframe").from_pandas(FRAME, npartitions=4)
     if kind == "small blocks":
         monkeypatch.setattr(module, "cache_rows", lambda *_: 700)
     if kind == "file":
@@ -90,6 +92,11 @@ def test_the_result_prints_and_escapes():
     assert len(found) == 2
     with pytest.raises(ravine.InvalidInputError, match="2 names for 1 columns"):
         ravine.check(np.ones((40, 1)), ["a", "b"])
+
+
+def test_a_table_without_numbers_is_no_error():
+    found = ravine.check(pd.DataFrame({"word": list("abcd") * 10}))
+    assert kinds(found)["not a number"] == ("word",)
 
 
 def test_infinite_values_many_columns_and_few_rows():

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import dask
 import dask.array as da
@@ -74,6 +76,33 @@ def test_errors_of_workers_name_the_partition(client, kind, message):
     rows = da.concatenate([da.from_delayed(part, (10_000, 4), dtype=float) for part in parts])
     with pytest.raises(RavineError, match=message):
         MinimumDensity(2).fit(rows)
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler and a worker as processes of their own: the address and the process of the scheduler."""
+    started, where = [], tmp_path / "scheduler.json"
+    for name in ("scheduler", "worker"):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{name}", "--scheduler-file", where]
+        own = ["--port", "0"] if name == "scheduler" else ["--nthreads", "1", "--no-nanny"]
+        command += ["--host", "127.0.0.1", "--no-dashboard", *own]
+        started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    yield where, started[0]
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_a_lost_scheduler_is_not_called_bad_data(scheduler):
+    where, process = scheduler
+
+    def kill(progress):
+        process.kill()
+
+    with Client(scheduler_file=where, timeout=30, set_as_default=False) as own, own.as_current():
+        rows = da.from_array(X, chunks=(chunk_rows(N), 4)).persist()
+        with pytest.raises(RavineError, match=r"^the connection to the scheduler of Dask was lost"):
+            MinimumDensity(4, callback=kill).fit(rows)
 
 
 def test_data_frames_weights_and_probabilities_on_a_cluster(client):

@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from threadpoolctl import threadpool_info
 
+import ravine
 from ravine import (
     AutoCluster,
     MaximinSeparation,
@@ -252,6 +253,66 @@ def test_errors_name_the_partition():
         MinimumDensity(2).fit(da.zeros(5))
 
 
+def derived(kind, load):
+    """A collection whose partitions need the results of a function, in tasks that dask fuses or not."""
+    frame = pd.DataFrame(X[:0], columns=list("abcd"))
+    if kind == "frame":
+        lazy = dask.delayed(lambda i: pd.DataFrame(load(i), columns=list("abcd")), pure=False)
+        return dd.from_delayed([lazy(i) for i in range(4)], meta=frame)
+    rows = delayed_array(load, [STEP] * 4)
+    return {"array": rows, "sum": rows + 1, "columns": da.concatenate([rows, rows], axis=1)}[kind]
+
+
+@pytest.mark.parametrize("kind", ["array", "sum", "columns", "frame"])
+def test_after_a_failure_no_partition_is_computed_again(kind):
+    computed = []
+
+    def broken(i):
+        computed.append(i)
+        if i == 2:
+            raise OSError("disk on fire")
+        return X[i * STEP : (i + 1) * STEP]
+
+    for call in (MinimumDensity(2).fit, ravine.check):
+        computed.clear()
+        with (
+            dask.config.set(scheduler="synchronous"),
+            pytest.raises(RavineError, match="partition 2 of X cannot be computed: disk on fire"),
+        ):
+            call(derived(kind, broken))
+        assert len(computed) == len(set(computed))
+
+
+def test_what_the_user_s_tasks_share_names_the_first_partition_that_needs_it():
+    def broken():
+        raise OSError("disk on fire")
+
+    lost = da.from_delayed(dask.delayed(broken)(), (1, 4), dtype=float)
+    rows = da.concatenate([da.zeros((5, 4)), da.ones((10, 4), chunks=(5, 4)) + lost])
+    with pytest.raises(RavineError, match="partition 1 of X cannot be computed: disk on fire"):
+        MinimumDensity(2).fit(rows)
+
+
+def test_errors_of_a_cluster_are_not_those_of_the_rows():
+    error = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})("all workers died")
+
+    def broken(i):
+        raise error
+
+    rows = delayed_array(broken, [STEP])
+    with pytest.raises(RavineError, match=r"the cluster of Dask ended the computation .all workers died.;"):
+        MinimumDensity(2).fit(rows)
+
+
+def test_columns_of_one_name_are_refused_as_in_memory():
+    frame = pd.DataFrame(X[:100], columns=list("abca"))
+    model = MinimumDensity(2).fit(X[:100])
+    for call in (MinimumDensity(2).fit, model.predict, ravine.check):
+        for rows in (frame, dd.from_pandas(frame, npartitions=2)):
+            with pytest.raises(InvalidInputError, match=r"^several columns of X have the name a; rename"):
+                call(rows)
+
+
 def test_requests_are_one_key_and_a_pass_is_one_tree():
     engine = DaskEngine(DaskSource(da.from_array(X, chunks=(1000, 4))))
     group = engine.rows().group([Moments(np.zeros(4), np.ones(4))])
@@ -284,26 +345,60 @@ def test_leaves_in_some_of_many_partitions_have_the_bits_of_blocks():
         same(one, two)
 
 
-@pytest.mark.parametrize("n_workers", [1, 2])
-def test_no_more_partitions_are_in_memory_than_workers_need(n_workers):
+def counted(step=1000):
+    """The rows in partitions, and a list of the most partitions that were in memory at the same time."""
     alive, most, lock = [0], [0], threading.Lock()
 
     def gone():
         alive[0] -= 1
 
     def load(i):
-        rows = X[i * 1000 : (i + 1) * 1000].copy()
+        rows = X[i * step : (i + 1) * step].copy()
         with lock:
             alive[0] += 1
             most[0] = max(most[0], alive[0])
         weakref.finalize(rows, gone)
         return rows
 
+    return delayed_array(load, [step] * (N // step)), most
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_no_more_partitions_are_in_memory_than_workers_need(n_workers):
+    rows, most = counted()
     with dask.config.set(scheduler="threads", num_workers=n_workers):
-        rows = delayed_array(load, [1000] * 40)
         two = MinimumDensity(3).fit(rows)
         two.predict(rows).sum().compute()
     assert most[0] <= 4 * n_workers
+
+
+def test_a_check_has_one_partition_in_memory_and_a_report_as_many_as_workers_need(model):
+    rows, most = counted()
+    assert ravine.check(rows) == ravine.check(X)
+    assert 1 <= most[0] <= 2  # the next one is loaded while the last is still referred to
+    with dask.config.set(scheduler="threads", num_workers=1):
+        page = ravine.report(model, rows)
+    assert most[0] <= 4
+    assert page == ravine.report(model, X)
+
+
+def test_a_check_finds_in_partitions_of_all_kinds_what_it_finds_in_memory():
+    values = np.where(X[:3000] > 6, np.round(X[:3000], 2), 0.0)
+    values[:, 3] = values[:, 2]
+    values[7, 0], values[2500, 1] = np.nan, np.inf
+    bounds = [0, 1000, 1000, 3000]
+    for kind in (np.asarray, sparse.csr_array, sparse.coo_matrix):
+        rows = delayed_array(lambda i, kind=kind: kind(values[bounds[i] : bounds[i + 1]]), [1000, 0, 2000])
+        expected = ravine.check(kind(values))
+        assert {"missing", "infinite", "duplicate column", "duplicate rows"} <= {one.kind for one in expected}
+        assert ravine.check(rows) == expected
+    words = pd.DataFrame({"word": list("abcd") * 10})
+    assert ravine.check(dd.from_pandas(words, npartitions=3)) == ravine.check(words)
+    other = delayed_array(lambda i: X[:10, : 4 - i], [10, 10])
+    with pytest.raises(InvalidInputError, match="partition 1 of X has 3 columns, but X has 4"):
+        ravine.check(other)
+    with pytest.raises(InvalidInputError, match="the number of columns of X is not known"):
+        ravine.check(da.from_delayed(dask.delayed(X), (N, np.nan), dtype=float))
 
 
 def test_a_pass_over_some_partitions_reads_only_these():

@@ -171,6 +171,20 @@ def test_a_checkpoint_of_another_fit_is_refused_and_not_touched(written, model, 
     assert re.search(reason, text)
 
 
+def test_the_same_rows_in_other_blocks_are_refused_with_that_reason(tmp_path):
+    """Checksums are by block, and so is the rounding of sums."""
+    lazy = pytest.importorskip("dask.array").from_array(X, chunks=(5000, 5))
+    small, large = "3 blocks of at most 5000 rows", "2 blocks of at most 8192 rows"
+    for i, (first, second, then, now) in enumerate(((X, lazy, large, small), (lazy, X, small, large))):
+        model = MinimumDensity(3, random_state=0, checkpoint=tmp_path / f"{i}").fit(first)
+        text = refused(model.checkpoint, model, second)
+        assert f"belongs to another fit: its rows were in {then} and are in {now}, and sums depend on" in text
+        assert "give the same array, file or Dask collection as before, or the same blocks; give" in text
+        assert "the rows are not the same" in refused(model.checkpoint, model, second[:-1])
+        assert "the rows are not the same" in refused(model.checkpoint, model, first + 1.0)
+        model.fit(lazy.rechunk((8192, 5)) if first is X else first)
+
+
 def test_changed_rows_of_a_file_are_refused(tmp_path):
     np.save(tmp_path / "rows.npy", X[:2000])
     model = MinimumDensity(3, checkpoint=tmp_path / "fit.checkpoint")

@@ -396,6 +396,12 @@ def fingerprint(rows: Any) -> int:
     return zlib.crc32(np.array([*rows.shape, *found], dtype=np.uint64).tobytes())
 
 
+def block_lengths(rows: Any) -> IntArray:
+    """Return the number of rows of every block of some data, on which the rounding of sums depends."""
+    found = rows.chunk_lengths() if isinstance(rows, MemoryRows) else np.diff(rows.engine.bounds)
+    return np.asarray(found, dtype=np.int64)
+
+
 def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
     if engine.weights is None:
         return Count(len(picked), float(len(picked)), len(picked), int(picked[0]) if len(picked) else -1)

@@ -116,8 +116,10 @@ class ColumnFacts:
         return np.asarray(self.n_rows - self.n_missing - self.n_infinite)
 
     def n_duplicate_rows(self) -> int:
-        """Return how many rows repeat an earlier one."""
-        return self.n_rows - len(np.unique(np.concatenate(self.row_hashes))) if self.n_rows else 0
+        """Return how many rows repeat an earlier one; sorting takes less memory than `np.unique`."""
+        ordered = np.concatenate([np.empty(0, dtype=np.uint64), *self.row_hashes])
+        ordered.sort()
+        return int(np.count_nonzero(ordered[1:] == ordered[:-1]))
 
 
 def _cells(values: FloatArray) -> UnsignedArray:

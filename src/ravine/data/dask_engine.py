@@ -11,16 +11,20 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
+from inspect import iscoroutinefunction
 from typing import Any
 
 import numpy as np
 from dask.array import Array, concatenate, from_delayed
 from dask.base import compute
+from dask.core import get_dependencies
 from dask.delayed import Delayed, delayed
 from scipy import sparse
 
+from ravine._rows import refuse_shared_names
 from ravine._validate import FloatArray, IntArray
 from ravine.data import partition_tasks as tasks
 from ravine.data.block_engine import BlockEngine, BlockRows
@@ -51,15 +55,12 @@ class DaskSource:
 
     def __init__(self, collection: Any) -> None:
         self.partitions, self.names = partitions_of(collection)
-        self.graph: Graph = _flat(collection)  # partitions that are persisted on a cluster are only here
-        for graph in {id(part.dask): part.dask for part in self.partitions}.values():
-            self.graph.update(graph)
+        self.graph = _graph_of(collection, self.partitions)
         opening, name = dict(self.graph), _name("open")
         for i, part in enumerate(self.partitions):
             opening[name, i] = (tasks.open_partition, part.key, i)
         keys = [(name, i) for i in range(len(self.partitions))]
-        with _naming_partitions(self.partitions):
-            self.opened: list[tasks.Opened] = _compute_all(opening, keys)
+        self.opened: list[tasks.Opened] = _compute_all(opening, keys)
         widths = {one.n_columns for one in self.opened}
         if len(widths) != 1:
             raise InvalidInputError(
@@ -162,7 +163,8 @@ class DaskEngine(BlockEngine):
 
     def _column(self, name: str, graph: Graph, dtype: Any) -> Any:
         """Persist one value per row, by partition."""
-        return Array(graph, name, (self.source.lengths,), dtype=dtype).persist()
+        with _on_a_cluster():
+            return Array(graph, name, (self.source.lengths,), dtype=dtype).persist()
 
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
         graph, keys = self._tree(blocks, groups)
@@ -230,9 +232,8 @@ class DaskEngine(BlockEngine):
             graph[name, i] = divided.get(i, (self._ids.name, i))
         before, sides = self._ids, [(side,) for part in parts for side in (part.left, part.right)]
         try:
-            with _naming_partitions(self.source.partitions):
-                self._ids = self._column(name, graph, np.int32)
-                found = self._count(sides)
+            self._ids = self._column(name, graph, np.int32)
+            found = self._count(sides)
         except BaseException:
             self._ids = before
             raise
@@ -253,7 +254,8 @@ class DaskEngine(BlockEngine):
 
     def numbers(self, leaves: tuple[int, ...]) -> IntArray:
         """Return the numbers of the rows of some leaves: the ids come to the client, 4 bytes per row."""
-        return places_of(self._ids.compute(), [leaves])[0]
+        with _on_a_cluster():
+            return places_of(self._ids.compute(), [leaves])[0]
 
     def checksums(self) -> list[int]:
         """Return the checksum of every partition, as the opening pass found it."""
@@ -277,8 +279,7 @@ class DaskEngine(BlockEngine):
 
     def _compute(self, graph: Graph, keys: Sequence[Any], blocks: Sequence[int]) -> list[Any]:
         self._note(blocks)
-        with _naming_partitions(self.source.partitions):
-            return _compute_all(graph, keys)
+        return _compute_all(graph, keys)
 
     def _note(self, blocks: Sequence[int]) -> None:
         self.passes += 1
@@ -288,6 +289,7 @@ class DaskEngine(BlockEngine):
 def partitions_of(collection: Any) -> tuple[list[Any], tuple[str, ...] | None]:
     """Return the partitions of a dask array or data frame, with whole rows each, and the columns' names."""
     if hasattr(collection, "columns"):
+        refuse_shared_names(collection.columns)
         names = [str(name) for name in collection.columns]
         text = [
             name
@@ -307,13 +309,35 @@ def partitions_of(collection: Any) -> tuple[list[Any], tuple[str, ...] | None]:
 def map_rows(collection: Any, function: Callable[[Any], AnyArray]) -> Any:
     """Apply a function of rows to every partition; return a lazy array with the same chunks."""
     partitions, names = partitions_of(collection)
-    width = len(names) if names is not None else int(collection.shape[1])
-    sample = np.zeros((1, width))
+    sample = np.zeros((1, _width(collection)))
     example = function(_like(collection, sample))
     work = delayed((function, np.asarray(example[:0])), traverse=False)
     chunks = [_delay(tasks.apply_to, work, part, i) for i, part in enumerate(partitions)]
     lengths = [np.nan] * len(partitions) if names is not None else collection.chunks[0]
     return _joined(chunks, lengths, example.shape[1:], example.dtype)
+
+
+def read_partitions(collection: Any) -> tuple[int, Iterator[Any]]:
+    """Return the number of columns, and the rows of every partition, which come to the client one by one.
+
+    Values may be missing: nothing is opened.
+    """
+    partitions, _ = partitions_of(collection)
+    graph, width, name = _graph_of(collection, partitions), _width(collection), _name("read")
+
+    def read(i: int) -> Any:
+        own = {**graph, (name, i): (tasks.matrix, partitions[i].key, i, width)}
+        return _compute_all(own, [(name, i)])[0]
+
+    return width, map(read, range(len(partitions)))
+
+
+def _width(collection: Any) -> int:
+    """Return the number of columns of a dask array or data frame."""
+    width = collection.shape[1]
+    if np.isnan(width):
+        raise InvalidInputError("the number of columns of X is not known; call X.compute_chunk_sizes() first")
+    return int(width)
 
 
 def _like(collection: Any, rows: FloatArray) -> Any:
@@ -340,26 +364,62 @@ def _flat(collection: Any) -> Graph:
     return {} if collection is None else dict(collection.__dask_graph__())
 
 
+def _graph_of(collection: Any, partitions: Sequence[Any]) -> Graph:
+    """Return the tasks of all partitions, whose errors name the first partition that needs the task."""
+    graph = _flat(collection)  # partitions that are persisted on a cluster are only here
+    for own in {id(part.dask): part.dask for part in partitions}.values():
+        graph.update(own)
+    seen = set()
+    for i, part in enumerate(partitions):
+        todo = [part.key]
+        while todo:
+            key = todo.pop()
+            if key in graph and key not in seen:
+                seen.add(key)
+                todo.extend(get_dependencies(graph, key))
+                graph[key] = _naming(graph[key], i)
+    return graph
+
+
+def _naming(task: Any, number: int) -> Any:
+    """Return a task of the user's graph whose errors name a partition; data and references stay as they are.
+
+    Up to dask 2024.11 a task is a tuple, which may have others within it.
+    """
+    is_tuple = type(task) is tuple and len(task) > 0
+    function = task[0] if is_tuple else getattr(task, "func", None)
+    if not callable(function) or iscoroutinefunction(function):
+        return task
+    named = partial(tasks.of_partition, number, function)
+    if is_tuple:
+        return (named, *(_naming(one, number) for one in task[1:]))
+    is_plain = type(task).__name__ == "Task"  # and not a list, or a barrier that the scheduler looks for
+    return type(task)(task.key, named, *task.args, **task.kwargs) if is_plain else task
+
+
 def _compute_all(graph: Graph, keys: Sequence[Any]) -> list[Any]:
     """Compute some keys of a graph on the scheduler that is in use."""
-    if len(keys) == 1:
-        return list(compute(Delayed(keys[0], graph)))
-    name = _name("all")
-    (found,) = compute(Delayed(name, {**graph, name: (list, list(keys))}))
-    return list(found)
+    with _on_a_cluster():
+        if len(keys) == 1:
+            return list(compute(Delayed(keys[0], graph)))
+        name = _name("all")
+        (found,) = compute(Delayed(name, {**graph, name: (list, list(keys))}))
+        return list(found)
 
 
 @contextmanager
-def _naming_partitions(partitions: Sequence[Any]) -> Iterator[None]:
-    """Where a computation fails that is not ours, find the partition that cannot be computed, and name it."""
+def _on_a_cluster() -> Iterator[None]:
+    """Where a cluster ends a computation, say so: the rows are not the reason."""
     try:
         yield
-    except RavineError:
-        raise
-    except Exception as failure:
-        for i, part in enumerate(partitions):
-            try:
-                compute(_delay(tasks.probe, part))
-            except Exception as error:
-                raise RavineError(f"partition {i} of X cannot be computed: {error}") from error
-        raise failure
+    except Exception as error:
+        if not isinstance(error, CancelledError) and not tasks.is_of_cluster(error):
+            raise
+        reason = str(error).partition("\n")[0]
+        if "connection-lost" in reason or isinstance(error, OSError):
+            text = "the connection to the scheduler of Dask was lost; connect again, and repeat the call"
+        elif isinstance(error, CancelledError) and "reason" not in reason:  # an older Dask does not say why
+            text = "the connection to the scheduler of Dask was lost, or the computation cancelled; repeat it"
+        else:
+            text = f"the cluster of Dask ended the computation ({reason}); look at its workers, and repeat it"
+        raise RavineError(text) from error

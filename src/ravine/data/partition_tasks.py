@@ -27,7 +27,7 @@ from ravine.data.blocks import checksum
 from ravine.data.query import AnyArray, run
 from ravine.data.sample import HIGHEST, OnSample, Short
 from ravine.data.threads import one_blas_thread
-from ravine.exceptions import InvalidInputError
+from ravine.exceptions import InvalidInputError, RavineError
 
 
 @dataclass(frozen=True)
@@ -88,18 +88,40 @@ def _values(partition: Any) -> Any:
     return values
 
 
-def probe(partition: Any) -> None:
-    """Do nothing with a partition that was computed."""
+def of_partition(number: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a task of the user's that a partition needs; an error names the partition."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        if is_of_cluster(error):
+            raise
+        raise RavineError(f"partition {number} of X cannot be computed: {error}") from error
 
 
-def open_partition(partition: Any, number: int) -> Opened:
-    """Return length, width and checksum of a partition; refuse what is not a matrix of finite numbers."""
+def is_of_cluster(error: Exception) -> bool:
+    """Whether an error comes from Dask's cluster, such as a lost connection, and not from a computation."""
+    return type(error).__module__.startswith("distributed.")
+
+
+def matrix(partition: Any, number: int, width: int | None = None) -> Any:
+    """Return a partition as an array or a CSR matrix of numbers; refuse another one."""
     values = _values(partition)
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         raise InvalidInputError(
             f"partition {number} of X has to be a matrix of numbers, got type {values.dtype} and shape "
             f"{values.shape}"
         )
+    if width is not None and values.shape[1] != width:
+        raise InvalidInputError(
+            f"partition {number} of X has {values.shape[1]} columns, but X has {width}; all partitions need "
+            "the same number"
+        )
+    return values
+
+
+def open_partition(partition: Any, number: int) -> Opened:
+    """Return length, width and checksum of a partition; refuse what is not a matrix of finite numbers."""
+    values = matrix(partition, number)
     if len(bad := _not_finite(values)):
         raise not_finite(bad, what=f"partition {number} of X")
     return _facts(values, number)

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravine.data.block_engine import fingerprint
+from ravine._validate import IntArray
+from ravine.data.block_engine import block_lengths, fingerprint
 from ravine.data.node import Labels
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, checksum, read_archive, read_if_archive, require, write_archive
@@ -27,7 +28,7 @@ from ravine.split.split import Split
 from ravine.tree.json_text import refusing
 from ravine.tree.parts import MAX_COUNT, splits_from, splits_to_parts
 
-FORMAT, VERSION = "ravine checkpoint", 2
+FORMAT, VERSION = "ravine checkpoint", 3
 WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
 MAX_SHOWN = 60  # characters of a value in a message
 ADVICE = "give another path, or delete the file"
@@ -60,6 +61,7 @@ class Checkpoint:
         self.seconds = 0.0
         self._began, self._due, self._is_written = time.perf_counter(), 0.0, True
         self._before: dict[str, int] = {}  # checksums of the earlier fit
+        self._blocks_before = block_lengths(rows)
         if self.path.exists():
             self._read()
 
@@ -82,7 +84,18 @@ class Checkpoint:
         """Refuse the file if rows, weights or labels are not those of the earlier fit."""
         for name, before in self._before.items():
             if self.checksums[name] != before:
-                raise self._of_another_fit(f"the {name} are not the same")
+                blocks = self._other_blocks() if name == "rows" else ""
+                raise self._of_another_fit(blocks or f"the {name} are not the same")
+
+    def _other_blocks(self) -> str:
+        """Say that as many rows are in other blocks, if they are: then checksums cannot be compared."""
+        before, now = self._blocks_before, block_lengths(self.rows)
+        if before.sum() != now.sum() or np.array_equal(before, now):
+            return ""
+        return (
+            f"its rows were in {_shown_blocks(before)} and are in {_shown_blocks(now)}, and sums depend on "
+            "the bounds of blocks; give the same array, file or Dask collection as before, or the same blocks"
+        )
 
     def write(self) -> None:
         """Write the results; a file that cannot be written is a warning, because the fit can go on."""
@@ -125,6 +138,7 @@ class Checkpoint:
             "paths": ["".join(map(str, path)) for path in self.found],
             **facts,
         }
+        arrays["blocks"] = block_lengths(self.rows)
         arrays["split_of"] = np.array([i for i, _ in made], dtype=np.int64)
         arrays["worth"] = np.array([one.worth for one in self.found.values()], dtype=np.int64)
         arrays["rank"] = np.array([one.rank for one in self.found.values()], dtype=np.float64).ravel()
@@ -147,6 +161,7 @@ class Checkpoint:
             data = stored.inner("data")
             self._before = {name: data.integer(name, low=0) for name in ("rows", "weights", "labels")}
             data.finish()
+            self._blocks_before = stored.integers("blocks", None, low=0, high=MAX_COUNT)
             self.found = _found_from(stored)
             self.seconds = stored.number("seconds", low=0)
             reads = stored.integer("reads", low=0)
@@ -215,3 +230,7 @@ def _checksum(*arrays: Any) -> int:
 
 def _shown(text: str | None) -> str:
     return "not given" if text is None else textwrap.shorten(text, MAX_SHOWN)
+
+
+def _shown_blocks(lengths: IntArray) -> str:
+    return f"{len(lengths)} block{'s' * (len(lengths) != 1)} of at most {lengths.max(initial=0)} rows"
