@@ -1,4 +1,5 @@
-# Two commands do everything on a machine with Python (>= 3.11) and make: `make demo` and `make test`.
+# Two commands do everything on a machine with make, Python (>= 3.11) and its headers, and a C compiler:
+# `make demo` and `make test`. Both compile loops that were edited.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -6,7 +7,7 @@ PYTHON_OLDEST ?= python3.11
 
 .PHONY: bench bench-quick compare demo test test-oldest test-slow test-cpus test-mutants lint types browser clean
 
-demo: .venv/demo
+demo: .venv/demo .venv/loops
 	@mkdir -p build
 	$(BIN)/ravine demo --report build/demo.html --force
 
@@ -14,10 +15,10 @@ demo: .venv/demo
 WORKERS := $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 PYTEST := -m pytest --numprocesses $(WORKERS) --maxprocesses 5 --dist worksteal
 
-test: lint types browser
+test: lint types browser .venv/loops
 	$(BIN)/python $(PYTEST)
 
-test-slow: .venv/dev
+test-slow: .venv/dev .venv/loops
 	$(BIN)/python -m pytest -m slow
 
 # The suite with the oldest packages that pyproject.toml declares, on the oldest Python (PYTHON_OLDEST).
@@ -29,11 +30,11 @@ NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py
 	tests/optimize tests/split tests/tree/test_significance.py tests/test_kernels.py tests/estimators/test_partial_labels.py \
 	tests/test_same_answer.py tests/test_units.py
 
-test-cpus: .venv/dev
+test-cpus: .venv/dev .venv/loops
 	$(BIN)/python -m benchmarks.processors --numprocesses auto --dist worksteal -q $(NUMERICAL)
 
 # Deliberate bugs, one at a time: reports those that no test sees. MUTANTS="--folder data" or "--only s11 t7" runs some.
-test-mutants: .venv/dev
+test-mutants: .venv/dev .venv/loops
 	$(BIN)/python -m tests.mutants.run $(MUTANTS)
 
 # The report is tested in chromium: Debian's is installed where that is possible, and otherwise it is said plainly.
@@ -52,28 +53,40 @@ types: .venv/dev
 	$(BIN)/mypy
 
 .venv/pip:
+	@command -v cc >/dev/null || { echo "There is no C compiler (cc); on Debian: apt install gcc" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -c "import sysconfig, pathlib, sys; \
+	  sys.exit(not pathlib.Path(sysconfig.get_path('include'), 'Python.h').exists())" || \
+	  { echo "Python's headers are missing; on Debian: apt install python3-dev" >&2; rm -rf .venv; exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" "setuptools>=77" "Cython>=3.1"
 	touch $@
 
-.venv/demo: pyproject.toml | .venv/pip
-	$(BIN)/python -m pip install --quiet --editable .
-	touch $@
+# without build isolation: the same Cython compiles again what is edited
+.venv/demo: pyproject.toml setup.py | .venv/pip
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	touch $@ .venv/loops
 
-.venv/dev: pyproject.toml | .venv/pip
-	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
-	touch $@ .venv/demo
+.venv/dev: pyproject.toml setup.py | .venv/pip
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[all]" --group dev
+	touch $@ .venv/demo .venv/loops
+
+LOOPS := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+
+.venv/loops: $(LOOPS) | .venv/demo
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	touch $@
 
 .venv-oldest/dev: pyproject.toml tests/lower_bounds.py
 	$(PYTHON_OLDEST) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1" "setuptools>=77" "Cython>=3.1"
 	.venv-oldest/bin/python tests/lower_bounds.py > .venv-oldest/constraints.txt
-	.venv-oldest/bin/python -m pip install --quiet --editable ".[all]" --group dev -c .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --no-build-isolation --editable ".[all]" --group dev -c .venv-oldest/constraints.txt
 	touch $@
 
 clean:
 	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src -name '*.so' -delete
 
 # An environment of its own for the peer that needs an older numpy; benchmarks/speed.py runs it there.
 .venv-peers:
@@ -113,7 +126,7 @@ dist: .venv/dist
 	build/try/bin/ravine demo --report build/try/demo.html --force
 
 .venv/docs: pyproject.toml | .venv/pip
-	$(BIN)/python -m pip install --quiet --editable ".[all]" --group docs
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[all]" --group docs
 	touch $@
 
 .venv/dist: pyproject.toml | .venv/pip

@@ -264,12 +264,12 @@ def connectivity(data: str | None) -> None:
         print(f"| {name} | {times[name]:.2f} | {ratio:.2f} | {model.n_passes_:.1f} | {success:.3f} |")
 
     points = np.sort(np.random.default_rng(0).standard_normal(3000))
-    from ravine.index import connectivity_kernels
+    from ravine.index.connectivity_loops import connectivity
 
     slope = np.empty(3000)
 
     def path() -> Any:
-        return connectivity_kernels.connectivity(points, np.ones(3000), 0.1, True, slope)
+        return connectivity(points, np.ones(3000), 0.1, True, slope)
 
     def dense() -> Any:
         K = np.exp(-np.abs(points[:, None] - points[None, :]) / 0.1)

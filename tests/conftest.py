@@ -1,8 +1,26 @@
-"""The order of the tests, and threads in tests of few rows."""
+"""The order of the tests, threads in tests of few rows, and a check that the compiled loops are current."""
+
+from pathlib import Path
 
 import pytest
 
+import ravine
+
 LONG = ("tests/test_processors.py",)  # single tests that take a minute
+
+
+def pytest_configure():
+    """Refuse to test compiled loops that are older than their sources."""
+    package = Path(ravine.__file__).parent
+    sources = [path for path in package.rglob("*") if path.suffix in (".pyx", ".pxd", ".h")]
+    modules = [path for path in package.rglob("*") if path.suffix in (".so", ".pyd")]
+    for source in sources if modules else []:
+        # what modules share is compiled into some of them, its own module aside
+        built = [
+            path for path in modules if source.suffix != ".pyx" or path.name.split(".")[0] == source.stem
+        ]
+        if max((path.stat().st_mtime for path in built), default=0.0) < source.stat().st_mtime:
+            raise pytest.UsageError(f"{source} was edited after it was compiled: run make .venv/loops")
 
 
 def pytest_collection_modifyitems(items):

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.svm import SVC
 
 import ravine
-from ravine.optimize.sphere import CONVERGED
+from ravine.optimize.descent import CONVERGED
 
 IRIS = load_iris().data
 LENGTHS = {"bandwidth", "sigma", "margin"}

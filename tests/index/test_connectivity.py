@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh
 
-from ravine.index import connectivity_kernels as kernels
+from ravine.index import connectivity_loops as loops
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.index.interval import contract_outliers
 from tests.index.test_every_index import make_profile
@@ -29,7 +29,7 @@ def dense(points, mass, s, normalized):
 @given(st.integers(0, 10**6), st.floats(0.2, 2.0), st.floats(0.0, 2.0), st.booleans())
 def test_lambda_is_that_of_the_dense_eigenproblem(seed, s, offset, normalized):
     profile = make_profile(seed, n=40, offset=offset)
-    log_theta, mode = kernels.connectivity(profile.points, profile.mass, s, normalized, np.empty(40))
+    log_theta, mode = loops.connectivity(profile.points, profile.mass, s, normalized, np.empty(40))
     theta = np.exp(log_theta)
     found = theta / (1 + theta) if normalized else theta
     expected = dense(profile.points, profile.mass, s, normalized)
@@ -42,9 +42,7 @@ def test_a_mass_of_two_is_two_points_in_the_dense_problem_too():
     counts = np.random.default_rng(0).integers(1, 4, 30)
     repeated = np.repeat(profile.points, counts)
     for normalized in (True, False):
-        log_theta, _ = kernels.connectivity(
-            profile.points, counts.astype(float), 0.7, normalized, np.empty(30)
-        )
+        log_theta, _ = loops.connectivity(profile.points, counts.astype(float), 0.7, normalized, np.empty(30))
         theta = np.exp(log_theta)
         found = theta / (1 + theta) if normalized else theta
         assert found == pytest.approx(dense(repeated, np.ones(len(repeated)), 0.7, normalized), rel=1e-7)
@@ -52,18 +50,18 @@ def test_a_mass_of_two_is_two_points_in_the_dense_problem_too():
 
 def test_tiny_eigenvalues_keep_their_digits():
     apart = np.concatenate([np.linspace(0, 1, 20), np.linspace(251, 252, 20)])
-    log_theta, _ = kernels.connectivity(apart, np.ones(40), 1.0, True, np.empty(40))
+    log_theta, _ = loops.connectivity(apart, np.ones(40), 1.0, True, np.empty(40))
     # two dense groups: theta is the conductance of the gap over the harmonic masses of the sides
     assert -252 < log_theta < -240
     closer = np.concatenate([np.linspace(0, 1, 20), np.linspace(241, 242, 20)])
-    other, _ = kernels.connectivity(closer, np.ones(40), 1.0, True, np.empty(40))
+    other, _ = loops.connectivity(closer, np.ones(40), 1.0, True, np.empty(40))
     assert other - log_theta == pytest.approx(10.0, rel=1e-9)
 
 
 def test_points_very_close_together_do_no_harm():
     points = np.sort(np.concatenate([np.linspace(-2, 2, 20), np.linspace(-2, 2, 20) + 1e-9]))
     for normalized in (True, False):
-        log_theta, _ = kernels.connectivity(points, np.ones(40), 0.5, normalized, np.empty(40))
+        log_theta, _ = loops.connectivity(points, np.ones(40), 0.5, normalized, np.empty(40))
         theta = np.exp(log_theta)
         found = theta / (1 + theta) if normalized else theta
         assert found == pytest.approx(dense(points, np.ones(40), 0.5, normalized), rel=1e-6)
@@ -89,7 +87,7 @@ def test_the_error_of_representatives_is_within_its_bound(normalized):
     centers = np.array([points[bins == b].mean() for b in np.unique(bins)])
     mass = np.array([(bins == b).sum() for b in np.unique(bins)], dtype=float)
     index = ConnectivityIndex(0.5, beta=1e6, normalized=normalized)
-    log_theta, _ = kernels.connectivity(centers, mass, 0.5, normalized, np.empty(len(mass)))
+    log_theta, _ = loops.connectivity(centers, mass, 0.5, normalized, np.empty(len(mass)))
     theta = np.exp(log_theta)
     found = theta / (1 + theta) if normalized else theta
     exact = dense(points, np.ones(300), 0.5, normalized)

@@ -3,22 +3,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ravine.index import density_kernels as kernels
 from ravine.index.base import PlacedLabels
 from ravine.index.density import MinimumDensityIndex, bounded_depth
-from ravine.index.shared_kernels import newton_step as compiled_newton_step
+from ravine.index.density_loops import SUMMABLE, ProfileLine
+from ravine.index.line import lowest_label_penalty, newton_step
 from tests import oracles
-from tests.compiled import from_python
 from tests.index.test_every_index import make_profile, seen
-
-log_density, density_sums, log_mode = map(
-    from_python, (kernels.log_density, kernels.density_sums, kernels.log_mode)
-)
-newton_step = from_python(compiled_newton_step)
 
 
 def line_of(profile, h, half=np.inf):
-    return kernels.Line(profile.points, profile.mass, profile.total, h, half, 0.05 * h)
+    return ProfileLine(profile.points, profile.mass, profile.total, h, half, 0.05 * h)
 
 
 @settings(deadline=None, max_examples=60)
@@ -38,7 +32,7 @@ def test_log_density_and_its_derivatives_are_those_of_the_plain_sum():
     h = 0.5
     for b in (-3.0, 0.0, 0.7):
         at = [oracles.density(profile.points, profile.mass, h, x) for x in (b - 1e-4, b, b + 1e-4)]
-        value, first, second = log_density(line_of(profile, h), b)
+        value, first, second = line_of(profile, h).log_density(b)
         assert value == pytest.approx(np.log(at[1]), rel=1e-12)
         assert first == pytest.approx((at[2] - at[0]) / 2e-4 / at[1], rel=1e-5, abs=1e-7)
         assert second == pytest.approx((at[2] - 2 * at[1] + at[0]) / 1e-8 / at[1], rel=1e-4, abs=1e-5)
@@ -49,11 +43,11 @@ def test_densities_on_a_grid_are_the_plain_sums(h, n_thresholds):
     """In one stretch of thresholds, in three, and in many, where most points are too far to count."""
     profile = make_profile(5)
     out = np.empty(n_thresholds)
-    density_sums(line_of(profile, h), -4.0, h / 4, out)
+    line_of(profile, h).density_sums(-4.0, h / 4, out)
     thresholds = -4.0 + h / 4 * np.arange(n_thresholds)
     expected = np.array([oracles.density(profile.points, profile.mass, h, b) for b in thresholds])
     found = out / (profile.total * h * np.sqrt(2 * np.pi))
-    summed = found * h > kernels.SUMMABLE
+    summed = found * h > SUMMABLE
     assert summed.sum() > n_thresholds / 2
     np.testing.assert_allclose(found[summed], expected[summed], rtol=1e-10)
     assert (expected[~summed] * h < 1e-80).all()
@@ -129,7 +123,7 @@ def test_curve_is_the_penalized_density_of_equation_10():
 def test_the_coarse_curve_is_the_density_with_both_penalties(h):
     profile = make_profile(3)
     labels = PlacedLabels(np.array([-2.0, 3.0, 4.0]), np.array([1.0, -1.0, 1.0]), np.array([0.1, 0.2, 0.3]))
-    grid, values, _ = from_python(kernels.coarse_curve)(line_of(profile, h, 0.5), labels)
+    grid, values, _ = line_of(profile, h, 0.5).coarse_curve(labels)
     assert grid[0] == -0.5
     assert grid[-1] > 0.6
     plain = np.exp(MinimumDensityIndex(h, 0.5 / profile.std).curve(profile, grid))
@@ -147,8 +141,7 @@ def test_the_mode_beside_a_threshold_is_that_of_the_plain_walk(seed, gap, spread
     points = np.sort(groups[rng.integers(0, 6, 30)] + rng.normal(0, 0.5, 30))
     mass = 10.0 ** rng.uniform(0, spread, 30)
     threshold = rng.uniform(points[0] - 2 * gap, points[-1] + 2 * gap)
-    line = kernels.Line(points, mass, mass.sum(), 0.7, np.inf, 1.0)
-    found = log_mode(line, threshold, sign * 0.175)
+    found = ProfileLine(points, mass, mass.sum(), 0.7).log_mode(threshold, sign * 0.175)
     assert found == pytest.approx(
         oracles.log_mode(points, mass, 0.7, threshold, sign * 0.175), rel=1e-9, abs=1e-9
     )
@@ -176,25 +169,13 @@ def test_the_lowest_valley_of_a_tiny_bandwidth_is_the_widest_gap_with_enough_on_
         assert found == pytest.approx(gap, abs=1e-3)
 
 
-@pytest.mark.parametrize("value", [-1.0, 0.0, 0.25, 1.0, 2.0])
-def test_a_threshold_is_inserted_in_order(value):
-    grid = np.array([0.0, 0.5, 1.0])
-    assert from_python(kernels.inserted)(grid, value).tolist() == sorted([*grid, value])
-
-
-def test_a_grid_at_the_points_finds_what_an_even_one_finds(monkeypatch):
-    profile = make_profile(8, n=300)
-    index = MinimumDensityIndex(0.05, alpha=0.9)
-    line = line_of(profile, 0.05, 0.9 * profile.std)
-    many = from_python(kernels.coarse_curve)(line, None)
-    monkeypatch.setattr(kernels, "MAX_GRID", 10)
-    few = from_python(kernels.coarse_curve)(line, None)
-    for thresholds, curve, _ in (many, few):
-        lowest = thresholds[np.argmin(curve)]
-        assert lowest == pytest.approx(index.evaluate(profile).threshold, abs=0.03)
-        np.testing.assert_allclose(
-            np.diff(curve), np.diff(index.curve(profile, thresholds)), atol=1e-9
-        )  # up to a constant
+@pytest.mark.parametrize("shift", [-9.0, 0.0, 0.013, 9.0])
+def test_a_grid_at_the_points_has_the_threshold_of_the_least_penalty_in_order(shift):
+    profile = make_profile(8, n=30)
+    labels = PlacedLabels(np.array([-1.0, 1.0]) + shift, np.array([1.0, -1.0]), np.ones(2))
+    grid, _, _ = line_of(profile, profile.std / 1000, 0.9 * profile.std).coarse_curve(labels)
+    assert (np.diff(grid) >= 0).all()
+    assert lowest_label_penalty(labels)[0] in grid.tolist()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -202,10 +183,14 @@ def test_few_points_and_a_small_bandwidth_need_few_thresholds(seed):
     """Points that are many bandwidths apart are thresholds themselves, and the minimum is the same."""
     profile = make_profile(seed, n=30)
     h = profile.std / 1000
-    line = line_of(profile, h, half=0.9 * profile.std)
-    assert len(from_python(kernels.coarse_curve)(line, None)[0]) <= 2 * len(profile.points) + 3
+    half = 0.9 * profile.std
+    grid, values, _ = line_of(profile, h, half).coarse_curve()
+    assert len(grid) <= 2 * len(profile.points) + 3
     index = MinimumDensityIndex(h, 0.9)
-    every = np.linspace(-line.half, line.half, 40_001)
+    np.testing.assert_allclose(
+        np.diff(values), np.diff(index.curve(profile, grid)), atol=1e-9
+    )  # up to a constant
+    every = np.linspace(-half, half, 40_001)
     found = index.evaluate(profile)
     assert found.value <= index.curve(profile, every).min() + 1e-9
 

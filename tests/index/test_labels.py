@@ -3,15 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ravine.index import shared_kernels as kernels
 from ravine.index.base import PlacedLabels
 from ravine.index.density import MinimumDensityIndex
 from ravine.index.labels import LabeledIndex, penalty_slope
+from ravine.index.line import lowest_label_penalty, penalty_of_labels
 from tests import oracles
-from tests.compiled import from_python
 from tests.index.test_every_index import INDICES, make_profile
-
-label_penalty = from_python(kernels.label_penalty)
 
 
 def labeled_profile(seed, offset=1.5, n_labeled=8):
@@ -75,11 +72,11 @@ def test_slopes_are_the_derivatives_by_every_point_and_every_labeled_row(name, s
 def test_the_least_penalty_is_found(seed):
     profile, sides, weights = labeled_profile(seed)
     labels = PlacedLabels(profile.labeled, sides, weights)
-    threshold, value = kernels.lowest_label_penalty(*labels)
+    threshold, value = lowest_label_penalty(labels)
     least = min(penalty_at(profile.labeled, sides, weights, b) for b in np.linspace(-4, 4, 4001))
-    assert value == label_penalty(labels, threshold)[0] <= least + 1e-12
+    assert value == penalty_of_labels(labels, threshold)[0] <= least + 1e-12
     for b in (threshold, 0.3):
-        up, here, down = (label_penalty(labels, b + e) for e in (1e-5, 0.0, -1e-5))
+        up, here, down = (penalty_of_labels(labels, b + e) for e in (1e-5, 0.0, -1e-5))
         assert here[1] == pytest.approx((up[0] - down[0]) / 2e-5, abs=1e-6)
         assert here[2] == pytest.approx((up[1] - down[1]) / 2e-5, abs=1e-6)
         assert penalty_slope(labels, b).sum() == pytest.approx(-here[1])
@@ -87,8 +84,8 @@ def test_the_least_penalty_is_found(seed):
 
 def test_sides_that_lie_apart_have_a_threshold_in_the_middle_at_no_cost():
     labels = PlacedLabels(np.array([-2.0, 0.5, 1.5, 3.0]), np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4))
-    assert kernels.lowest_label_penalty(*labels) == (1.0, 0.0)
-    assert label_penalty(labels, 1.0) == (0.0, 0.0, 0.0)
+    assert lowest_label_penalty(labels) == (1.0, 0.0)
+    assert penalty_of_labels(labels, 1.0) == (0.0, 0.0, 0.0)
 
 
 def test_labels_pull_the_threshold_out_of_the_interval_as_gamma_grows():

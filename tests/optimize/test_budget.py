@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ravine.optimize.budget import FULL_STEPS, PASS_LIMIT, status_on, steps_on
-from ravine.optimize.sphere import CONVERGED, ITERATION_LIMIT
+from ravine.optimize.descent import CONVERGED, ITERATION_LIMIT
 from tests.nodes import node_of
 
 

@@ -17,7 +17,7 @@ from ravine.data.standardization import Standardization
 from ravine.data.threads import one_blas_thread
 from ravine.optimize.alternation import lloyd
 from ravine.optimize.cutting_plane import Planes, cutting_planes, linearize, move, solve
-from ravine.optimize.cutting_plane_kernels import best_offset
+from ravine.optimize.cutting_plane_loops import best_offset
 from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
 

@@ -12,6 +12,7 @@ from ravine.data.profile import REACH, Grid
 from ravine.data.query import fold, run
 from ravine.data.threads import Threads
 from ravine.index.connectivity import ConnectivityIndex
+from ravine.optimize.descent import CONVERGED
 from ravine.optimize.large_margin import (
     BINS,
     IntervalSum,
@@ -20,7 +21,6 @@ from ravine.optimize.large_margin import (
     around_threshold,
     minimize_at_scale,
 )
-from ravine.optimize.sphere import CONVERGED
 from tests.engines import block_of, in_blocks
 from tests.nodes import measured
 from tests.oracles import two_blobs

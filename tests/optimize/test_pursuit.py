@@ -11,8 +11,7 @@ from ravine.index.base import IndexValue
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.index.density import MinimumDensityIndex, bounded_depth
 from ravine.optimize import pursuit
-from ravine.optimize.pursuit import evaluate, pursue, pursue_all
-from ravine.optimize.sphere import Curvature
+from ravine.optimize.pursuit import Limits, evaluate, pursue, pursue_all
 from tests import oracles
 from tests.nodes import measured
 
@@ -105,7 +104,7 @@ class Flat:
 def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, stage):
     node, _ = standardized(oracles.two_blobs(100, 3)[0])
     indices = [Flat(each) for each in valid]
-    end = run(pursue(node, unit(0, 3), indices, tol=0.02, max_iter=5))
+    end = run(pursue(node, unit(0, 3), indices, Limits(0.02, 5, 1e-4)))
     assert end.stage == stage
     assert end.index is indices[stage]
     assert end.point.index_value.valid == any(valid)
@@ -116,13 +115,11 @@ def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_gi
     monkeypatch.setattr(pursuit, "HELD_CELLS", held)
     node, _ = standardized(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.2, 0.9)]
-    options = {"tol": 1e-3, "max_iter": 8, "progress": 0.0}
-    whole = run(pursue(node, unit(3, 5), indices, **options))
-    curvature = Curvature()
-    first = run(pursue(node, unit(3, 5), indices[:1], curvature=curvature, **options))
-    assert first.curvature is curvature
-    assert curvature.steps
-    second = run(pursue(node, first.point.direction, indices[1:], curvature=curvature, **options))
+    limits = Limits(tol=1e-3, max_iter=8, progress=0.0)
+    whole = run(pursue(node, unit(3, 5), indices, limits))
+    first = run(pursue(node, unit(3, 5), indices[:1], limits))
+    assert len(first.curvature[0])
+    second = run(pursue(node, first.point.direction, indices[1:], limits, first.curvature))
     assert min(first.n_iter, second.n_iter) > 0
     assert whole.n_iter == first.n_iter + second.n_iter
     np.testing.assert_allclose(whole.point.direction, second.point.direction, atol=1e-9)
@@ -132,7 +129,7 @@ def test_continuation_from_a_random_start_ends_in_the_valley():
     X, labels = oracles.two_blobs(500, 5, gap=7.0, seed=2)
     node, Z = standardized(X)
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.01, 0.3, 0.9)]
-    end = run(pursue(node, unit(3, 5), indices, tol=0.02, max_iter=40))
+    end = run(pursue(node, unit(3, 5), indices, Limits(0.02, 40, 1e-4)))
     assert end.point.index_value.valid
     side = Z @ end.point.direction > end.point.index_value.threshold
     assert max((side == labels).mean(), (side != labels).mean()) > 0.99
@@ -149,12 +146,12 @@ def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch
     weights = np.random.default_rng(0).uniform(0.5, 1.5, 500) if weighted else None
     node = replace(standardized(store(X), weights)[0], deviation=1.5)
     for max_iter in (0, 1, 4, 40):  # the path as well as its end
-        options = {"tol": 1e-3, "max_iter": max_iter, "progress": 1e-6}
+        limits = Limits(tol=1e-3, max_iter=max_iter, progress=1e-6)
         monkeypatch.setattr(pursuit, "HELD_CELLS", 1 << 22)
-        compiled = run(pursue(node, unit(3, 6), [index], **options))
+        compiled = run(pursue(node, unit(3, 6), [index], limits))
         before = node.rows.reads.rows
         monkeypatch.setattr(pursuit, "HELD_CELLS", 0)
-        asked = run(pursue(node, unit(3, 6), [index], **options))
+        asked = run(pursue(node, unit(3, 6), [index], limits))
         assert node.rows.reads.rows > before
         assert compiled.status == asked.status
         assert compiled.n_iter == asked.n_iter
@@ -162,13 +159,12 @@ def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch
         assert compiled.point.smaller_side == pytest.approx(asked.point.smaller_side)
         np.testing.assert_allclose(compiled.point.direction, asked.point.direction, atol=1e-6)
         np.testing.assert_allclose(compiled.point.gradient, asked.point.gradient, atol=1e-5)
-        assert len(compiled.curvature.steps) == len(asked.curvature.steps)
+        assert len(compiled.curvature[0]) == len(asked.curvature[0])
 
 
 def pursued_from(node, starts, behind, n_alphas=3):
     indices = [MinimumDensityIndex(H, alpha) for alpha in np.linspace(0.01, 0.9, n_alphas)]
-    options = {"tol": 1e-3, "max_iter": 40, "progress": 1e-6, "least_share": np.inf, "nested": False}
-    return run(pursue_all(node, starts, indices, behind=behind, **options))
+    return run(pursue_all(node, starts, indices, Limits(1e-3, 40, 1e-6), behind))
 
 
 def test_all_starts_in_one_call_are_pursued_as_each_alone():
@@ -194,13 +190,13 @@ def assert_same_end(end, alone):
 def test_a_start_that_is_behind_after_the_first_stage_ends_there():
     node, _ = standardized(oracles.two_blobs(500, 2, gap=6.0, seed=2)[0])
     across, along = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    limited = {"tol": 1e-3, "max_iter": 0, "progress": 0.0, "least_share": np.inf, "nested": False}
+    limits = Limits(tol=1e-3, max_iter=0, progress=0.0)
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.01, 0.5, 0.9)]
-    values = [run(pursue(node, v, indices[:1], tol=1e-3, max_iter=0)).point.value for v in (across, along)]
+    values = [run(pursue(node, v, indices[:1], limits)).point.value for v in (across, along)]
     gap = abs(values[0] - values[1])
     assert gap > 1.0
     for behind, stages in ((1.1 * gap, {2}), (0.9 * gap, {0, 2})):
-        ends = run(pursue_all(node, [across, along], indices, behind=behind, **limited))
+        ends = run(pursue_all(node, [across, along], indices, limits, behind))
         assert {end.stage for end in ends} == stages
     lower = int(np.argmin(values))
     assert ends[lower].stage == 2
@@ -220,9 +216,8 @@ def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, nor
     monkeypatch.setattr(pursuit, "HELD_CELLS", cells)
     X = np.column_stack([np.repeat([0.0, 1.0], 30), np.full(60, 0.1)])
     node = replace(measured(X, standardize=False), deviation=0.5)
-    end = run(
-        pursue(node, np.array([0.0, 1.0]), [ConnectivityIndex(0.1, 1.5, normalized)], tol=1e-2, max_iter=15)
-    )
+    index = ConnectivityIndex(0.1, 1.5, normalized)
+    end = run(pursue(node, np.array([0.0, 1.0]), [index], Limits(1e-2, 15, 1e-4)))
     assert not end.point.index_value.valid
     assert end.point.value == np.inf
     assert end.n_iter == 0

@@ -109,7 +109,7 @@ def test_all_schedules_give_the_same_bits_and_a_wave_takes_at_most_eight_passes(
 def shared(monkeypatch):
     """Threads share everything, however small."""
     monkeypatch.setattr("ravine.data.memory.THREADED_VALUES", 1)
-    monkeypatch.setattr("ravine.optimize.pursuit.THREADED_CELLS", 1)
+    monkeypatch.setattr("ravine.data.node.THREADED_CELLS", 1)
     monkeypatch.setattr("ravine.tree.background.AHEAD_VALUES", 1)
     monkeypatch.setattr("ravine.tree.background.AHEAD_COMPILED", 1)
 

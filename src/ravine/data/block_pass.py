@@ -17,6 +17,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
+from ravine.data.loops import sort_places
 from ravine.data.memory import add_block, cache_rows, make_block, rows_at
 from ravine.data.query import Answer, AnyArray, Divider, Request, fold, places_by
 from ravine.data.sample import OnSample, Sample
@@ -202,14 +203,12 @@ def places_of(ids: LeafIds, sets: Sequence[tuple[int, ...]], *, reuse: bool = Fa
         return [np.empty(0, dtype=np.int64) for _ in sets]
     if len(set(leaves)) < len(leaves):  # sets that share leaves: one after the other
         return [np.flatnonzero(np.isin(ids, some)) for some in sets]
-    from ravine.data import kernels
-
     set_of = np.full(max(int(ids.max()), *leaves) + 1, -1)
     for k, some in enumerate(sets):
         set_of[list(some)] = k
     order = scratch("places", ids.shape, np.int64) if reuse else np.empty(len(ids), dtype=np.int64)
     ends = np.zeros(len(sets), dtype=np.int64)
-    kernels.sort_places(ids, set_of, ends, order)
+    sort_places(ids, set_of, ends, order)
     return np.split(order[: ends[-1]], ends[:-1])
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
+from ravine.data import loops
 
 NO_NUMBERS: IntArray = np.empty(0, dtype=np.int64)
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits in no pattern: 2^64 over the golden ratio
@@ -69,31 +70,24 @@ class DenseBlock:
         return len(self.values)
 
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        from ravine.data import kernels
-
         k, d = directions.shape
         if k <= 2:
             out = np.empty((k, len(self)))
-            if k == 1:
-                kernels.project_one(self.values, pivot, directions, out)
-            else:
-                kernels.project_two(self.values, pivot, directions, out)
+            loops.project_few(self.values, pivot, np.ascontiguousarray(directions), out)
             return out
         out = np.empty((k + -k % 8, len(self)))  # zero directions fill up the last eight
         padded = np.zeros((d, len(out)))
         padded[:, :k] = directions.T
         for c in range(0, k, 8):
             eight = np.ascontiguousarray(padded[:, c : c + 8])
-            kernels.project_eight(self.values, pivot, eight, out[c : c + 8])
+            loops.project_eight(self.values, pivot, eight, out[c : c + 8])
         return out[:k]
 
     def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
         return np.asarray(directions @ (self.values - pivot).T)
 
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
-        from ravine.data import kernels
-
-        kernels.group_sums(self.values, pivot, weights, groups, sums)
+        loops.group_sums(self.values, pivot, weights, groups, sums)
 
     def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
         return np.asarray(weights @ (self.values - pivot))
@@ -101,9 +95,7 @@ class DenseBlock:
     def moments(
         self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
     ) -> None:
-        from ravine.data import kernels
-
-        kernels.moments(self.values, pivot, scale, self.weights, totals, low, high)
+        loops.moments(self.values, pivot, scale, self.weights, totals, low, high)
 
     def take(self, picked: IntArray) -> DenseBlock:
         return DenseBlock(
@@ -129,23 +121,19 @@ class SparseBlock:
     def parts(self) -> tuple[FloatArray, npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]:
         """Stored values, their columns, and the start of each row."""
         data = np.ascontiguousarray(self.matrix.data, dtype=np.float64)
-        return data, self.matrix.indices, self.matrix.indptr
+        return data, self.matrix.indices, self.matrix.indptr.astype(np.int64, copy=False)
 
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        from ravine.data import kernels
-
         out = np.empty((len(directions), len(self)))
-        for c, direction in enumerate(directions):
-            kernels.project_csr(*self.parts, float(direction @ pivot), direction, out[c])
+        for c, direction in enumerate(np.ascontiguousarray(directions)):
+            loops.project_csr(*self.parts, float(direction @ pivot), direction, out[c])
         return out
 
     def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
         return np.asarray((self.matrix @ directions.T).T - (directions @ pivot)[:, None])
 
     def group_sums(self, pivot: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> None:
-        from ravine.data import kernels
-
-        kernels.group_sums_csr(*self.parts, pivot, weights, groups, sums)
+        loops.group_sums_csr(*self.parts, pivot, weights, groups, sums)
 
     def weighted_sums(self, pivot: FloatArray, weights: FloatArray) -> FloatArray:
         return np.asarray((self.matrix.T @ weights.T).T - weights.sum(axis=1)[:, None] * pivot)
@@ -153,9 +141,7 @@ class SparseBlock:
     def moments(
         self, pivot: FloatArray, scale: FloatArray, totals: FloatArray, low: FloatArray, high: FloatArray
     ) -> None:
-        from ravine.data import kernels
-
-        kernels.moments_csr(*self.parts, pivot, scale, self.weights, totals, low, high)
+        loops.moments_csr(*self.parts, pivot, scale, self.weights, totals, low, high)
 
     def take(self, picked: IntArray) -> SparseBlock:
         return SparseBlock(self.matrix[picked], self.weights[picked], _some(self.numbers, picked))
@@ -184,8 +170,6 @@ def checksum(values: Any) -> int:
 
 def _checksum_of(content: npt.NDArray[np.uint8], before: int) -> int:
     """Return the checksum of some bytes: a polynomial hash of most of them, then a CRC-32 of the rest."""
-    from ravine.data import kernels
-
     whole = len(content) - len(content) % 64
-    hashed = kernels.hash_words(content[:whole].view(np.uint64), MULTIPLIER)
+    hashed = loops.hash_words(content[:whole].view(np.uint64), MULTIPLIER)
     return zlib.crc32(content[whole:].tobytes() + hashed.tobytes(), before)

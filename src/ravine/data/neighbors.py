@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
+from ravine.data.neighbor_loops import near_pairs as pairs_in
 
 SAME = 1e-7  # share of the largest coordinate: points that differ by less are copies of each other
 TIE = 1e-6  # relative difference below which distances are equal, so that rounding decides nothing
@@ -93,21 +94,18 @@ def near_pairs(
     into a processor's cache. Sparse points are given before they are centered, so that they are never
     written out: their differences are the same.
     """
-    from ravine.data import neighbors_kernels
-
     least = np.maximum(1.0, masses)
     if inner is not None:
         ordered = sparse.csr_array(points).sorted_indices()
-        csr = ordered.data, ordered.indices, ordered.indptr
+        csr = ordered.data, ordered.indices.astype(np.int32), ordered.indptr.astype(np.int64)
         squares = np.ascontiguousarray(np.diag(inner))
-        here, there = neighbors_kernels.near_pairs(inner, 0, squares, None, csr, least, n, SAME, TIE)
+        here, there = pairs_in(inner, 0, squares, None, csr, least, n, SAME, TIE)
         return here, there
+    points = np.ascontiguousarray(points)
     squares = np.einsum("ij,ij->i", points, points)
     step = max(1, PART_CELLS // len(masses))
     parts = [
-        neighbors_kernels.near_pairs(
-            points[first : first + step] @ points.T, first, squares, points, None, least, n, SAME, TIE
-        )
+        pairs_in(points[first : first + step] @ points.T, first, squares, points, None, least, n, SAME, TIE)
         for first in range(0, len(masses), step)
     ]
     return np.concatenate([here for here, _ in parts]), np.concatenate([there for _, there in parts])

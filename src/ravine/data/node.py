@@ -14,7 +14,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.query import Answer, Asked, Query, Request, RowSet
+from ravine.data.query import Answer, Asked, Query, Request, RowSet, gather, run
 from ravine.data.sample import OnSample, Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 from ravine.data.threads import Threads
@@ -23,6 +23,7 @@ PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every c
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
 SCALE_CELLS = 1 << 20  # most values of these rows
 LOCAL_CELLS = 1 << 22  # most values of a node that is copied and searched in memory
+THREADED_CELLS = 1 << 16  # least values (queries x rows x columns) that threads share
 LARGE_SAMPLE = 16384  # least rows of the first sample, which is searched from all starts
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample, or of those of all leaves: 128 MiB
 
@@ -256,6 +257,21 @@ def sample_nodes(node: Node, drawn: Answer, sizes: Sequence[int]) -> Query[list[
     for k, n in enumerate(sizes):
         found.append((yield from measure(node.of_sample(part_of(drawn, n), f"sample {k}"))))
     return found
+
+
+def side_by_side(node: Node, queries: Sequence[Query[Any]]) -> Query[list[Any]]:
+    """Run queries about a node: by threads if its rows are in memory and enough, else in the same passes."""
+    threads = node.rows.threads
+    work = len(queries) * node.n_rows * node.n_features
+    if (
+        threads.n == 1
+        or len(queries) == 1
+        or work < THREADED_CELLS
+        or not node.is_local
+        or not node.rows.engine.local
+    ):
+        return (yield from gather(queries))
+    return threads.map(run, queries)
 
 
 def detached(node: Node) -> Node:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
+from ravine.data.loops import bin_points
 from ravine.data.query import Additive, Answer, places_by
 from ravine.data.standardization import Standardization
 
@@ -65,14 +66,12 @@ class ProfileSum(Additive):
 
     @staticmethod
     def add_many(block: Block, requests: Sequence[ProfileSum], answers: Sequence[Answer]) -> None:
-        from ravine.data import kernels
-
         bins = np.empty(len(block), dtype=np.int64)
         for request, points, (mass, moment, sums) in zip(
             requests, _project(block, requests), answers, strict=True
         ):
             grid = request.grid
-            kernels.bin_points(points, block.weights, grid.low, grid.width, bins, mass, moment)
+            bin_points(points, block.weights, grid.low, grid.width, bins, mass, moment)
             if request.with_rows:
                 block.group_sums(request.standardization.mean, block.weights, bins, sums)
 
@@ -91,14 +90,12 @@ class SlopeSum(Additive):
 
     @staticmethod
     def add_many(block: Block, requests: Sequence[SlopeSum], answers: Sequence[Answer]) -> None:
-        from ravine.data import kernels
-
         bins = np.empty(len(block), dtype=np.int64)
         one_group = np.zeros(len(block), dtype=np.int64)
         for request, points, (total,) in zip(requests, _project(block, requests), answers, strict=True):
             grid = request.grid
             ignored = np.zeros(grid.n_bins)
-            kernels.bin_points(points, block.weights, grid.low, grid.width, bins, ignored, ignored)
+            bin_points(points, block.weights, grid.low, grid.width, bins, ignored, ignored)
             block.group_sums(
                 request.standardization.mean, block.weights * request.slope[bins], one_group, total
             )

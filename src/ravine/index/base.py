@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from ravine._validate import FloatArray
+from ravine.index import line
 
 
 class PlacedLabels(NamedTuple):
@@ -69,11 +70,8 @@ class ProjectionIndex(Protocol):
         """Return the value at the best threshold, with its derivatives."""
 
 
-# A compiled index: function(points, mass, total, std, parameters, final, slope, out) fills `slope` and
-# out = (value, threshold, d_std, valid), see IndexValue. If it takes long to find out whether the threshold
-# is valid, it may answer NaN unless the call is `final`. Compiled searches call it by its address, so that
-# they are compiled once for all indices.
-LineFunction = Callable[..., None]
+# The capsule of a compiled index, see `line.pxd`: compiled searches call any index by it.
+LineFunction = Any
 
 
 class CompiledIndex(ProjectionIndex, Protocol):
@@ -90,12 +88,11 @@ class CompiledIndex(ProjectionIndex, Protocol):
 
 def evaluate_line(index: CompiledIndex, profile: Profile) -> IndexValue:
     """Return the value of a compiled index."""
-    slope, out = np.empty(len(profile.points)), np.empty(4)
-    index.line_function(
-        profile.points, profile.mass, profile.total, profile.std, index.parameters, True, slope, out
-    )
-    value, threshold, d_std, valid = out.tolist()
-    return IndexValue(value, slope, threshold, d_std, bool(valid))
+    slope = np.empty(len(profile.points))
+    points, mass = np.ascontiguousarray(profile.points), np.ascontiguousarray(profile.mass)
+    given = points, mass, profile.total, profile.std, index.parameters, slope
+    value, threshold, d_std, valid = line.evaluate(index.line_function, *given)
+    return IndexValue(value, slope, threshold, d_std, valid)
 
 
 class Schedule(Protocol):

@@ -12,6 +12,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, LineFunction, Profile, Schedule, evaluate_line
+from ravine.index.connectivity_loops import CONTRACTED
 
 BINS_PER_SIGMA = 8  # affinities then err by a factor of exp(1/4) at most, and mostly by far less; a choice
 # Standard deviations: half-widths of the interval, in the paper's steps of 0.5 (Section 7.1). The largest,
@@ -57,10 +58,7 @@ class ConnectivityIndex:
     @property
     def line_function(self) -> LineFunction:
         """The compiled function, see `LineFunction`."""
-        from ravine.index import connectivity_kernels
-
-        function: LineFunction = connectivity_kernels.contracted
-        return function
+        return CONTRACTED
 
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log theta, with the threshold where the second eigenvector changes its sign."""

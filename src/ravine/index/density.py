@@ -9,12 +9,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, LineFunction, PlacedLabels, Profile, Schedule, evaluate_line
+from ravine.index.density_loops import MINIMUM, ProfileLine, labeled_minimum
 from ravine.index.interval import FARTHEST
 
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
@@ -22,14 +23,6 @@ SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the 
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
 BEHIND = 0.7  # log density: a start with twice the density of the best one at the first alpha is left behind
 FALLBACK_ALPHA = 2.5  # alpha_max of the fallback search, see docs/number-of-clusters.md; a choice
-
-
-@cache
-def _kernels() -> Any:
-    """Return the compiled loops; importing them imports numba, which has to wait for the first fit."""
-    from ravine.index import density_kernels
-
-    return density_kernels
 
 
 def bandwidth(deviation: float, total: float, factor: float = 1.0) -> float:
@@ -48,8 +41,8 @@ def bounded_depth(profile: Profile, threshold: float, bandwidth: float) -> float
     >>> bounded_depth(profile, 0.0, bandwidth=0.4) > 0.99
     True
     """
-    line = profile.points, profile.mass, profile.total, bandwidth
-    return float(_kernels().relative_depth(*line, threshold))
+    line = ProfileLine(profile.points, profile.mass, profile.total, bandwidth)
+    return float(line.relative_depth(threshold))
 
 
 @dataclass(frozen=True)
@@ -104,8 +97,7 @@ class MinimumDensityIndex:
     @property
     def line_function(self) -> LineFunction:
         """The compiled function, see `LineFunction`."""
-        function: LineFunction = _kernels().minimum
-        return function
+        return MINIMUM
 
     def evaluate(self, profile: Profile) -> IndexValue:
         """Return log phi at the best threshold, with its derivatives."""
@@ -114,31 +106,31 @@ class MinimumDensityIndex:
     def evaluate_with(self, profile: Profile, labels: PlacedLabels) -> IndexValue:
         """Return the same with the penalty of labels added to the density, except for `labeled_slope`."""
         slope, out = np.empty(len(profile.points)), np.empty(3)
-        line = profile.points, profile.mass, profile.total, profile.std
-        _kernels().labeled_minimum(*line, self.parameters, labels, slope, out)
+        points, mass = np.ascontiguousarray(profile.points), np.ascontiguousarray(profile.mass)
+        labeled_minimum(points, mass, profile.total, profile.std, self.parameters, labels, slope, out)
         value, threshold, d_std = out.tolist()
         return IndexValue(value, slope, threshold, d_std)
 
     def curve(self, profile: Profile, thresholds: FloatArray) -> FloatArray:
         """Return the logarithm of the penalized density at every threshold."""
         thresholds = np.asarray(thresholds, dtype=np.float64)
-        return np.asarray(_kernels().curve(*self._line(profile), thresholds))
+        return np.asarray(self._line(profile).curve(thresholds))
 
     def log_density(self, profile: Profile, threshold: float) -> float:
         """Return the logarithm of the density at a threshold, without the penalty."""
-        return float(_kernels().log_density_at(*self._line(profile)[:4], threshold))
+        return float(self._line(profile).log_density(threshold)[0])
 
     def lowest_valley(self, profile: Profile, min_weight: float) -> float | None:
         """Return the lowest local minimum of the density with `min_weight` on either side, or None."""
         min_weight = max(min_weight, np.finfo(float).tiny)
-        threshold = _kernels().lowest_valley(*self._line(profile)[:4], min_weight)
+        line = ProfileLine(profile.points, profile.mass, profile.total, self.bandwidth)
+        threshold = line.lowest_valley(min_weight)
         return None if np.isnan(threshold) else float(threshold)
 
-    def _line(self, profile: Profile) -> tuple[FloatArray, FloatArray, float, float, float, float]:
-        """Return the fields of `density_kernels.Line`."""
+    def _line(self, profile: Profile) -> ProfileLine:
         h = self.bandwidth
         half = min(self.alpha * profile.std, FARTHEST * h)
-        return profile.points, profile.mass, profile.total, h, half, self.eta * h
+        return ProfileLine(profile.points, profile.mass, profile.total, h, half, self.eta * h)
 
 
 @cache

@@ -13,6 +13,8 @@ from scipy.cluster.hierarchy import linkage
 from scipy.linalg import eigh
 
 from ravine._validate import FloatArray
+from ravine.index.connectivity_loops import similarities
+from ravine.index.connectivity_loops import slopes as slopes_of
 from ravine.index.interval import contract_outliers
 
 RESOLVED = 1e-9  # share of the largest possible eigenvalue below which the second eigenvector is rounding
@@ -68,13 +70,12 @@ class GraphConnectivity:
 
     def evaluate(self, points: FloatArray, mass: FloatArray) -> GraphValue:
         """Return the value with its derivatives by every coordinate of every (centered) point."""
-        from ravine.index import graph_kernels
-
         std = np.sqrt(mass @ points**2 / mass.sum())
         moved, by_point, by_edge = contract_outliers(points, self.beta * std, self.sigma)
         k, k_over = np.empty((2, len(points), len(points)))
         kind = SIMILARITIES.index(self.similarity)
-        graph_kernels.similarities(moved, self.sigma, kind, ALPHA, k, k_over)
+        moved = np.ascontiguousarray(moved)
+        similarities(moved, self.sigma, kind, ALPHA, k, k_over)
         volume, values, modes = self._modes(moved, k, mass)
         second = max(float(values[0]), SMALLEST)
         t = 1 + int(np.sum(values[1:] - second <= COALESCED * second))
@@ -87,7 +88,7 @@ class GraphConnectivity:
             for b in range(t):
                 ya, yb = (np.ascontiguousarray(modes[:, c]) for c in (a, b))
                 by_moved = slopes[a, b]
-                graph_kernels.slopes(moved, mass, k_over, ya, yb, second * self.normalized, by_moved)
+                slopes_of(moved, mass, k_over, ya, yb, second * self.normalized, by_moved)
                 for factor in (by_lambda, 1.0 / self.sigma, 1.0 / self.sigma):  # their product may overflow
                     by_moved *= factor
                 d_std = self.beta * (by_moved * by_edge).sum(axis=0)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, PlacedLabels, Profile, ProjectionIndex
+from ravine.index.line import lowest_label_penalty
 
 
 @runtime_checkable
@@ -82,10 +83,8 @@ class LabeledIndex:
             if by_label.any():  # phi is at least the penalty here, and 1 / phi finite
                 by_label *= math.exp(min(-result.value, 700.0))
             return replace(result, labeled_slope=by_label)
-        from ravine.index import shared_kernels
-
         labels = self._labels(profile.labeled, self.gamma / self.unit**2)
-        threshold, penalty = shared_kernels.lowest_label_penalty(*labels)
+        threshold, penalty = lowest_label_penalty(labels)
         result = self.index.evaluate(profile)
         by_label = penalty_slope(labels, threshold)
         return replace(result, value=result.value + penalty, labeled_slope=by_label)

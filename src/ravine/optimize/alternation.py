@@ -17,10 +17,9 @@ from ravine.data.profile import REACH, Grid, ProfileSum
 from ravine.data.query import Query, gather
 from ravine.data.standardization import Standardization
 from ravine.optimize.budget import PASS_LIMIT, steps_on
+from ravine.optimize.descent import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 from ravine.optimize.minimax import minimax
-from ravine.optimize.pursuit import held_rows
 from ravine.optimize.sides import Plane, Side, SideSums, varying
-from ravine.optimize.sphere import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
 SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
@@ -65,16 +64,9 @@ def lloyd(
     """Run Lloyd's iterations of 2-means from the hyperplane through the mean across a direction.
 
     They end when rows of at most a share of the weight switch sides. Returns the normal and the threshold of
-    the boundary in the standardized space, and the scatter between its sides. Few rows in memory are iterated
-    in compiled code, all others by one pass per round.
+    the boundary in the standardized space, and the scatter between its sides. One pass per round.
     """
-    own, held = node.standardization, held_rows(node)
-    if held is not None:
-        from ravine.optimize import lloyd_kernels
-
-        end: tuple[FloatArray, float, float]
-        end = lloyd_kernels.lloyd(held, own.total, normal, max_rounds, switched * own.total)
-        return end
+    own = node.standardization
     before, threshold, between = None, 0.0, 0.0
     right = Side(0.0, np.zeros(len(normal)), np.zeros((0, 0)))
     for _ in range(max_rounds):

@@ -8,7 +8,7 @@ the answer is the same for all engines.
 from __future__ import annotations
 
 from ravine.data.node import Node
-from ravine.optimize.sphere import ITERATION_LIMIT
+from ravine.optimize.descent import ITERATION_LIMIT
 
 FULL_STEPS = 3  # most steps over all rows after the samples; more change the value by 1 %, no label
 PASS_LIMIT = "pass limit"

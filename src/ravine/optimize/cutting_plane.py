@@ -23,11 +23,13 @@ from ravine.data.node import Node
 from ravine.data.query import Additive, Answer, Query
 from ravine.data.standardization import Standardization
 from ravine.exceptions import RavineError
-from ravine.optimize.sphere import ITERATION_LIMIT
+from ravine.optimize.cutting_plane_loops import best_offset, constraint_sums, constraint_sums_csr
+from ravine.optimize.descent import ITERATION_LIMIT
 
 FIRST_SHARE = 0.5  # share of the way from the best plane to the optimum of the QP that the second step takes
 LEAST_SHARE = 0.1  # least share of that way of any step
 # Ridges of the QP's matrix, relative to its mean diagonal; the first with which daqp solves it is used.
+UNBOUNDED = 1e30  # a bound that daqp takes as none
 RIDGES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 ACTIVE_SHARE = 1e-10  # share of C: a constraint with a larger multiplier is active
 
@@ -84,22 +86,16 @@ class ConstraintSum(Additive):
         return np.zeros(k), np.zeros(k), np.zeros((k, n_features)), np.zeros(1)
 
     def add(self, block: Block, answer: Answer) -> None:
-        from ravine.optimize import cutting_plane_kernels as kernels
-
         own, (normals, offsets) = self.standardization, self._raw
         k, (weight, sign, vector, right) = len(self.constraints), answer
         if isinstance(block, SparseBlock):
             offsets, here = offsets - normals @ own.mean, np.zeros(k + 1)
-            kernels.constraint_sums_csr(
-                *block.parts, block.weights, normals, offsets, k, weight, here, vector, right
-            )
+            constraint_sums_csr(*block.parts, block.weights, normals, offsets, k, weight, here, vector, right)
             sign += here
             vector -= here[:, None] * own.mean
         else:
             values = block.dense()
-            kernels.constraint_sums(
-                values, own.mean, block.weights, normals, offsets, k, weight, sign, vector, right
-            )
+            constraint_sums(values, own.mean, block.weights, normals, offsets, k, weight, sign, vector, right)
 
     @cached_property
     def _raw(self) -> tuple[FloatArray, FloatArray]:
@@ -257,12 +253,12 @@ def solve(
     dependent, so the smallest ridge is added with which the solver succeeds. Given w = C p.vectors, the best
     b is a minimum over one variable.
     """
-    import daqp
-
-    from ravine.optimize.cutting_plane_kernels import best_offset, dual_problem
-
+    try:
+        import daqp
+    except ImportError as error:
+        raise RavineError("MaximumMargin solves quadratic programs by daqp: pip install daqp") from error
     k = len(weight)
-    matrix, linear, rows, low, high = dual_problem(vector @ vector.T, weight, sign, C, balance)
+    matrix, linear, rows, low, high = _dual_problem(C * (vector @ vector.T), weight, sign, balance)
     diagonal = matrix.ravel()[:: k + 2]  # a view
     size, plain = max(1.0, float(diagonal.sum()) / k), diagonal.copy()
     for ridge in RIDGES:
@@ -280,3 +276,21 @@ def solve(
     b = best_offset(level, sign, balance)
     least = 0.5 * float(w @ w) + C * max(0.0, float((level - sign * b).max()))
     return Planes.one(w, b), p > ACTIVE_SHARE, least
+
+
+def _dual_problem(
+    gram: FloatArray, weight: FloatArray, sign: FloatArray, balance: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return matrix, linear term, constraint rows, and bounds below and above of the QP in `solve`.
+
+    The variables are p, then m. The rows are sum p, m - sign.p and m + sign.p; the first bounds are those of
+    the variables.
+    """
+    k = len(weight)
+    matrix, rows = np.zeros((k + 1, k + 1)), np.zeros((3, k + 1))
+    matrix[:k, :k] = gram
+    rows[:, :k] = np.ones(k), -sign, sign
+    rows[1:, k] = 1.0
+    low, high = np.zeros(k + 4), np.full(k + 4, UNBOUNDED)
+    low[k + 1], high[k + 1] = -UNBOUNDED, 1.0
+    return matrix, np.append(-weight, balance), rows, low, high

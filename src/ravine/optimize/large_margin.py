@@ -15,8 +15,8 @@ from ravine.data.profile import REACH, Grid, ProfileSum
 from ravine.data.query import Additive, Answer, AnyArray, Query, Request
 from ravine.data.standardization import Standardization
 from ravine.index.connectivity import ConnectivityIndex
+from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 from ravine.optimize.pursuit import ROUNDING, Evaluated, project_exactly, slope_per_row, tangent
-from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 
 MAX_ITERATIONS = 200  # most iterations; they work on micro-clusters in memory and need no pass over the data
 TOL = 1e-6  # largest component of the gradient of sigma log lambda_2 at convergence

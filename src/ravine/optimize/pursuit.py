@@ -8,46 +8,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node
+from ravine.data.node import Node, side_by_side
 from ravine.data.profile import REACH, Grid, ProfileSum, SlopeSum
-from ravine.data.query import Query, gather
+from ravine.data.query import Query
 from ravine.data.standardization import Standardization
 from ravine.index.base import CompiledIndex, IndexValue, Profile, ProjectionIndex
-from ravine.optimize import first_fit
-from ravine.optimize.sphere import (
-    CONVERGED,
-    CONVERGED_OBJECTIVE,
-    ITERATION_LIMIT,
-    MEMORY,
-    NO_LOWER,
-    SAME_VALUE,
-    Curvature,
-    descend,
-    snapped,
-    spacing_for,
-)
-
-if TYPE_CHECKING:
-    from ravine.optimize.held_kernels import Rows
-    from ravine.optimize.pursuit_kernels import Runs
+from ravine.optimize.descent import Descent, snap, spacing_for
+from ravine.optimize.memory_loops import Projector, StandardizedRows
 
 ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
+SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
 TOGETHER = 0.9999  # cosine above which two runs are at the same hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
+ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no run is clearly behind
 HELD_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 TRANSPOSED_ROWS = 1024  # rows that are copied by columns at a time: a processor's cache holds them
-THREADED_CELLS = 1 << 16  # least values (starts x rows x columns) of a pursuit whose starts threads share
+
+Curvature = tuple[FloatArray, FloatArray]  # steps of a descent, and the changes of the gradient along them
+NO_SLOPE: FloatArray = np.empty(0)
+NO_CURVATURE: Curvature = (np.empty((0, 0)), np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -71,6 +60,7 @@ class Evaluated:
     projected: Projected
     index_value: IndexValue
     gradient: FloatArray
+    known_smaller_side: float | None = None
 
     @property
     def direction(self) -> FloatArray:
@@ -88,7 +78,8 @@ class Evaluated:
     @property
     def smaller_side(self) -> float:
         """The weight on the lighter side of the threshold."""
-        return self.profile.smaller_side(self.index_value.threshold)
+        known = self.known_smaller_side
+        return self.profile.smaller_side(self.index_value.threshold) if known is None else known
 
 
 def keeps_row_sums(node: Node, width: float) -> bool:
@@ -187,88 +178,188 @@ class Pursued:
     status: str
 
 
+@dataclass(frozen=True)
+class Limits:
+    """When descents end, see `Descent`, and when the indices after an optimum are left out.
+
+    That is so if the smaller side has `least_share` of the mass. If the intervals of thresholds are `nested`
+    and the last one has the same minimum as this one, so have those between them, which are left out; the
+    last one is not, because its steps bring ends together that rounding has set apart.
+    """
+
+    tol: float
+    max_iter: int
+    progress: float
+    least_share: float = math.inf
+    nested: bool = False
+
+
+def descend(
+    node: Node, index: ProjectionIndex, descent: Descent, projected: Projected | None = None
+) -> Query[Evaluated]:
+    """Drive a descent by requests: rows anywhere, any index. `projected` may be known at its start."""
+    point: Evaluated | None = None
+    while descent.running:
+        if projected is None or (projected.direction != descent.direction).any():
+            projected = yield from project(node, index.resolution, descent.direction)
+        trial = yield from evaluate_projected(node, index, projected)
+        if descent.tell(trial.value, trial.gradient):
+            point = trial
+    assert point is not None
+    return point
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Standardized rows in memory, in the bins of a grid, for a compiled index: what `descend` does there."""
+
+    projector: Projector
+    grid: Grid
+
+    @classmethod
+    def of(cls, node: Node, index: ProjectionIndex) -> InMemory | None:
+        """Return the rows of a node if they are few and in memory, and if the index is compiled; else None."""
+        held = held_rows(node) if hasattr(index, "line_function") else None
+        if held is None:
+            return None
+        grid = Grid.around_mean(REACH * node.deviation, index.resolution, node.n_rows)
+        return cls(Projector(held, grid.low, grid.width, grid.n_bins, node.standardization.total), grid)
+
+    def descend(self, index: CompiledIndex, descent: Descent) -> Evaluated:
+        """Drive a descent to its end."""
+        threshold, valid, smaller = self.projector.descend(index.line_function, index.parameters, descent)
+        full, points, mass, std = self.projector.profile()
+        profile = Profile(points, mass, self.projector.total, std)
+        projected = Projected(descent.direction, self.grid, full, profile, None)
+        value = IndexValue(descent.value, NO_SLOPE, threshold, valid=valid)
+        return Evaluated(projected, value, descent.end_gradient, smaller)
+
+    def value(self, index: CompiledIndex) -> float:
+        """Return the value of another index where the descent ended."""
+        return float(self.projector.value(index.line_function, index.parameters))
+
+
+@dataclass
+class Run:
+    """A pursuit on its way: it minimizes indices (of one resolution), each from the end of the last.
+
+    `kept` is the last valid end (for the density: the last hyperplane that is a minimizer of the projected
+    density), or the very last one if none is valid. Few rows in memory are projected in compiled code, all
+    others by requests.
+    """
+
+    node: Node
+    descent: Descent
+    indices: Sequence[ProjectionIndex]
+    limits: Limits
+    in_memory: InMemory | None
+    stage: int = 0  # the next one
+    n_iter: int = 0
+    kept: Pursued | None = None
+
+    @classmethod
+    def begin(
+        cls,
+        node: Node,
+        start: FloatArray,
+        indices: Sequence[ProjectionIndex],
+        limits: Limits,
+        curvature: Curvature | None = None,
+    ) -> Run:
+        """Return a run that is to begin at a start, with the curvature of an earlier one."""
+        descent = Descent(
+            start, curvature, tol=limits.tol, progress=limits.progress, max_iter=limits.max_iter
+        )
+        return cls(node, descent, indices, limits, InMemory.of(node, indices[0]))
+
+    def follow(self, stop: int) -> Query[None]:
+        """Minimize the next indices before the one with the number `stop`."""
+        last: Evaluated | None = None if self.kept is None else self.kept.point
+        while self.stage < stop:
+            if not self.descent.running:
+                self.descent.restart()
+            index: Any = self.indices[self.stage]
+            if self.in_memory is not None:
+                last = self.in_memory.descend(index, self.descent)
+            else:
+                last = yield from descend(
+                    self.node, index, self.descent, None if last is None else last.projected
+                )
+            self.note(last, index)
+
+    def note(self, end: Evaluated, index: ProjectionIndex) -> None:
+        """Keep the end of a descent if it is better, and find out which index comes next."""
+        self.n_iter += self.descent.n_iter
+        if self.kept is None or end.index_value.valid or not self.kept.point.index_value.valid:
+            self.kept = Pursued(end, index, self.stage, NO_CURVATURE, self.n_iter, self.descent.status)
+        self.stage += 1
+        final: Any = self.indices[-1]
+        if end.smaller_side >= self.limits.least_share * end.profile.total:
+            self.stage = len(self.indices)
+        elif self.limits.nested and self.stage < len(self.indices) - 1:
+            again = self.in_memory.value(final) if self.in_memory else final.evaluate(end.profile).value
+            if end.value - again <= SAME_VALUE:
+                self.stage = len(self.indices) - 1
+
+    @property
+    def end(self) -> Pursued:
+        """The end that is kept, with all curvature that is known."""
+        assert self.kept is not None
+        return replace(self.kept, curvature=self.descent.curvature)
+
+
 def pursue(
     node: Node,
     start: FloatArray,
     indices: Sequence[ProjectionIndex],
-    *,
-    tol: float,
-    max_iter: int,
-    progress: float = 1e-4,
+    limits: Limits,
     curvature: Curvature | None = None,
-    least_share: float = math.inf,
-    nested: bool = False,
 ) -> Query[Pursued]:
-    """Minimize a sequence of indices (of one resolution), the first from `start`, each from the last end.
-
-    Returns the last valid end (for the density: the last hyperplane that is a minimizer of the projected
-    density), or the very last one if none is valid. The sequence stops at the first end with
-    `least_share` of the mass on the smaller side. If the intervals of thresholds are `nested` and the last
-    one has the same minimum as this one, so have those between them, which are left out; the last one is
-    not, because its steps bring ends together that rounding has set apart. Few rows in memory are projected
-    in compiled code, all others by requests.
-    """
-    curvature = curvature or Curvature()
-    held = held_rows(node)
-    if held is not None and hasattr(indices[0], "line_function"):
-        options = _Options(tol, progress, max_iter, least_share, nested)
-        return _pursue_held(held, node, [start], indices, [curvature], options)[0]
-    kept: Pursued | None = None
-    n_iter = 0
-    stage, last = 0, len(indices) - 1
-    projected = yield from project(node, indices[0].resolution, start)
-    while stage <= last:
-        index = indices[stage]
-        first = yield from evaluate_projected(node, index, projected)
-        end = yield from descend(
-            first,
-            partial(evaluate, node, index),
-            curvature,
-            tol=tol,
-            progress=progress,
-            max_iter=max_iter,
-        )
-        n_iter += end.n_iter
-        projected = end.point.projected
-        if kept is None or end.point.index_value.valid or not kept.point.index_value.valid:
-            kept = Pursued(end.point, index, stage, curvature, n_iter, end.status)
-        if end.point.smaller_side >= least_share * node.standardization.total:
-            break
-        stage += 1
-        if nested and stage < last:
-            again = indices[last].evaluate(projected.profile).value
-            stage = last if end.point.value - again <= SAME_VALUE else stage
-    assert kept is not None
-    return kept
+    """Minimize a sequence of indices, the first from `start`, with the curvature of an earlier descent."""
+    pursuit = Run.begin(node, start, indices, limits, curvature)
+    yield from pursuit.follow(len(indices))
+    return pursuit.end
 
 
 def pursue_all(
     node: Node,
     starts: Sequence[FloatArray],
     indices: Sequence[ProjectionIndex],
-    *,
-    tol: float,
-    max_iter: int,
-    progress: float,
-    least_share: float,
-    nested: bool,
+    limits: Limits,
     behind: float,
 ) -> Query[list[Pursued]]:
-    """Run `pursue` from several starts; those over few rows in memory in one compiled call.
+    """Run `pursue` from several starts.
 
-    There, starts that are clearly behind after the first index end at their optimum of it: those whose value
-    is higher by `behind`, or that are at the same hyperplane as a better one.
+    Those that are clearly behind after the first index end at their optimum of it: those whose value is
+    higher by `behind`, or that are at the same hyperplane as a better one.
     """
-    starts = [snapped(start, spacing_for(tol, len(start))) for start in starts]
-    held = held_rows(node)
-    if starts and held is not None and hasattr(indices[0], "line_function"):
-        options = _Options(tol, progress, max_iter, least_share, nested, behind)
-        return _pursue_held(held, node, starts, indices, [Curvature() for _ in starts], options)
-    each = partial(pursue, node, indices=indices, tol=tol, max_iter=max_iter, progress=progress)
-    return (yield from gather([each(start, least_share=least_share, nested=nested) for start in starts]))
+    snapped = [snap(start, spacing_for(limits.tol, len(start))) for start in starts]
+    runs = [Run.begin(node, start, indices, limits) for start in snapped]
+    yield from side_by_side(node, [run.follow(1) for run in runs])
+    firsts = [run.kept.point for run in runs if run.kept]
+    ahead = [
+        run
+        for i, run in enumerate(runs)
+        if not any(_leads(firsts, i, j, behind, SAME_THRESHOLD * node.deviation) for j in range(len(runs)))
+    ]
+    yield from side_by_side(node, [run.follow(len(indices)) for run in ahead])
+    return [run.end for run in runs]
 
 
-def held_rows(node: Node) -> Rows | None:
+def _leads(ends: Sequence[Evaluated], i: int, j: int, behind: float, same: float) -> bool:
+    """Return whether end j is so far ahead of end i, or so near to it, that i need not go on."""
+    own, other = ends[i], ends[j]
+    ahead = own.value - other.value
+    if not ahead >= 0.0 or (ahead == 0.0 and i <= j):  # also if both values are infinite
+        return False
+    if ahead > behind and abs(other.value) <= ORDINARY:
+        return True
+    cosine = float(own.direction @ other.direction)
+    threshold = math.copysign(1.0, cosine) * other.index_value.threshold
+    return abs(cosine) > TOGETHER and abs(own.index_value.threshold - threshold) < same
+
+
+def held_rows(node: Node) -> StandardizedRows | None:
     """Return the rows of a small node in memory, standardized once for all pursuits; else None."""
     rows = node.rows
     if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
@@ -279,7 +370,7 @@ def held_rows(node: Node) -> Rows | None:
         return None
     key = node.standardization.key
     with node.memo.setdefault("holding", Lock()):  # threads that resume from several ends share the rows
-        known: tuple[bytes, Rows] | None = node.memo.get("held")
+        known: tuple[bytes, StandardizedRows] | None = node.memo.get("held")
         if known is None or known[0] != key:
             known = node.memo["held"] = key, _hold(rows, node.standardization)
     return known[1]
@@ -290,18 +381,15 @@ def release_rows(node: Node) -> None:
     node.memo.pop("held", None)
 
 
-def _hold(rows: MemoryRows, own: Standardization) -> Rows:
-    from ravine.optimize.held_kernels import Rows
-
+def _hold(rows: MemoryRows, own: Standardization) -> StandardizedRows:
     weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
-    none, no_columns, no_rows = np.empty(0), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
     if not sparse.issparse(rows.array):
         dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))
-        return Rows(dense, _transposed(dense), none, no_columns, no_rows, none, weights)
+        return StandardizedRows(weights, dense, _transposed(dense))
     matrix = sparse.csr_array(rows.array)
     values = matrix.data * own.inverse_scale[matrix.indices]
     places = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
-    return Rows(np.empty((0, 0)), np.empty((0, 0)), values, *places, own.mean * own.inverse_scale, weights)
+    return StandardizedRows(weights, csr=(values, *places), center=own.mean * own.inverse_scale)
 
 
 def _transposed(array: FloatArray) -> FloatArray:
@@ -310,77 +398,3 @@ def _transposed(array: FloatArray) -> FloatArray:
     for a in range(0, len(array), TRANSPOSED_ROWS):
         found[:, a : a + TRANSPOSED_ROWS] = array[a : a + TRANSPOSED_ROWS].T
     return found
-
-
-class _Options(NamedTuple):
-    """The options of `pursue` and `pursue_all`."""
-
-    tol: float
-    progress: float
-    max_iter: int
-    least_share: float
-    nested: bool
-    behind: float = math.inf
-
-
-def _pursue_held(
-    held: Rows,
-    node: Node,
-    starts: Sequence[FloatArray],
-    indices: Sequence[ProjectionIndex],
-    curvatures: Sequence[Curvature],
-    options: _Options,
-) -> list[Pursued]:
-    """Run `pursue` from all starts in compiled code."""
-    from ravine.optimize import pursuit_kernels as compiled
-
-    indices = cast("Sequence[CompiledIndex]", indices)
-    total = node.standardization.total
-    grid = Grid.around_mean(REACH * node.deviation, indices[0].resolution, node.n_rows)
-    pairs = np.zeros((len(starts), 2, MEMORY, len(starts[0])))
-    n_pairs = np.array([len(curvature.steps) for curvature in curvatures])
-    for own, curvature, n in zip(pairs, curvatures, n_pairs, strict=True):
-        if n:
-            own[0, :n], own[1, :n] = curvature.steps, curvature.changes
-    tol, progress, max_iter, least_share, nested, behind = options
-    spacing = spacing_for(tol, len(starts[0]))
-    runs = compiled.runs_from(np.array(starts), pairs, n_pairs, grid.n_bins)
-    limits = tol, progress, max_iter, least_share * total, nested, spacing
-    race = behind, TOGETHER, SAME_THRESHOLD * node.deviation
-    index = compiled.address_of_index(indices[0].line_function)
-    first_fit.wait()
-    stages = np.array([index.parameters for index in indices])
-    given = held, compiled.Options(grid.low, grid.width, total, *limits, *race), stages, runs
-
-    def run_some(first: int, last: int, *, begins: bool, ends: bool) -> None:
-        # one place for every row that is held: `node.n_rows` does not count those of weight 0
-        bins = compiled.bins_for(len(held.weights), grid.n_bins)
-        descent = compiled.address_of_descent(index, *given, bins)
-        compiled.pursue(index, descent, *given, bins, first, last, begins, ends)
-
-    n, threads = len(starts), node.rows.threads
-    if threads.n == 1 or n * len(held.weights) * node.n_features < THREADED_CELLS:
-        run_some(0, n, begins=True, ends=True)
-    else:
-        threads.map(lambda i: run_some(i, i + 1, begins=True, ends=False), range(n))
-        run_some(0, 0, begins=False, ends=False)
-        threads.map(lambda i: run_some(i, i + 1, begins=False, ends=True), range(n))
-    return [_end_of(runs, i, indices, grid, total, curvature) for i, curvature in enumerate(curvatures)]
-
-
-def _end_of(
-    runs: Runs, i: int, indices: Sequence[ProjectionIndex], grid: Grid, total: float, curvature: Curvature
-) -> Pursued:
-    """Return the end of one compiled run."""
-    from ravine.optimize.pursuit_kernels import END, END_GRADIENT, KEPT
-
-    n_pairs, stage, steps, status, _, _, m = runs.counts[i].tolist()
-    value, threshold, _, valid, deviation = runs.figures[i, KEPT].tolist()
-    points, masses = runs.profiles[i, :, :m].copy()
-    profile = Profile(points, masses, total, deviation)
-    projected = Projected(runs.states[i, END], grid, runs.full[i, :m].copy(), profile, None)
-    index_value = IndexValue(value, np.empty(0), threshold, valid=bool(valid))
-    curvature.steps[:], curvature.changes[:] = runs.pairs[i, 0, :n_pairs], runs.pairs[i, 1, :n_pairs]
-    why = (CONVERGED, CONVERGED_OBJECTIVE, NO_LOWER, ITERATION_LIMIT)[status]
-    point = Evaluated(projected, index_value, runs.states[i, END_GRADIENT])
-    return Pursued(point, indices[stage], stage, curvature, steps, why)

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
-from ravine.optimize.sphere import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
+from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 from ravine.optimize.variable_metric import variable_metric
 
 ESCAPES = 5  # most times that a descent may leave a repeated eigenvalue

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
+from ravine.data import loops
 from ravine.data.blocks import Block
 from ravine.data.query import Additive, Answer, Request
 from ravine.data.standardization import Standardization
@@ -82,18 +83,22 @@ class SideSums(Request):
             if len(rows) == 0:
                 continue
             own, few = request.standardization, block if len(rows) == len(block) else block.take(rows)
+            answer[0][...] += change.sum(), np.abs(change).sum()
+            if not request.squares:  # sparse rows are not written out
+                total = np.zeros((1, len(own.mean)))
+                few.group_sums(own.mean, change, np.zeros(len(rows), dtype=np.int64), total)
+                answer[1][...] += total[0] * own.inverse_scale
+                continue
             standardized = few.dense() - own.mean
             standardized *= own.inverse_scale
-            answer[0][...] += change.sum(), np.abs(change).sum()
             answer[1][...] += change @ standardized
-            if request.squares:
-                varies = varying(own)
-                part = standardized if len(varies) == standardized.shape[1] else standardized[:, varies]
-                part *= np.sqrt(np.abs(change))[:, None]
-                for side, sign in enumerate(SIGNS):
-                    moving = sign * change > 0
-                    if moving.any():
-                        _buffer(answer, side, part if moving.all() else part[moving])
+            varies = varying(own)
+            part = standardized if len(varies) == standardized.shape[1] else standardized[:, varies]
+            part *= np.sqrt(np.abs(change))[:, None]
+            for side, sign in enumerate(SIGNS):
+                moving = sign * change > 0
+                if moving.any():
+                    _buffer(answer, side, part if moving.all() else part[moving])
 
 
 def _distances(block: Block, planes: Sequence[Plane | None]) -> dict[int, FloatArray]:
@@ -115,17 +120,15 @@ def _changes(
     block: Block, request: SideSums, distances: dict[int, FloatArray]
 ) -> tuple[IntArray, FloatArray]:
     """Return the rows that a request sums, and their weights, negative for rows that leave the right side."""
-    from ravine.optimize import sides_kernels as kernels
-
     if request.plane is None:
         rows = np.flatnonzero(block.weights > 0)
         return rows, block.weights[rows]
     rows, change = np.empty(len(block), dtype=np.int64), np.empty(len(block))
     now = distances[id(request.plane)]
     if request.before is None:
-        n = kernels.right_rows(now, block.weights, rows, change)
+        n = loops.right_rows(now, block.weights, rows, change)
     else:
-        n = kernels.switched_rows(now, distances[id(request.before)], block.weights, rows, change)
+        n = loops.switched_rows(now, distances[id(request.before)], block.weights, rows, change)
     return rows[:n], change[:n]
 
 
@@ -164,9 +167,7 @@ class LineMoments(Additive):
         return (np.zeros((2, 3)),)
 
     def add(self, block: Block, answer: Answer) -> None:
-        from ravine.optimize import sides_kernels as kernels
-
-        kernels.line_moments(self.plane.distances(block), block.weights, answer[0])
+        loops.line_moments(self.plane.distances(block), block.weights, answer[0])
 
 
 @dataclass(frozen=True)

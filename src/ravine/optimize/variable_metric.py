@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ravine._validate import FloatArray
-from ravine.optimize.sphere import SUFFICIENT
 
+SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
 SHORTER = 0.2  # factor of a step that does not lower the value enough
 SMALLEST_STEP = 1e-15  # largest change of a coordinate with which a line search ends
 SAME_VALUE = 1.5e-8  # relative gain that ends the descent, the default of `optim`

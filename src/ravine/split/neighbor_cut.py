@@ -73,9 +73,9 @@ class NeighborGraph:
         with W the weight of the edges between two sets: 0 if no neighbors are separated, about 1 for sides
         that are unrelated to the graph, and 2 for a side without edges.
         """
-        from ravine.data.neighbors_kernels import edge_weights
-
-        between, *inside = edge_weights(self.ends, self.weights, right)
+        one, other = right[self.ends]
+        between = float(self.weights[one != other].sum())
+        inside = float(self.weights[~(one | other)].sum()), float(self.weights[one & other].sum())
         volumes = [
             between + 2.0 * weight + float(self.copies[side].sum())
             for weight, side in zip(inside, (~right, right), strict=True)

@@ -15,9 +15,11 @@ from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
 from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.budget import FULL_STEPS, PASS_LIMIT, steps_on
+from ravine.optimize.descent import CONVERGED, ITERATION_LIMIT
 from ravine.optimize.pursuit import (
     SAME_THRESHOLD,
     Evaluated,
+    Limits,
     Pursued,
     evaluate,
     keeps_row_sums,
@@ -25,7 +27,6 @@ from ravine.optimize.pursuit import (
     pursue,
     pursue_all,
 )
-from ravine.optimize.sphere import CONVERGED, ITERATION_LIMIT
 from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
 from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
@@ -159,12 +160,14 @@ class ProjectionMethod(Verbs):
                 node,
                 starts,
                 self.indices(node),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                progress=PROGRESS,
-                least_share=self.schedule.least_share,
-                nested=self.schedule.nested and node.labels is None,
-                behind=self.schedule.behind,
+                Limits(
+                    self.tol,
+                    self.max_iter,
+                    PROGRESS,
+                    self.schedule.least_share,
+                    self.schedule.nested and node.labels is None,
+                ),
+                self.schedule.behind,
             )
         )
 
@@ -223,15 +226,8 @@ class ProjectionMethod(Verbs):
         """Continue with the known curvature, at the bandwidth of more rows."""
         index = self.indices(node)[end.stage]
         most = self.full_steps if keeps_row_sums(node, index.resolution) else 1  # each takes two passes
-        more = yield from pursue(
-            node,
-            end.point.direction,
-            [index],
-            tol=self.tol,
-            max_iter=steps_on(node, FULL_STEPS if last else SAMPLE_EVALUATIONS, most),
-            progress=PROGRESS,
-            curvature=end.curvature,
-        )
+        limits = Limits(self.tol, steps_on(node, FULL_STEPS if last else SAMPLE_EVALUATIONS, most), PROGRESS)
+        more = yield from pursue(node, end.point.direction, [index], limits, end.curvature)
         status = PASS_LIMIT if last and more.status == ITERATION_LIMIT else more.status
         return replace(more, stage=end.stage, n_iter=end.n_iter + more.n_iter, status=status)
 

@@ -17,10 +17,11 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node, detached, draw_sample, open_node, sample_nodes
+from ravine.data.loops import bin_points
+from ravine.data.node import Node, detached, draw_sample, open_node, sample_nodes, side_by_side
 from ravine.data.principal import fix_sign
 from ravine.data.profile import FINE, REACH, Grid
-from ravine.data.query import Additive, Answer, Query, gather, run
+from ravine.data.query import Additive, Answer, Query, gather
 from ravine.data.sample import OnSample, Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
@@ -206,18 +207,10 @@ def _search_stages(stages: Sequence[Node], method: Method) -> Query[tuple[float,
 def _resume(node: Node, best: Sequence[Any], method: Method, last: bool) -> Query[list[Any]]:
     """Continue from the best ends on fewer rows; return the ends, the best first."""
     few = best[: max(1, FINALIST_ROWS // node.n_rows)]
-    resumed = yield from _side_by_side(node, [method.resume(node, end, last) for end in few])
+    resumed = yield from side_by_side(node, [method.resume(node, end, last) for end in few])
     release_rows(node)
     ends = [end for end in resumed if end is not None]
     return (yield from method.choose(node, ends)) if len(ends) > 1 else ends
-
-
-def _side_by_side(node: Node, queries: Sequence[Query[Any]]) -> Query[list[Any]]:
-    """Run queries about a node: by threads if its rows are in memory and few, or else in the same passes."""
-    threads = node.rows.threads
-    if threads.n == 1 or len(queries) == 1 or not (node.is_local and node.rows.engine.local):
-        return (yield from gather(queries))
-    return threads.map(run, queries)
 
 
 def _varying(stages: Sequence[Node]) -> list[Node]:
@@ -330,11 +323,9 @@ class DistanceSum(Additive):
         return np.zeros(self.grid.n_bins), np.zeros(self.grid.n_bins), np.zeros(2)
 
     def add(self, block: Block, answer: Answer) -> None:
-        from ravine.data import kernels
-
         mass, moment, sides = answer
         bins = np.empty(len(block), dtype=np.int64)
         distances = self.boundary.distances(block) / self.unit
         right = distances > 0
         sides += block.weights[~right].sum(), block.weights[right].sum()
-        kernels.bin_points(distances, block.weights, self.grid.low, self.grid.width, bins, mass, moment)
+        bin_points(distances, block.weights, self.grid.low, self.grid.width, bins, mass, moment)

@@ -19,6 +19,7 @@ from ravine._validate import FloatArray, IntArray, check_weights, not_finite
 from ravine.data.any_rows import is_dask
 from ravine.data.block_engine import BlockRows, rows_of, with_weights
 from ravine.data.blocks import Block, DenseBlock
+from ravine.data.loops import route
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
@@ -175,10 +176,8 @@ class TreeArrays:
         if self.n_nodes == 1:
             _finite(block.dense())
         elif isinstance(block, DenseBlock) and self._stacked is not None:
-            from ravine.data import kernels
-
             # The compiled loop takes the same sides as `walk`: its sums have the same bits.
-            kernels.route(block.values, *self._stacked, self.left, self.right, leaf)
+            route(block.values, *self._stacked, self.left, self.right, leaf)
             if (leaf < 0).any():
                 raise not_finite()
         else:

@@ -15,7 +15,6 @@ from ravine.data.row_graph import RowGraph
 from ravine.data.sample import OnSample, Sample
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InterruptedWarning
-from ravine.optimize import first_fit
 from ravine.split.boundary import Boundary
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Method, on_workers, search, sizes_here
@@ -403,8 +402,6 @@ def grow(
     of the rows before they were mapped. After a keyboard interrupt, the tree found so far is returned. The
     results of searches are noted in the checkpoint, and those that it has are not searched again.
     """
-    if method.compiled:
-        first_fit.begin()
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
     tests: Sequence[AnyTest] = []
     if level is not None and graph is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from ravine.data.standardization import Standardization, in_user_units
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimize.pursuit import evaluate, pursue
-from ravine.optimize.sphere import Curvature
+from ravine.optimize.pursuit import Curvature, Limits, evaluate, pursue
 from ravine.split.projection import PROGRESS, ProjectionMethod
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
@@ -120,11 +119,12 @@ def _pursuit(model: Any, found: NodeRows, start: int) -> Iterator[tuple[Node, An
     if not 0 <= start < len(starts):
         raise InvalidInputError(f"start has to be one of 0 to {len(starts) - 1}, got {start}")
     indices = method.indices(node)
-    curvature, direction, n_iter = Curvature(), starts[start], 0
+    direction, n_iter = starts[start], 0
+    curvature: Curvature | None = None
     yield node, indices[0], direction, 0
-    follow = partial(pursue, node, tol=method.tol, max_iter=method.max_iter, progress=PROGRESS)
+    limits = Limits(method.tol, method.max_iter, PROGRESS)
     for index in indices:
-        end = run(follow(direction, [index], curvature=curvature))
+        end = run(pursue(node, direction, [index], limits, curvature))
         direction, curvature, n_iter = end.point.direction, end.curvature, n_iter + end.n_iter
         yield node, index, direction, n_iter
 

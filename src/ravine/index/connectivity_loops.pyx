@@ -1,0 +1,337 @@
+"""The second eigenvalue of a graph: of points on a line in linear time, and the slopes of one of all pairs.
+
+For the Laplace kernel exp(-|t_i - t_j| / s) of sorted points with masses w the graph's second eigenvector is
+that of a path: with degrees d = K w, gaps g_i in units of s, conductances c_i = d_i d_{i+1} / (2 sinh g_i)
+and node masses m_i, it solves (path Laplacian of c) y = theta diag(m) y. For the normalized Laplacian m = w d
+and theta = lambda / (1 - lambda); for the standard one m = w d / (d - lambda) and theta = lambda.
+"""
+
+import numpy as np
+
+from cpython.pycapsule cimport PyCapsule_New
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, pow, sinh, sqrt, tanh
+from libc.stdlib cimport free, malloc
+
+from ravine.index.line cimport LineFunction
+
+from ravine.index.interval import DELTA as delta
+from ravine.index.interval import SHIFT as shift
+
+cdef double DELTA = delta, SHIFT = shift
+cdef double WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
+cdef double NARROWEST_GAP = 1e-300  # units of s: keeps the conductance of points in one place finite
+cdef enum:
+    MAX_ITERATIONS = 500  # inverse iterations; the median on mixtures of up to four Gaussians is 10, the largest 100
+    MAX_FALSE_POSITIONS = 100  # steps of the Illinois rule; at most 5 on the same mixtures
+    N_ARRAYS = 16  # arrays of an evaluation, each with a place per point
+
+LAPLACE, NEAR_LAPLACE, GAUSSIAN = 0, 1, 2
+
+
+cdef struct Path:  # the arrays of a path of n points, see above; `flow` and `resistance` are places for sums
+    Py_ssize_t n
+    double* gaps
+    double* decay
+    double* c
+    double* left
+    double* right
+    double* degree
+    double* weight
+    double* flow
+    double* resistance
+    double* energy  # one place more than points
+    double* by_degree
+    double* left_sums
+    double* right_sums
+    double* y
+
+
+cdef Path path_in(double* memory, Py_ssize_t n) noexcept nogil:
+    """Return a path whose arrays are parts of a piece of memory of N_ARRAYS (n + 1) places."""
+    cdef Path path
+    cdef Py_ssize_t m = n + 1
+    path.n = n
+    path.gaps, path.decay, path.c = memory, memory + m, memory + 2 * m
+    path.left, path.right, path.degree = memory + 3 * m, memory + 4 * m, memory + 5 * m
+    path.weight, path.flow, path.resistance = memory + 6 * m, memory + 7 * m, memory + 8 * m
+    path.energy, path.by_degree = memory + 9 * m, memory + 10 * m
+    path.left_sums, path.right_sums, path.y = memory + 11 * m, memory + 12 * m, memory + 13 * m
+    return path
+
+
+cdef void kernel_sums(
+    const double* values, const double* decay, Py_ssize_t n, double* left, double* right
+) noexcept nogil:
+    """Fill the sums over j < i and over j > i of values[j] exp(-|t_i - t_j| / s), for every i."""
+    cdef Py_ssize_t i
+    left[0] = right[n - 1] = 0.0
+    for i in range(1, n):
+        left[i] = (left[i - 1] + values[i - 1]) * decay[i - 1]
+    for i in range(n - 2, -1, -1):
+        right[i] = (right[i + 1] + values[i + 1]) * decay[i]
+
+
+cdef void center(const double* m, Py_ssize_t n, double* y) noexcept nogil:
+    """Subtract the weighted mean."""
+    cdef double mean = 0.0, total = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        mean += m[i] * y[i]
+        total += m[i]
+    mean /= total
+    for i in range(n):
+        y[i] -= mean
+
+
+cdef double smallest_mode(const double* m, Path* path) noexcept nogil:
+    """Improve y to the second eigenvector of the path and return theta; inverse iteration by partial sums.
+
+    The flow over an edge is the sum of m y on one side of it. It is summed from the end on which all y have
+    one sign: without cancellation, a theta of 1e-100 keeps its digits.
+    """
+    cdef Py_ssize_t i, k, n = path.n
+    cdef double* y = path.y
+    cdef double* flow = path.flow
+    cdef double theta = INFINITY, norm = 1.0, total = 0.0, run, at, mean, energy, step, scale, before
+    for i in range(n):
+        total += m[i]
+    for i in range(n - 1):
+        path.resistance[i] = 1.0 / path.c[i]
+    center(m, n, y)
+    for k in range(MAX_ITERATIONS):
+        run = 0.0
+        for i in range(n - 1):
+            run -= m[i] * y[i]
+            if y[i] >= 0.0:
+                break
+            flow[i] = run
+        run = 0.0
+        for i in range(n - 2, -1, -1):
+            if y[i + 1] < 0.0:
+                break
+            run += m[i + 1] * y[i + 1]
+            flow[i] = run
+        y[0] = at = mean = energy = 0.0
+        for i in range(n - 1):
+            step = flow[i] * path.resistance[i]
+            energy += flow[i] * step
+            at += step
+            y[i + 1] = at
+            mean += m[i + 1] * at
+        mean /= total
+        scale = 1.0 / (mean if mean > at - mean else at - mean)  # y is monotone; its square may overflow
+        norm = 0.0
+        for i in range(n):
+            y[i] = (y[i] - mean) * scale
+            norm += m[i] * y[i] * y[i]
+        before = theta
+        theta = energy * scale * scale / norm
+        if fabs(theta - before) <= 1e-13 * theta:
+            break
+    norm = sqrt(norm)
+    for i in range(n):
+        y[i] /= norm
+    return theta
+
+
+cdef double mode_at(const double* mass, double value, Path* path) noexcept nogil:
+    """Return theta of the standard Laplacian for a guess of lambda; `weight` is overwritten."""
+    cdef Py_ssize_t i
+    for i in range(path.n):
+        path.weight[i] = mass[i] * path.degree[i] / (path.degree[i] - value)
+    return smallest_mode(path.weight, path)
+
+
+cdef double standard_eigenvalue(const double* mass, Path* path) noexcept nogil:
+    """Return the second eigenvalue of the standard Laplacian: the fixed point of theta(lambda) below min d.
+
+    theta falls as lambda grows, so the difference has one zero, found by false position (Illinois rule).
+    """
+    cdef double low = 0.0, above = smallest_mode(mass, path), high = INFINITY, below, value = 0.0, excess
+    cdef int side = 0
+    cdef Py_ssize_t i
+    for i in range(path.n):
+        high = min(high, path.degree[i] * (1.0 - 1e-12))
+    high = min(above, high)
+    below = mode_at(mass, high, path) - high
+    for i in range(MAX_FALSE_POSITIONS):
+        value = low + (high - low) * (above / (above - below))
+        excess = mode_at(mass, value, path) - value
+        if fabs(excess) <= 1e-12 * value:
+            break
+        if excess > 0.0:
+            low, above = value, excess
+            below *= 0.5 if side == 1 else 1.0
+            side = 1
+        else:
+            high, below = value, excess
+            above *= 0.5 if side == -1 else 1.0
+            side = -1
+    return value
+
+
+cdef double log_theta(
+    const double* points, const double* mass, double s, bint normalized, double* slope, Path* path
+) noexcept nogil:
+    """Return log theta, fill `slope` with its derivative by each point, and y with the eigenvector."""
+    cdef Py_ssize_t i, n = path.n
+    cdef double theta, gap
+    for i in range(n - 1):
+        gap = (points[i + 1] - points[i]) / s
+        path.gaps[i] = NARROWEST_GAP if gap < NARROWEST_GAP else WIDEST_GAP if gap > WIDEST_GAP else gap
+        path.decay[i] = exp(-path.gaps[i])
+    kernel_sums(mass, path.decay, n, path.left, path.right)
+    for i in range(n):
+        path.degree[i] = mass[i] + path.left[i] + path.right[i]
+        path.weight[i] = mass[i] * path.degree[i]
+        path.y[i] = points[i]
+    for i in range(n - 1):
+        path.c[i] = path.degree[i] * path.degree[i + 1] / (2.0 * sinh(path.gaps[i]))
+    center(mass, n, path.y)
+    theta = smallest_mode(path.weight, path)
+    if not normalized:
+        theta = standard_eigenvalue(mass, path)
+    fill_slope(mass, theta, s, normalized, path, slope)
+    return log(theta)
+
+
+cdef void fill_slope(
+    const double* mass, double theta, double s, bint normalized, Path* path, double* slope
+) noexcept nogil:
+    """Fill the derivative of log theta by each point, which moves all degrees and the gaps beside it."""
+    cdef Py_ssize_t i, n = path.n
+    cdef double* y = path.y
+    cdef double* energy = path.energy
+    cdef double scale = 0.0, square, rest, by_gap
+    energy[0] = energy[n] = 0.0
+    for i in range(n - 1):
+        energy[i + 1] = path.c[i] * (y[i + 1] - y[i]) * (y[i + 1] - y[i])
+    for i in range(n):
+        square = mass[i] * y[i] * y[i]
+        path.by_degree[i] = (energy[i] + energy[i + 1]) / path.degree[i]
+        if normalized:
+            path.by_degree[i] -= theta * square
+            scale += square * path.degree[i]
+        else:
+            rest = path.degree[i] - theta
+            path.by_degree[i] += theta * theta * square / (rest * rest)
+            scale += square * path.degree[i] * path.degree[i] / (rest * rest)
+    kernel_sums(path.by_degree, path.decay, n, path.left_sums, path.right_sums)
+    for i in range(n):
+        slope[i] = (
+            path.by_degree[i] * ((path.right[i] - path.left[i]) / s)
+            + mass[i] * (path.right_sums[i] - path.left_sums[i]) / s
+        )
+    for i in range(n - 1):
+        by_gap = energy[i + 1] / (tanh(path.gaps[i]) * s)
+        slope[i] += by_gap
+        slope[i + 1] -= by_gap
+    for i in range(n):
+        slope[i] /= theta * scale
+
+
+cdef void contracted(
+    const double* points, const double* mass, Py_ssize_t n, double total, double std,
+    const double* parameters, bint final, double* slope, double* out,
+) noexcept nogil:
+    """Write log theta after `contract_outliers`: a `LineFunction`.
+
+    The parameters are sigma, beta, and whether the Laplacian is normalized. The threshold is in the middle of
+    the two points between which the second eigenvector changes its sign.
+    """
+    cdef double s = parameters[0], edge = parameters[1] * std, excess, sign, shortened
+    cdef double* memory = NULL
+    cdef double* moved
+    cdef double* by_point
+    cdef Path path
+    cdef Py_ssize_t i, k = 1
+    out[0], out[1], out[2], out[3] = INFINITY, 0.0, 0.0, 0.0
+    if n >= 2:  # otherwise all rows are at one place: no split
+        memory = <double*> malloc(N_ARRAYS * (n + 1) * sizeof(double))
+    if memory == NULL:
+        for i in range(n):
+            slope[i] = 0.0
+        return
+    path = path_in(memory, n)
+    moved, by_point = memory + 14 * (n + 1), memory + 15 * (n + 1)
+    for i in range(n):
+        moved[i], by_point[i] = points[i], 1.0
+        excess = (fabs(points[i]) - edge) / s
+        if excess > 0.0:
+            sign = 1.0 if points[i] > 0.0 else -1.0
+            shortened = DELTA * (pow(excess + SHIFT, 1.0 - DELTA) - pow(SHIFT, 1.0 - DELTA))
+            by_point[i] = DELTA * (1.0 - DELTA) * pow(excess + SHIFT, -DELTA)
+            moved[i] = sign * (edge + s * shortened)
+    out[0] = log_theta(moved, mass, s, parameters[2] > 0.0, slope, &path)
+    while k < n - 1 and not path.y[k] > 0.0:
+        k += 1
+    out[1] = points[k - 1] / 2.0 + points[k] / 2.0
+    for i in range(n):  # by the edge, towards which a point outside is moved
+        if by_point[i] != 1.0:
+            out[2] += slope[i] * ((1.0 if points[i] > 0.0 else -1.0) * (1.0 - by_point[i]))
+        slope[i] *= by_point[i]
+    out[2] *= parameters[1]
+    out[3] = 1.0 if isfinite(out[0]) else 0.0
+    free(memory)
+
+
+CONTRACTED = PyCapsule_New(<void*> <LineFunction> contracted, "ravine.LineFunction", NULL)
+
+
+def connectivity(const double[::1] points, const double[::1] mass, double s, bint normalized, double[::1] slope):
+    """Return log theta, fill `slope` with its derivative by each point, and return the eigenvector y."""
+    cdef Py_ssize_t n = points.shape[0]
+    cdef double[::1] memory = np.empty(N_ARRAYS * (n + 1))
+    cdef Path path = path_in(&memory[0], n)
+    cdef double value = log_theta(&points[0], &mass[0], s, normalized, &slope[0], &path)
+    return value, np.array(<double[:n]> path.y)
+
+
+def similarities(const double[:, ::1] points, double sigma, int kind, double alpha, double[:, ::1] k, double[:, ::1] k_over):
+    """Fill k(x) for the distance x = |p_i - p_j| / sigma of every pair, and k'(x) / x."""
+    cdef Py_ssize_t i, j, c, n = points.shape[0], d = points.shape[1]
+    cdef double square, x, value, over
+    with nogil:
+        for i in range(n):
+            k[i, i], k_over[i, i] = 1.0, 0.0
+            for j in range(i):
+                square = 0.0
+                for c in range(d):
+                    square += (points[i, c] - points[j, c]) * (points[i, c] - points[j, c])
+                x = sqrt(square) / sigma
+                if kind == 2:  # GAUSSIAN
+                    value = exp(-0.5 * x * x)
+                    over = -value
+                elif kind == 1:  # NEAR_LAPLACE
+                    value = pow(x / alpha + 1.0, alpha) * exp(-x)
+                    over = -value / (x + alpha)
+                else:
+                    value = exp(-x)
+                    over = -value / (x if x > 1e-12 else 1e-12)
+                k[i, j] = k[j, i] = value
+                k_over[i, j] = k_over[j, i] = over
+
+
+def slopes(
+    const double[:, ::1] points, const double[::1] mass, const double[:, ::1] k_over, const double[::1] a,
+    const double[::1] b, double eigenvalue, double[:, ::1] out,
+):
+    """Fill out with the derivative of a' L b by every coordinate, for eigenvectors a and b of the Laplacian.
+
+    a' L b = 1/2 sum of w_i w_j k_ij (a_i - a_j)(b_i - b_j), minus, for the normalized Laplacian, the change
+    of the degrees times its eigenvalue (0 for the standard one).
+    """
+    cdef Py_ssize_t i, j, c, n = points.shape[0], d = points.shape[1]
+    cdef double pair, factor, step
+    with nogil:
+        for i in range(n):
+            for c in range(d):
+                out[i, c] = 0.0
+        for i in range(n):
+            for j in range(i):
+                pair = (a[i] - a[j]) * (b[i] - b[j]) - eigenvalue * (a[i] * b[i] + a[j] * b[j])
+                factor = mass[i] * mass[j] * k_over[i, j] * pair
+                for c in range(d):
+                    step = factor * (points[i, c] - points[j, c])
+                    out[i, c] += step
+                    out[j, c] -= step
