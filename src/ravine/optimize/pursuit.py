@@ -218,7 +218,7 @@ class InMemory:
 
     @classmethod
     def of(cls, node: Node, index: ProjectionIndex) -> InMemory | None:
-        """Return the rows of a node if they are few and in memory, and if the index is compiled; else None."""
+        """Return the rows of a node if they are few and in memory and the index is compiled, else None."""
         held = held_rows(node) if hasattr(index, "line_function") else None
         if held is None:
             return None
@@ -240,7 +240,7 @@ class InMemory:
 
 
 @dataclass
-class Run:
+class Pursuit:
     """A pursuit on its way: it minimizes indices (of one resolution), each from the end of the last.
 
     `kept` is the last valid end (for the density: the last hyperplane that is a minimizer of the projected
@@ -265,7 +265,7 @@ class Run:
         indices: Sequence[ProjectionIndex],
         limits: Limits,
         curvature: Curvature | None = None,
-    ) -> Run:
+    ) -> Pursuit:
         """Return a run that is to begin at a start, with the curvature of an earlier one."""
         descent = Descent(
             start, curvature, tol=limits.tol, progress=limits.progress, max_iter=limits.max_iter
@@ -282,9 +282,8 @@ class Run:
             if self.in_memory is not None:
                 last = self.in_memory.descend(index, self.descent)
             else:
-                last = yield from descend(
-                    self.node, index, self.descent, None if last is None else last.projected
-                )
+                known = None if last is None else last.projected
+                last = yield from descend(self.node, index, self.descent, known)
             self.note(last, index)
 
     def note(self, end: Evaluated, index: ProjectionIndex) -> None:
@@ -316,7 +315,7 @@ def pursue(
     curvature: Curvature | None = None,
 ) -> Query[Pursued]:
     """Minimize a sequence of indices, the first from `start`, with the curvature of an earlier descent."""
-    pursuit = Run.begin(node, start, indices, limits, curvature)
+    pursuit = Pursuit.begin(node, start, indices, limits, curvature)
     yield from pursuit.follow(len(indices))
     return pursuit.end
 
@@ -334,7 +333,7 @@ def pursue_all(
     higher by `behind`, or that are at the same hyperplane as a better one.
     """
     snapped = [snap(start, spacing_for(limits.tol, len(start))) for start in starts]
-    runs = [Run.begin(node, start, indices, limits) for start in snapped]
+    runs = [Pursuit.begin(node, start, indices, limits) for start in snapped]
     yield from side_by_side(node, [run.follow(1) for run in runs])
     firsts = [run.kept.point for run in runs if run.kept]
     ahead = [
