@@ -19,6 +19,7 @@ from ravine.data.standardization import Standardization
 from ravine.optimize.budget import PASS_LIMIT, steps_on
 from ravine.optimize.descent import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 from ravine.optimize.minimax import minimax
+from ravine.optimize.pursuit import held_rows
 from ravine.optimize.sides import Plane, Side, SideSums, varying
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
@@ -64,9 +65,14 @@ def lloyd(
     """Run Lloyd's iterations of 2-means from the hyperplane through the mean across a direction.
 
     They end when rows of at most a share of the weight switch sides. Returns the normal and the threshold of
-    the boundary in the standardized space, and the scatter between its sides. One pass per round.
+    the boundary in the standardized space, and the scatter between its sides. Few rows in memory are iterated
+    in compiled code, all others by one pass per round.
     """
-    own = node.standardization
+    own, held = node.standardization, held_rows(node)
+    if held is not None:
+        end: tuple[FloatArray, float, float]
+        end = held.lloyd(normal, own.total, max_rounds, switched * own.total)
+        return end
     before, threshold, between = None, 0.0, 0.0
     right = Side(0.0, np.zeros(len(normal)), np.zeros((0, 0)))
     for _ in range(max_rounds):

@@ -70,6 +70,45 @@ cdef class StandardizedRows:
         subtract(out, total, &self.center[0], self.d)
 
 
+    def lloyd(self, start, double total, int max_rounds, double settled):
+        """Run 2-means from the hyperplane through the mean across `start`.
+
+        Rounds end when rows of at most the weight `settled` change side. Returns the normal and the threshold
+        of the boundary, and the scatter between its sides.
+        """
+        cdef Py_ssize_t i, j, k
+        cdef double[::1] points = np.empty(self.n), change = np.empty(self.n), right = np.zeros(self.d)
+        cdef double[::1] moved = np.empty(self.d), normal = np.array(start)
+        cdef unsigned char[::1] inside = np.zeros(self.n, dtype=np.uint8)
+        cdef double middle = 0.0, weight = 0.0, between = 0.0, switched, rest, length
+        cdef bint now
+        with nogil:
+            for k in range(max_rounds):
+                self.project(&normal[0], &points[0])
+                switched = 0.0
+                for i in range(self.n):
+                    now = points[i] > middle
+                    change[i] = 0.0
+                    if now != inside[i]:
+                        inside[i] = now
+                        change[i] = self.weights[i] if now else -self.weights[i]
+                        switched += self.weights[i]
+                        weight += change[i]
+                self.weighted_sum(&change[0], &moved[0])
+                rest = total - weight
+                for j in range(self.d):
+                    right[j] += moved[j]
+                if min(rest, weight) <= 0.0 or switched <= settled:
+                    break
+                middle = length = 0.0
+                for j in range(self.d):  # from the mean of the left side, -right / rest
+                    normal[j] = right[j] / weight + right[j] / rest
+                    middle += normal[j] * (right[j] / weight - right[j] / rest) / 2.0
+                    length += normal[j] * normal[j]
+                between = rest * weight / total * length
+        return np.array(normal), middle, between
+
+
 cdef class Projector:
     """Rows in memory, projected on a direction into the bins of a grid, and an index of that profile.
 
