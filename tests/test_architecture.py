@@ -12,19 +12,17 @@ import pytest
 import ravine
 
 SOURCE = Path(ravine.__file__).parent
-FILES = sorted(SOURCE.rglob("*.py"))
+FILES = sorted(path for path in SOURCE.rglob("*.p*") if path.suffix in (".py", ".pyx", ".pxd"))
 
 # What each folder (or file at the top) may import, besides itself.
 MAY_IMPORT = {
     "exceptions": set(),
     "_validate": {"exceptions"},
-    "_compiler": set(),
-    "_jit": {"_compiler"},
     "io": {"_validate", "exceptions"},
     "_rows": {"io", "_validate", "exceptions"},
-    "data": {"_jit", "_rows", "_validate", "exceptions", "io"},
-    "index": {"_jit", "_validate"},
-    "optimize": {"data", "index", "_jit", "_validate", "exceptions"},
+    "data": {"_rows", "_validate", "exceptions", "io"},
+    "index": {"_validate"},
+    "optimize": {"data", "index", "_validate", "exceptions"},
     "split": {"optimize", "data", "index", "_validate", "exceptions"},
     "tree": {"split", "optimize", "data", "index", "io", "_rows", "_validate", "exceptions"},
     "metrics": {"optimize", "data", "index", "_rows", "_validate", "exceptions"},
@@ -60,6 +58,13 @@ EXCEPTIONS = {
 
 def imported(path):
     """Every module that a file imports, wherever in it; not what only types need."""
+    if path.suffix != ".py":  # Cython
+        for module, names in re.findall(
+            r"^from (ravine[\w.]*) c?import \(?\s*([\w, ]+)", path.read_text(), re.M
+        ):
+            yield module
+            yield from (f"{module}.{name.split(' as ')[0].strip()}" for name in names.split(","))
+        return
     tree = ast.parse(path.read_text())
     typing_only = {
         id(inner)
@@ -100,13 +105,14 @@ def test_imports_point_along_the_flow(path):
         allowed = MAY_IMPORT[folder] | {folder}
         assert parts[1] in allowed or (str(where), module) in EXCEPTIONS, f"{where} imports {module}"
         if folder == "index" and parts[1] == "index" and len(parts) > 2:
-            own = path.stem.removesuffix("_kernels")  # `density_kernels` may be several files
-            assert parts[2] in SHARED_BY_INDICES or re.fullmatch(rf"{own}(_\w+)?_kernels", parts[2]), (
+            own = {path.stem, f"{path.stem}_loops", *OWN_LOOPS.get(path.stem, ())}
+            assert parts[2] in SHARED_BY_INDICES | own, (
                 f"{where} imports {module}: an index knows no other index"
             )
 
 
-SHARED_BY_INDICES = {"base", "interval", "shared_kernels"}
+SHARED_BY_INDICES = {"base", "interval", "line"}
+OWN_LOOPS = {"graph": {"connectivity_loops"}}  # the same index, of points in several dimensions
 
 
 def test_there_are_no_cycles():
