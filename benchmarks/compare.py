@@ -30,6 +30,8 @@ BEFORE = "167f872"
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "compare"
 ROWS = 3000  # most rows of the sets in the tables of quality
+# in Python at the beginning of a line, in Cython also after its type or in an enum
+CONSTANT = re.compile(r"^(?:cdef (?:double |enum: )|    )?[A-Z][A-Z0-9_]{2,}\b[^=(\n]*=[^=]", re.M)
 Figures = dict[str, float]
 Sets = list[tuple[str, Any, Any]]
 
@@ -150,12 +152,14 @@ def size(data: str | None) -> Iterator[tuple[str, Figures]]:
 
     package = Path(ravine.__file__).parent
     site = sum(path.stat().st_size for path in package.parent.rglob("*") if path.is_file())
-    texts = [path.read_text() for path in Path("src").rglob("*") if path.suffix in (".py", ".pyx", ".pxd")]
+    texts = [
+        path.read_text() for path in Path("src").rglob("*") if path.suffix in (".py", ".pyx", ".pxd", ".h")
+    ]
     yield "installation", {"MB": site / 1e6}
     yield "code", {"files": len(texts), "lines": sum(map(code_lines, texts))}
     yield (
         "constants",
-        {"n": sum(len(re.findall(r"^[A-Z][A-Z0-9_]{2,}\b[^=(]*=[^=]", t, re.M)) for t in texts)},
+        {"n": sum(len(CONSTANT.findall(text)) for text in texts)},
     )
     classes = [getattr(ravine, name) for name in ravine.__all__ if hasattr(getattr(ravine, name), "fit")]
     for some in classes:
@@ -171,8 +175,9 @@ def code_lines(text: str) -> int:
     skip = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, 0)
     try:
         tree = ast.parse(text)
-    except SyntaxError:  # Cython: docstrings count as code
-        return sum(bool(line.strip()) and not line.strip().startswith("#") for line in text.splitlines())
+    except SyntaxError:  # Cython and C
+        bare = re.sub(r'^\s*(""".*?"""|/\*.*?\*/)', "", text, flags=re.M | re.S)
+        return sum(bool(line.strip()) and not line.strip().startswith("#") for line in bare.splitlines())
     lines = {
         line
         for token in tokenize.generate_tokens(io.StringIO(text).readline)

@@ -8,9 +8,8 @@ logarithm, omega here means the same for all data).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +18,12 @@ from scipy.optimize import minimize
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
-from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
+from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT, Descent
 from ravine.optimize.variable_metric import variable_metric
 
 ESCAPES = 5  # most times that a descent may leave a repeated eigenvalue
 SHORTEST_STEP = 1e-6  # least step of the line search that leaves one
+PROGRESS = 1e-6  # a descent ends at a step that decreases log theta by less
 FLAT = 1e-8  # directional derivatives (of log theta) below this count as 0
 
 
@@ -61,9 +61,19 @@ class Objective:
     index: GraphConnectivity
     omega: float | None = None
 
-    def optimizer(self, tol: float) -> tuple[str | Callable[..., Any], dict[str, float]]:
-        """Return the method of `scipy.optimize.minimize` and its options."""
-        return "L-BFGS-B", {"gtol": tol, "ftol": 1e-6}
+    def minimize(self, start: FloatArray, *, tol: float, max_iter: int) -> tuple[FloatArray, int, str]:
+        """Descend from orthonormal or unit directions; return directions, number of steps, and status.
+
+        The objective does not depend on the length of all directions together, so that the descent is that
+        on the unit sphere.
+        """
+        length = float(np.linalg.norm(start))
+        descent = Descent(start.ravel() / length, tol=length * tol, progress=PROGRESS, max_iter=max_iter)
+        while descent.running:
+            v = descent.direction
+            value, gradient = self.of_free(v, start.shape)
+            descent.tell(value, gradient - (gradient @ v) * v)
+        return self.place(descent.direction.reshape(start.shape)), descent.n_iter, descent.status
 
     def place(self, free: FloatArray) -> FloatArray:
         """Return the directions for arbitrary vectors: normalized, or the nearest orthonormal ones."""
@@ -117,8 +127,17 @@ class PublishedObjective(Objective):
     which one depends on the lengths of the first steps.
     """
 
-    def optimizer(self, tol: float) -> tuple[str | Callable[..., Any], dict[str, float]]:
-        return variable_metric, {"gtol": tol}
+    def minimize(self, start: FloatArray, *, tol: float, max_iter: int) -> tuple[FloatArray, int, str]:
+        found = minimize(
+            self.of_free,
+            start.ravel(),
+            args=(start.shape,),
+            jac=True,
+            method=variable_metric,
+            options={"maxiter": max_iter, "gtol": tol},
+        )
+        status = ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE
+        return self.place(found.x.reshape(start.shape)), int(found.nit), status
 
     def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
         graph = self.index.evaluate(self.clusters.centers @ directions.T, self.clusters.weights)
@@ -155,18 +174,9 @@ def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: in
     ends at a repeated one, a step along the coordinate that lowers all the equal eigenvalues most.
     """
     directions, n_iter, n_escapes = objective.place(start), 0, 0
-    method, options = objective.optimizer(tol)
     while True:
-        found = minimize(
-            objective.of_free,
-            directions.ravel(),
-            args=(directions.shape,),
-            jac=True,
-            method=method,
-            options={"maxiter": max_iter, **options},
-        )
-        directions = objective.place(found.x.reshape(directions.shape))
-        n_iter += int(found.nit)
+        directions, n_steps, status = objective.minimize(directions, tol=tol, max_iter=max_iter)
+        n_iter += n_steps
         result, value, gradients = objective.look(directions)
         if result.multiplicity == 1 or n_escapes == ESCAPES:
             break
@@ -175,7 +185,7 @@ def descend(objective: Objective, start: FloatArray, *, tol: float, max_iter: in
             break
         directions, n_escapes = escaped, n_escapes + 1
     norm = float(np.linalg.norm(gradients[0, 0]))
-    status = CONVERGED if norm <= tol else ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE
+    status = CONVERGED if norm <= tol else status
     return Directions(directions, objective.index, result, value, norm, n_iter, n_escapes, status)
 
 
