@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
@@ -599,6 +599,19 @@ def test_an_interrupt_keeps_the_tree_found_so_far(make):
     assert not [w for w in caught if "found 3 of 10" in str(w.message)]  # nobody knows whether there are more
     assert model.n_clusters_ == 3
     np.testing.assert_array_equal(model.predict(DIGITS), model.labels_)
+
+
+def test_after_an_interrupt_nothing_is_searched_any_more(monkeypatch):
+    """With "auto", unions of leaves are searched at the end: a user who interrupts does not wait for that."""
+
+    def stop(progress):
+        if progress.n_leaves == 4:
+            monkeypatch.setattr(grow._Growth, "comes_apart", None)
+            raise KeyboardInterrupt
+
+    with pytest.warns(InterruptedWarning):
+        model = MinimumDensity(callback=stop).fit(make_blobs(2000, 5, centers=6, random_state=0)[0])
+    assert model.n_clusters_ == 4
 
 
 def test_only_leaves_that_may_be_split_are_searched(make, monkeypatch):

@@ -417,7 +417,7 @@ def grow(
         interrupted = _grow(growth, watcher)
         tree = growth.nodes.tree()
         assert growth.standardization is not None
-        if level is not None and tree.n_leaves > 2:
+        if level is not None and tree.n_leaves > 2 and not interrupted:  # it searches again
             rows = [cell.rows for cell in growth.nodes.cells]
             tree = reunite(tree, rows, growth.standardization, growth.comes_apart)
     finally:
