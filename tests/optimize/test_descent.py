@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -165,5 +167,5 @@ def test_the_lattice_is_finer_than_the_tolerance(tol, n_features):
 def test_no_step_is_longer_than_the_largest_angle():
     evaluate = rayleigh(np.diag([1.0, 1.0001, 30.0]))
     _, asked = drive(evaluate, np.array([0.01, 1.0, 0.02]), tol=1e-8, progress=0, max_iter=100)
-    angles = [np.arccos(np.clip(a @ b, -1, 1)) for a, b in zip(asked, asked[1:], strict=False)]
+    angles = [np.arccos(np.clip(a @ b, -1, 1)) for a, b in pairwise(asked)]
     assert max(angles) <= LARGEST_ANGLE + 1e-6
