@@ -6,7 +6,7 @@ import pytest
 
 import ravine
 
-LONG = ("tests/test_processors.py",)  # single tests that take a minute
+LONG = ("tests/test_processors.py",)  # starts processes, which take seconds
 
 
 def pytest_configure():

@@ -218,7 +218,7 @@ class InMemory:
 
     @classmethod
     def of(cls, node: Node, index: ProjectionIndex) -> InMemory | None:
-        """Return the rows of a node if they are few and in memory, and if the index is compiled; else None."""
+        """Return the rows of a node if they are few and in memory, and the index is compiled; else None."""
         held = held_rows(node) if hasattr(index, "line_function") else None
         if held is None:
             return None
