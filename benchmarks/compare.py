@@ -123,7 +123,7 @@ def seconds(data: str | None) -> Iterator[tuple[str, Figures]]:
         X, _ = gaussians(n, d, int(K))
         for name in ("MinimumDensity", "SpectralConnectivity", "MaximinSeparation", "MaximumMargin"):
             model = getattr(ravine, name)(int(K), n_jobs=1)
-            model.fit(X[:500])  # compiles, which is not measured
+            model.fit(X[:500])  # loads modules (and compiles, at commit 167f872), which is not measured
             yield f"{name} {shape}", {"s": least(model, X)}
     digits = load("digits")[0]
     yield "MinimumDensity() digits", {"s": least(ravine.MinimumDensity(n_jobs=1), digits)}
@@ -150,7 +150,9 @@ def size(data: str | None) -> Iterator[tuple[str, Figures]]:
 
     package = Path(ravine.__file__).parent
     site = sum(path.stat().st_size for path in package.parent.rglob("*") if path.is_file())
-    texts = [path.read_text() for path in Path("src").rglob("*") if path.suffix in (".py", ".pyx", ".pxd")]
+    texts = [
+        path.read_text() for path in Path("src").rglob("*") if path.suffix in (".py", ".pyx", ".pxd", ".h")
+    ]
     yield "installation", {"MB": site / 1e6}
     yield "code", {"files": len(texts), "lines": sum(map(code_lines, texts))}
     yield (
