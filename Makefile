@@ -22,10 +22,10 @@ test-slow: .venv/dev .venv/loops
 	$(BIN)/python -m pytest -m slow
 
 # The suite with the oldest packages that pyproject.toml declares, on the oldest Python (PYTHON_OLDEST).
-test-oldest: .venv-oldest/dev
+test-oldest: .venv-oldest/loops
 	.venv-oldest/bin/python $(PYTEST)
 
-# The numerical tests under emulated processors; `make test` has a short form of it (tests/test_processors.py).
+# The numerical tests with the rounding of other processors; `make test` has a short form of it (tests/test_processors.py).
 NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py tests/data/test_neighbors.py tests/index \
 	tests/optimize tests/split tests/tree/test_significance.py tests/test_kernels.py tests/estimators/test_partial_labels.py \
 	tests/test_same_answer.py tests/test_units.py
@@ -83,6 +83,10 @@ LOOPS := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 	.venv-oldest/bin/python -m pip install --quiet --no-build-isolation --editable ".[all]" --group dev -c .venv-oldest/constraints.txt
 	touch $@
 
+.venv-oldest/loops: $(LOOPS) .venv-oldest/dev
+	.venv-oldest/bin/python setup.py --quiet build_ext --inplace
+	touch $@
+
 clean:
 	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -94,26 +98,26 @@ clean:
 	$@/bin/python -m pip install --quiet "numpy==1.26.*" "HiPart==1.1.0"
 
 # Every table from this commit, as CSV files; a run that was ended goes on: make bench DATA=folder OUT=folder
-bench: .venv/dev
+bench: .venv/dev .venv/loops
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT))
 	$(if $(OUT),,$(BIN)/python benchmarks/published.py --write)
 
 # The small sets in a few minutes, compared with the figures in benchmarks/results.
-bench-quick: .venv/dev
+bench-quick: .venv/dev .venv/loops
 	$(BIN)/python benchmarks/bench.py --quick --out $(or $(OUT),build) $(if $(DATA),--data $(DATA))
 
 # This tree beside commit 167f872, one table: quality, time, memory, size. make compare DATA=folder
-compare: .venv/dev
+compare: .venv/dev .venv/loops
 	$(BIN)/python benchmarks/compare.py $(if $(DATA),--data $(DATA))
 
 .PHONY: docs images dist
 
 # The site, in build/docs/index.html; a warning is an error, and nothing is fetched.
-docs: .venv/docs
+docs: .venv/docs .venv/loops
 	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 
 # The pictures of the README and of the pages, which are committed.
-images: .venv/dev browser
+images: .venv/dev .venv/loops browser
 	$(BIN)/python docs/make_images.py
 
 # Wheel and source archive in dist/, checked, and the wheel tried in an environment of its own.
@@ -127,7 +131,7 @@ dist: .venv/dist
 
 .venv/docs: pyproject.toml | .venv/pip
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[all]" --group docs
-	touch $@
+	touch $@ .venv/demo .venv/loops
 
 .venv/dist: pyproject.toml | .venv/pip
 	$(BIN)/python -m pip install --quiet --group dist

@@ -125,7 +125,7 @@ def seconds(data: str | None) -> Iterator[tuple[str, Figures]]:
         X, _ = gaussians(n, d, int(K))
         for name in ("MinimumDensity", "SpectralConnectivity", "MaximinSeparation", "MaximumMargin"):
             model = getattr(ravine, name)(int(K), n_jobs=1)
-            model.fit(X[:500])  # compiles, which is not measured
+            model.fit(X[:500])  # loads modules (and compiles, at commit 167f872), which is not measured
             yield f"{name} {shape}", {"s": least(model, X)}
     digits = load("digits")[0]
     yield "MinimumDensity() digits", {"s": least(ravine.MinimumDensity(n_jobs=1), digits)}

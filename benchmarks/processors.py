@@ -1,6 +1,8 @@
-"""Other processors, emulated: their kernels of BLAS, their code by numba, their vector instructions in numpy.
+"""Other processors, emulated: their kernels of BLAS, and the vector instructions of numpy and the C library.
 
 python -m benchmarks.processors tests/index tests/split    runs these tests under every one of them
+
+Compiled loops have the same bits on all of them: tests/test_processors.py.
 """
 
 from __future__ import annotations
@@ -9,19 +11,16 @@ import os
 import subprocess
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-CACHES = Path(__file__).resolve().parent.parent / "build" / "numba"  # compiled code, one folder per processor
-
-# name -> (kernels of OpenBLAS, processor of numba, whether numpy keeps its vector instructions)
+# name -> (kernels of OpenBLAS, what glibc is not to use, whether numpy keeps its vector instructions)
 PROCESSORS = {
-    "nehalem": ("Nehalem", "generic", False),
-    "sandybridge": ("Sandybridge", "sandybridge", False),
-    "haswell": ("Haswell", "haswell", True),
-    "skylake": ("SkylakeX", "skylake-avx512", True),
+    "nehalem": ("Nehalem", "-AVX,-AVX2,-AVX512F,-FMA", False),
+    "sandybridge": ("Sandybridge", "-AVX2,-AVX512F,-FMA", False),
+    "haswell": ("Haswell", "-AVX512F", True),
+    "skylake": ("SkylakeX", "", True),
 }
 
 # numpy's names of the instructions that each one needs, old and new; nehalem's are everywhere
@@ -35,14 +34,8 @@ INSTRUCTIONS = {
 
 def environment(name: str) -> dict[str, str]:
     """Return the variables under which a process computes as on another processor."""
-    blas, compiled, vectors = PROCESSORS[name]
-    found = os.environ | {
-        "OPENBLAS_CORETYPE": blas,
-        "NUMBA_CPU_NAME": compiled,
-        "NUMBA_CACHE_DIR": str(CACHES / name),
-    }
-    if compiled == "generic":
-        found["NUMBA_CPU_FEATURES"] = ""
+    blas, lacks, vectors = PROCESSORS[name]
+    found = os.environ | {"OPENBLAS_CORETYPE": blas, "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={lacks}"}
     if not vectors:
         found["NPY_DISABLE_CPU_FEATURES"] = " ".join(_numpy("__cpu_dispatch__"))
     return found

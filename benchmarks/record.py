@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "daqp")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "daqp")
 PARTS = ("data", "index", "optimize", "split", "tree", "estimators", "metrics.py")
 CHANGED = " with changes"  # after a commit: the sources were not those of the commit
 

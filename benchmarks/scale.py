@@ -72,7 +72,7 @@ def fit(path: Path, kind: str, method: str, memory_limit: int | None, n_jobs: in
     model: Any = eval(method, vars(ravine) | {name: getattr(ravine, name) for name in ravine.__all__})
     model.set_params(n_jobs=n_jobs)
     small = np.random.default_rng(0).standard_normal((20_000, 4))
-    type(model)(4).fit(small + 9.0 * np.eye(4)[np.arange(20_000) % 4])  # compiles
+    type(model)(4).fit(small + 9.0 * np.eye(4)[np.arange(20_000) % 4])  # loads modules
     X: Any
     if kind == "memory":
         X = np.load(path)
@@ -199,7 +199,7 @@ def on_workers(
         shares = [held.count(name) for name in names]
         some = 16_000_000 // d // n_parts  # of each partition: so many values are not searched on the client
         few = [rows[a : a + some] for a in range(0, n, size)]
-        type(model)(3).fit(da.concatenate(few).persist())  # every worker compiles
+        type(model)(3).fit(da.concatenate(few).persist())  # every worker loads modules
         before = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
         model.fit(rows)
         after = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())

@@ -1,19 +1,20 @@
 """The order of the tests, threads in tests of few rows, and a check that the compiled loops are current."""
 
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
 import ravine
 
-LONG = ("tests/test_processors.py",)  # single tests that take a minute
+LONG = ("tests/test_processors.py",)  # starts processes, which take seconds
 
 
 def pytest_configure():
     """Refuse to test compiled loops that are older than their sources."""
     package = Path(ravine.__file__).parent
     sources = [path for path in package.rglob("*") if path.suffix in (".pyx", ".pxd", ".h")]
-    modules = [path for path in package.rglob("*") if path.suffix in (".so", ".pyd")]
+    modules = [path for path in package.rglob("*") if path.name.endswith(EXTENSION_SUFFIXES[0])]
     for source in sources if modules else []:
         # what modules share is compiled into some of them, its own module aside
         built = [

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-BOUND = re.compile(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:;.*)?")
+BOUND = re.compile(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:;.*)?")  # a marker may follow
 
 
 def declared():

@@ -19,7 +19,6 @@ CONTEXT.set_forkserver_preload(
         "ravine.estimators.minimum_density",
         "ravine.view.report",
         "ravine.metrics",
-        "numba",
     ]
 )
 COMMAND = [sys.executable, "-m", "ravine"]

@@ -217,7 +217,7 @@ while True:
     MinimumDensity(2, bandwidth_factor=1e-9).fit(X)
     MinimumDensity(2).fit(X, sample_weight=np.where(np.arange(120) == 7, 1e12, 1.0))
     model.score(X + 1e12)
-    if first:  # all loops are compiled: numba does not pass on what a signal raises while it loads them
+    if first:  # all modules are loaded
         print("ready", flush=True)
         first = False
 """

@@ -171,7 +171,7 @@ def test_missing_values_and_damaged_files_are_refused(tmp_path):
 def test_a_fit_holds_a_few_blocks_and_no_more(tmp_path):
     values = np.repeat(X, LOCAL_CELLS // X.size + 1, axis=0)  # 35 MB: fewer are copied
     path = npy(tmp_path, values)
-    MinimumDensity(2).fit(X)  # compiles
+    MinimumDensity(2).fit(X)  # loads modules
     gc.collect()
     tracemalloc.start()
     MinimumDensity(2).fit(ravine.open(path, memory_limit=1 << 20))

@@ -1,4 +1,4 @@
-"""Put deliberate bugs into a copy of the sources, one at a time, and report those that no test sees.
+"""Put deliberate bugs into copies of the sources, one into each, and report those that no test sees.
 
 python -m tests.mutants.run                      all of them
 python -m tests.mutants.run --only s11 t7        some of them
@@ -14,34 +14,52 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.mutants.mutants import REQUIRED, ROOT, load
 
-COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md")
+COPIED = ("src", "tests", "benchmarks", "docs", "build", "setup.py", "pyproject.toml", "README.md")
 CAUGHT, SURVIVED, BROKEN = "caught", "SURVIVED", "BROKEN"
 NOT_COPIED = shutil.ignore_patterns(".hypothesis", "*.egg-info")
+BUILT = ("cython", "lib.", "temp.")  # beginnings of the folders in build that make compiling shorter
 
 
-def copy_of_the_tree(folder):
-    """Copy what the tests need; times of files are kept, so that compiled code stays valid."""
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=NOT_COPIED)
-        elif source.exists():
-            shutil.copy2(source, folder / name)
+def ignored(folder, names):
+    """Return what is not copied: in build, all but what the compiler left there."""
+    if Path(folder) == ROOT / "build":
+        return [name for name in names if not name.startswith(BUILT)]
+    return NOT_COPIED(folder, names)
 
 
-def run_tests(tree, tests, limit, *options, cache=None):
+@contextmanager
+def copy_of_the_tree():
+    """Copy what the tests need; times of files are kept, so that compiled modules stay newer than sources."""
+    with tempfile.TemporaryDirectory(prefix="ravine-mutants-") as folder:
+        for name in COPIED:
+            source, target = ROOT / name, Path(folder) / name
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=ignored)
+            elif source.exists():
+                shutil.copy2(source, target)
+        yield Path(folder)
+
+
+def compile_loops(tree):
+    """Compile what changed in the copy; a bug that does not compile is an error."""
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+    done = subprocess.run(command, cwd=tree, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise SystemExit(done.stdout)
+
+
+def run_tests(tree, tests, limit, *options):
     """Run some tests in the copy; return pytest's exit code (None after `limit` seconds) and its output."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(tree / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",  # the copy's compiled Python stays that of the sources without bugs
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
-    if cache is not None:
-        environment["NUMBA_CACHE_DIR"] = str(cache)
     plain = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-m", "pytest", *plain, *options, *tests]
     process = subprocess.Popen(
@@ -64,22 +82,18 @@ def run_tests(tree, tests, limit, *options, cache=None):
     return process.returncode, output
 
 
-def try_one(tree, mutant, limit, failing):
-    """Run the tests of one bug, except those that fail anyway.
+def try_one(mutant, limit, failing):
+    """Run the tests of one bug in a copy of its own, except those that fail anyway.
 
     Returns what became of it, and the test that saw it or what went wrong.
     """
-    path = tree / mutant.path
-    text, times = path.read_text("utf-8"), path.stat()
-    path.write_text(mutant.applied_to(text), "utf-8")
-    try:
-        with tempfile.TemporaryDirectory() as cache:
-            options = ["-x", *(f"--deselect={test}" for test in failing)]
-            compiled = Path(cache) if mutant.compiled else None
-            code, output = run_tests(tree, mutant.tests, limit, *options, cache=compiled)
-    finally:
-        path.write_text(text, "utf-8")
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with copy_of_the_tree() as tree:
+        path = tree / mutant.path
+        path.write_text(mutant.applied_to(path.read_text("utf-8")), "utf-8")
+        if mutant.compiled:
+            compile_loops(tree)
+        options = ["-x", *(f"--deselect={test}" for test in failing)]
+        code, output = run_tests(tree, mutant.tests, limit, *options)
     if code is None:
         return (CAUGHT if mutant.may_hang else BROKEN), f"time limit of {limit:g} s"
     if code == pytest_code("OK"):
@@ -102,10 +116,11 @@ def failures(output):
     return [line.split(" - ")[0] for line in lines]
 
 
-def failing_without_a_bug(tree, mutants, limit):
+def failing_without_a_bug(mutants, limit):
     """Return the tests that fail in the sources as they are: their failing says nothing about a bug."""
     tests = sorted({test for mutant in mutants for test in mutant.tests})
-    code, output = run_tests(tree, tests, limit * len(mutants))
+    with copy_of_the_tree() as tree:
+        code, output = run_tests(tree, tests, limit * len(mutants))
     if code not in (pytest_code("OK"), pytest_code("TESTS_FAILED")):
         raise SystemExit(f"{output}\nthe tests do not run in the sources as they are")
     for test in failures(output):
@@ -163,17 +178,14 @@ def main(argv=None):
         for mutant in mutants:
             print(f"{mutant.folder:9} {mutant.id:40} {mutant.origin:7} {mutant.what}")
         return 0
-    with tempfile.TemporaryDirectory(prefix="ravine-mutants-") as folder:
-        tree = Path(folder)
-        copy_of_the_tree(tree)
-        failing = failing_without_a_bug(tree, mutants, arguments.limit)
-        results = []
-        for mutant in mutants:
-            began = time.perf_counter()
-            fate, why = try_one(tree, mutant, arguments.limit, failing)
-            results.append((mutant, fate))
-            seconds = time.perf_counter() - began
-            print(f"{fate:8} {mutant.origin:6} {seconds:6.1f} s  {mutant.id:40} {why}", flush=True)
+    failing = failing_without_a_bug(mutants, arguments.limit)
+    results = []
+    for mutant in mutants:
+        began = time.perf_counter()
+        fate, why = try_one(mutant, arguments.limit, failing)
+        results.append((mutant, fate))
+        seconds = time.perf_counter() - began
+        print(f"{fate:8} {mutant.origin:6} {seconds:6.1f} s  {mutant.id:40} {why}", flush=True)
     lines, enough = summary(results)
     print("\n" + "\n".join(lines))
     return 0 if enough else 1

@@ -19,7 +19,9 @@ def source_of(mutant):
 def test_a_mutant_still_applies(mutant):
     text = source_of(mutant)
     changed = mutant.applied_to(text)
-    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+    if not mutant.compiled:
+        assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+    assert changed != text
     assert mutant.origin in REQUIRED
     assert mutant.tests
     for test in mutant.tests:

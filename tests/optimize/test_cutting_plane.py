@@ -213,7 +213,7 @@ def test_on_real_data_the_objective_never_rises_and_all_constraints_hold(name):
     for C, balance in itertools.product((0.3, 3.0), (0.0, 0.03, 0.2)):
         _, found = solved(X, first, C=C, balance=balance)
         assert all(b < a for a, b in itertools.pairwise(found.history))
-        assert found.objective == found.history[-1]
+        assert found.objective == pytest.approx(found.history[-1], rel=1e-12)  # BLAS rounds by the shape
         f = X @ found.state.plane.w[0] + found.state.plane.b[0]
         assert np.maximum(0, 1 - np.abs(f)).mean() == pytest.approx(found.state.slack)
         assert found.violation <= 0.01

@@ -142,16 +142,17 @@ def test_continuation_from_a_random_start_ends_in_the_valley():
     "index", [MinimumDensityIndex(H, ALPHA), ConnectivityIndex(0.3, 1.5), ConnectivityIndex(0.3, 1.0, False)]
 )
 def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch, store, weighted, index):
-    X, _ = oracles.two_blobs(500, 6, gap=4.0, seed=3, share=0.3)
-    weights = np.random.default_rng(0).uniform(0.5, 1.5, 500) if weighted else None
-    node = replace(standardized(store(X), weights)[0], deviation=1.5)
+    X, _ = oracles.two_blobs(503, 6, gap=4.0, seed=3, share=0.3)
+    X = np.column_stack([X, np.zeros(503)])  # the last coordinate of all directions is 0
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, 503) if weighted else None
+    node, start = replace(standardized(store(X), weights)[0], deviation=1.5), np.append(unit(3, 6), 0.0)
     for max_iter in (0, 1, 4, 40):  # the path as well as its end
         limits = Limits(tol=1e-3, max_iter=max_iter, progress=1e-6)
         monkeypatch.setattr(pursuit, "HELD_CELLS", 1 << 22)
-        compiled = run(pursue(node, unit(3, 6), [index], limits))
+        compiled = run(pursue(node, start, [index], limits))
         before = node.rows.reads.rows
         monkeypatch.setattr(pursuit, "HELD_CELLS", 0)
-        asked = run(pursue(node, unit(3, 6), [index], limits))
+        asked = run(pursue(node, start, [index], limits))
         assert node.rows.reads.rows > before
         assert compiled.status == asked.status
         assert compiled.n_iter == asked.n_iter

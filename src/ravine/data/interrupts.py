@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupts_pass() -> Iterator[None]:
-    """Raise what the handler of a signal raised, instead of the SystemError that numba makes of it.
+    """Raise what the handler of a signal raised, instead of a SystemError of compiled code.
 
     If a handler raises while a compiled function makes Python objects of its result, the interpreter sees a
     result with an exception set, and raises a SystemError caused by that exception.
