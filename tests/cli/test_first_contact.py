@@ -374,12 +374,12 @@ def test_cut_of_a_chosen_model_is_that_of_its_winner(folder):
     assert model.tree_ == chosen.tree_.cut(1)
 
 
-def test_predict_needs_neither_scikit_learn_nor_numba(folder, expected):
+def test_predict_needs_no_scikit_learn(folder, expected):
     code = (
         "import sys, resource; from ravine.cli.main import main\n"
         "code = main(['predict', 'm.ravine', 'plain.csv', '--out', 'quick.csv', '--force', '--proba'])\n"
         "used = resource.getrusage(resource.RUSAGE_SELF)\n"
-        "print(code, [n for n in ('sklearn', 'numba', 'pyarrow', 'pandas') if n in sys.modules],"
+        "print(code, [n for n in ('sklearn', 'pyarrow', 'pandas') if n in sys.modules],"
         " used.ru_utime + used.ru_stime)"
     )
     seconds = []

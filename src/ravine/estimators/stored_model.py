@@ -1,6 +1,6 @@
 """Model files without their estimators: enough to show a model and to route rows through its tree.
 
-Needs neither scikit-learn nor numba, whose imports take longer than most predictions.
+Needs no scikit-learn, whose import takes longer than most predictions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.plain_rows import PlainRows
+from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidModelError
 from ravine.io.archive import Stored, read_archive, read_if_archive
 from ravine.tree.json_text import check_version, refusing, version_of
@@ -100,7 +100,7 @@ class StoredModel:
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of every row, with the bits of the estimator's `predict`."""
         assert self.tree is not None
-        rows, rule = PlainRows(X), self.rule
+        rows, rule = MemoryRows(X), self.rule
         labels = self.tree.route(rows)
         if rule is not None:
             labels[rows.map(lambda block: rule.distances(block) > 0)] = -1
@@ -109,7 +109,7 @@ class StoredModel:
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the memberships of every row, with the bits of the estimator's `predict_proba`."""
         assert self.tree is not None
-        return self.tree.memberships(PlainRows(X))
+        return self.tree.memberships(MemoryRows(X))
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
