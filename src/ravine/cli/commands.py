@@ -142,17 +142,9 @@ def _add_columns(model: Any, table: Table) -> None:
         model.fill_ = table.fill
 
 
-def _memberships(model: Any, X: Any) -> Any:
-    """Return the memberships of rows, also of a model with one cluster."""
-    return model.predict_proba(X) if model.n_clusters_ > 1 else np.ones((len(model.labels_), 1))
-
-
 def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -> None:
-    def memberships() -> Any:
-        return _memberships(model, table.values)
-
     with all_or_none() as place:
-        write_clusters(arguments, source, table, model.labels_, memberships, place)
+        write_clusters(arguments, source, table, model, model.labels_, place)
         if arguments.model:
             ravine.save(model, place(arguments.model))
         if arguments.sql:

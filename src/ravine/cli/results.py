@@ -24,8 +24,8 @@ def write_clusters(
     arguments: Namespace,
     source: Source,
     table: Table,
+    model: Any,
     labels: IntArray,
-    memberships: Callable[[], FloatArray],
     place: Callable[[str], Path],
 ) -> None:
     """Write the clusters of the rows to --out and --append, with the memberships if --proba asks for them.
@@ -36,11 +36,17 @@ def write_clusters(
         return
     with warnings.catch_warnings():  # the table has names, and its values have none
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        shares = memberships() if arguments.proba else None
+        shares = _memberships(model, table) if arguments.proba else None
     if arguments.out:
         write_labels(_target(arguments.out, place), table, labels, shares)
     if arguments.append:
         write_rows(_target(arguments.append, place), source, labels, shares)
+
+
+def _memberships(model: Any, table: Table) -> FloatArray:
+    """Return the memberships of the rows of a table, also of a model with one cluster."""
+    several = model.n_clusters_ > 1
+    return np.asarray(model.predict_proba(table.values) if several else np.ones((table.n_rows, 1)))
 
 
 def _target(name: str, place: Callable[[str], Path]) -> Any:
