@@ -28,7 +28,6 @@ from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.far import FarRows, find_far
 from ravine.data.feature_map import FeatureMap, mapped_blocks
-from ravine.data.interrupts import interrupts_pass
 from ravine.data.kernel import check_kernel
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
@@ -105,8 +104,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         state = self.__dict__
         before = {name: value for name, value in state.items() if name.endswith("_")}
         try:
-            with interrupts_pass():
-                yield
+            yield
         except BaseException:
             for name in [name for name in state if name.endswith("_")]:
                 del state[name]

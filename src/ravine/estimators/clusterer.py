@@ -20,7 +20,6 @@ from ravine._validate import FloatArray, IntArray, check_choice, check_int, chec
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
-from ravine.data.interrupts import interrupts_pass
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
 from ravine.data.row_graph import RowGraph, row_graph
@@ -354,8 +353,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         X, weights = self._checked(X, sample_weight, reset=False)
         if self.outlier_rule_ is not None:
             weights = np.where(self._far(X, self.outlier_rule_), 0.0, 1.0 if weights is None else weights)
-        with interrupts_pass():
-            return depth_of_splits(self.tree_, self._blocks(X, weights))
+        return depth_of_splits(self.tree_, self._blocks(X, weights))
 
     def _to_parts(self) -> Parts:
         """Return what a model file stores: the tree, but not the labels of the training rows."""
