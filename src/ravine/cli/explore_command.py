@@ -19,12 +19,12 @@ from ravine.cli.model_commands import check_impute, check_tree, model_of, rows_f
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import opened, read
 from ravine.cli.reading_code import reading_code
+from ravine.explorer.session import INDEX
 from ravine.io.table import Table
 
 
 def run_explore(arguments: Namespace) -> None:
     """Cluster a file, or load a model, and open the page in which its tree is edited."""
-    from ravine.explorer.session import INDEX
 
     if len(arguments.files) > 2 or "-" in arguments.files:
         raise UsageError("explore takes a file of rows, or a model and a file of rows")
