@@ -17,7 +17,6 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run
 from ravine.estimators.judging import Judges
-from ravine.estimators.stored_model import read_model
 from ravine.exceptions import OutlierWarning
 
 CENTERS = [(-8.0, -6.0), (0.0, 8.0), (9.0, -5.0)]
@@ -234,8 +233,6 @@ def test_a_model_file_keeps_the_rule(tmp_path):
         loaded = ravine.load(tmp_path / "model.ravine")
         assert loaded.predict(rows)[-1] == -1
         assert (loaded.predict(rows) == model.labels_).all()
-        if kernel is None:  # what `ravine predict` uses
-            assert (read_model(tmp_path / "model.ravine").predict(rows) == model.labels_).all()
 
 
 def test_score_leaves_far_rows_out():

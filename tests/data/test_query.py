@@ -190,24 +190,6 @@ def test_an_error_of_the_engine_itself_ends_the_run(rows, run_several, monkeypat
         run_several([weigh(rows, 2), never_fails(rows, 2)])
 
 
-def test_an_interrupt_of_compiled_code_is_an_interrupt():
-    def query():
-        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
-        yield
-
-    with pytest.raises(KeyboardInterrupt):
-        run(query())
-
-
-def test_other_errors_of_the_interpreter_stay():
-    def query():
-        raise SystemError("other") from ValueError()
-        yield
-
-    with pytest.raises(SystemError, match="other"):
-        run(query())
-
-
 @pytest.mark.parametrize("missing", [(), (0,), (1, 2, 6), (0, 1, 2), tuple(range(1, 9))])
 def test_many_answers_are_merged_as_by_pairs_and_are_not_changed(missing):
     moments, rng = Moments(np.zeros(3), np.ones(3)), np.random.default_rng(0)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import ravine
+from ravine import MinimumDensity, metrics
 from ravine._validate import FloatArray, listed
 from ravine.cli.arguments import METHODS
 from ravine.cli.console import Console
@@ -27,7 +28,11 @@ from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
 from ravine.data.any_rows import scales_columns
+from ravine.data.block_engine import rows_of
 from ravine.data.open_file import matrix_blocks
+from ravine.estimators.catalog import DIFFUSION
+from ravine.estimators.judging import MIN_SHARE, Judges
+from ravine.estimators.selection import fit_candidate, judged
 from ravine.io.atomic import all_or_none
 from ravine.io.on_disk import FileMatrix
 from ravine.io.source import Source, counted
@@ -142,17 +147,9 @@ def _add_columns(model: Any, table: Table) -> None:
         model.fill_ = table.fill
 
 
-def _memberships(model: Any, X: Any) -> Any:
-    """Return the memberships of rows, also of a model with one cluster."""
-    return model.predict_proba(X) if model.n_clusters_ > 1 else np.ones((len(model.labels_), 1))
-
-
 def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -> None:
-    def memberships() -> Any:
-        return _memberships(model, table.values)
-
     with all_or_none() as place:
-        write_clusters(arguments, source, table, model.labels_, memberships, place)
+        write_clusters(arguments, source, table, model, model.labels_, place)
         if arguments.model:
             ravine.save(model, place(arguments.model))
         if arguments.sql:
@@ -184,10 +181,6 @@ def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str
 
 def run_compare(arguments: Namespace) -> None:
     """Run all methods and rank them by judges that need no labels."""
-    from ravine.data.block_engine import rows_of
-    from ravine.estimators.catalog import DIFFUSION
-    from ravine.estimators.judging import MIN_SHARE, Judges
-    from ravine.estimators.selection import fit_candidate, judged
 
     check_files(arguments)
     models = {method: make_clusterer(arguments, method) for method in METHODS if method != "auto"}
@@ -267,8 +260,6 @@ def run_demo(arguments: Namespace) -> None:
     """Cluster the handwritten digits into ten, explain the result, and write a page about it."""
     from sklearn.datasets import load_digits
 
-    from ravine import MinimumDensity, metrics
-
     check_files(arguments, "report")
     path = Path(arguments.report or Path(tempfile.mkdtemp(prefix="ravine-")) / "digits.html")
     digits = load_digits()
@@ -276,7 +267,6 @@ def run_demo(arguments: Namespace) -> None:
     names = [f"row{i // 8}col{i % 8}" for i in range(64)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        MinimumDensity(2).fit(digits.data[:200])  # compiles, which would otherwise count as time of the fit
         start = time.perf_counter()
         model = MinimumDensity(n_clusters=10, random_state=0).fit(digits.data)
         seconds = time.perf_counter() - start

@@ -19,12 +19,12 @@ from ravine.cli.model_commands import check_impute, check_tree, model_of, rows_f
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import opened, read
 from ravine.cli.reading_code import reading_code
+from ravine.explorer.session import INDEX
 from ravine.io.table import Table
 
 
 def run_explore(arguments: Namespace) -> None:
     """Cluster a file, or load a model, and open the page in which its tree is edited."""
-    from ravine.explorer.session import INDEX
 
     if len(arguments.files) > 2 or "-" in arguments.files:
         raise UsageError("explore takes a file of rows, or a model and a file of rows")
@@ -66,15 +66,14 @@ def run_explore(arguments: Namespace) -> None:
 def _model_and_rows(arguments: Namespace, console: Console) -> tuple[Any, Table, list[Any] | None]:
     """Return the model, fitted if it was given, the table, and the ids of its rows."""
     if arguments.model:
-        stored = model_of(arguments)
-        check_tree(arguments, stored)
-        check_impute(arguments, stored)
-        model = ravine.load(arguments.model)
+        model = model_of(arguments)
+        check_tree(arguments, model)
+        check_impute(arguments, model)
     else:
         model = make_clusterer(arguments, arguments.method)
     with opened(arguments) as source:
         if arguments.model:
-            table = rows_for(arguments, console, stored, source)
+            table = rows_for(arguments, console, model, source)
         else:
             table, _ = read(arguments, console, source)
         ids = [one for block in table.ids() for one in block] if table.id_name else None

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any, NoReturn, TextIO, cast
 
 from ravine.cli.arguments import COMMANDS, build_parser, did_you_mean
+from ravine.cli.completion import script
 from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
 from ravine.exceptions import RavineError
 
@@ -68,11 +69,9 @@ def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
 
 def _run(arguments: argparse.Namespace) -> None:
     if arguments.command == "completion":
-        from ravine.cli.completion import script
-
         print(script(build_parser(), arguments.shell))
         return
-    # imported here: numpy, and for `fit` scikit-learn, which other commands can do without
+    # imported here: numpy and scikit-learn, which --help can do without
     name = MODULES.get(arguments.command, "commands")
     getattr(import_module(f"ravine.cli.{name}"), f"run_{arguments.command}")(arguments)
 

@@ -9,14 +9,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import ravine
 from ravine._validate import on_one_line
 from ravine.cli.console import Console
 from ravine.cli.errors import UsageError
 from ravine.cli.options import check_files
 from ravine.cli.reading import opened, read
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report
-from ravine.estimators.stored_model import StoredModel, read_model
+from ravine.estimators.model_file import load, save, stored_parameters
 from ravine.exceptions import InvalidModelError
 from ravine.io.atomic import all_or_none
 from ravine.io.source import Source
@@ -24,10 +23,10 @@ from ravine.io.table import Choice, Table, read_for_model
 from ravine.tree.edit import cut_into
 
 
-def model_of(arguments: Namespace) -> StoredModel:
+def model_of(arguments: Namespace) -> Any:
     """Read the model of a command; where data and model are swapped, say so."""
     try:
-        return read_model(arguments.model)
+        return load(arguments.model)
     except InvalidModelError:
         if _is_model(getattr(arguments, "data", "-")):
             right = f"ravine {arguments.command} {arguments.data} {arguments.model}"
@@ -44,29 +43,33 @@ def _is_model(name: str) -> bool:
         return "meta.npy" in archive.namelist()
 
 
-def check_tree(arguments: Namespace, model: StoredModel) -> None:
+def check_tree(arguments: Namespace, model: Any) -> None:
     """Refuse a model without a tree."""
-    if model.tree is None:
-        kind = model.kind
+    if not hasattr(model, "tree_"):
+        kind = type(model).__name__
         raise UsageError(
             f"{arguments.model} contains a {kind}, but this command needs a clusterer; use it from Python"
         )
 
 
-def rows_for(arguments: Namespace, console: Console, model: StoredModel, source: Source) -> Table:
+def rows_for(arguments: Namespace, console: Console, model: Any, source: Source) -> Table:
     """Return the rows of a file, with the columns that a model was fitted on."""
-    fitted = model.fitted
-    fill = fitted.fill if arguments.impute else None
+    fill = model.fill_ if arguments.impute else None
 
     def reader(source: Source, choice: Choice) -> Table:
-        return read_for_model(source, fitted.columns, fitted.n_features, choice, fill)
+        return read_for_model(source, columns_of(model), model.n_features_in_, choice, fill)
 
     return read(arguments, console, source, reader)[0]
 
 
-def check_impute(arguments: Namespace, model: StoredModel) -> None:
+def columns_of(model: Any) -> list[str] | None:
+    """Return the names of the columns that a model was fitted on, if they have names."""
+    return list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+
+
+def check_impute(arguments: Namespace, model: Any) -> None:
     """Refuse --impute where the model has no medians."""
-    if arguments.impute and model.fitted.fill is None:
+    if arguments.impute and not hasattr(model, "fill_"):
         raise UsageError(
             "--impute: the model was fitted without it and has no medians; fit again with --impute"
         )
@@ -81,17 +84,13 @@ def run_predict(arguments: Namespace) -> None:
     model = model_of(arguments)
     check_tree(arguments, model)
     check_impute(arguments, model)
-    # a kernel's map needs the estimator; trees in the columns themselves need nothing that is slow to import
-    predictor: Any = ravine.load(arguments.model) if model.has_kernel else model
     with opened(arguments) as source:
         table = rows_for(arguments, console, model, source)
         with warnings.catch_warnings():  # the columns were already matched by name
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            labels = predictor.predict(table.values)
+            labels = model.predict(table.values)
         with all_or_none() as place:
-            write_clusters(
-                arguments, source, table, labels, lambda: predictor.predict_proba(table.values), place
-            )
+            write_clusters(arguments, source, table, model, labels, place)
     if scores := scores_of(table, labels):
         console.print(score_line(scores))
     for name in (arguments.out, arguments.append):
@@ -103,36 +102,36 @@ def run_report(arguments: Namespace) -> None:
     """Write a page about a model and the rows of a file."""
     check_files(arguments, "out")
     console = Console(arguments.quiet)
-    stored = model_of(arguments)
-    check_impute(arguments, stored)
-    model = ravine.load(arguments.model)
+    model = model_of(arguments)
+    check_impute(arguments, model)
     with opened(arguments) as source:
-        table = rows_for(arguments, console, stored, source)
+        table = rows_for(arguments, console, model, source)
     write_report(arguments.out, model, table, arguments, feature_names=table.names, title=arguments.title)
     console.print(f"report: {arguments.out}")
 
 
 def run_show(arguments: Namespace) -> None:
     """Print what a model file holds: method, columns, parameters and tree."""
-    model = model_of(arguments)
-    tree, fitted = model.tree, model.fitted
+    model = _winner(model_of(arguments))
+    kind, parameters, columns = type(model).__name__, stored_parameters(model), columns_of(model)
+    tree, imputes = getattr(model, "tree_", None), hasattr(model, "fill_")
     if arguments.json:
         facts = {
-            "class": model.kind,
-            "n_features": fitted.n_features,
-            "columns": fitted.columns,
-            "imputes": fitted.fill is not None,
-            "parameters": model.parameters,
+            "class": kind,
+            "n_features": model.n_features_in_,
+            "columns": columns,
+            "imputes": imputes,
+            "parameters": parameters,
             "n_clusters": None if tree is None else tree.n_clusters,
             "tree": None if tree is None else json.loads(tree.to_json()),
         }
         print(json.dumps(facts))
         return
-    named = "" if fitted.columns is None else f": {', '.join(map(on_one_line, fitted.columns))}"
-    given = [f"{name}={value!r}" for name, value in model.parameters.items() if value is not None]
-    print(f"{model.kind}({', '.join(given)})")
-    print(f"{fitted.n_features} columns{named}")
-    if fitted.fill is not None:
+    named = "" if columns is None else f": {', '.join(map(on_one_line, columns))}"
+    given = [f"{name}={value!r}" for name, value in parameters.items() if value is not None]
+    print(f"{kind}({', '.join(given)})")
+    print(f"{model.n_features_in_} columns{named}")
+    if imputes:
         print("with the medians of the columns, for --impute median")
     if tree is not None:
         print(
@@ -142,15 +141,19 @@ def run_show(arguments: Namespace) -> None:
         )
 
 
+def _winner(model: Any) -> Any:
+    """Return the estimator in a model file, which of an `AutoCluster` is its winner."""
+    return getattr(model, "best_estimator_", model)
+
+
 def run_cut(arguments: Namespace) -> None:
     """Write a model with fewer clusters: the first splits of its tree. Leaves that share a label are one.
 
     Of an `AutoCluster` the winner is written, because the judges did not choose the cut.
     """
     check_files(arguments, "out")
-    check_tree(arguments, model_of(arguments))
-    model = ravine.load(arguments.model)
-    model = getattr(model, "best_estimator_", model)
+    model = _winner(model_of(arguments))
+    check_tree(arguments, model)
     model.tree_ = cut_into(model.tree_, arguments.clusters)
-    ravine.save(model.set_params(n_clusters=arguments.clusters), arguments.out)
+    save(model.set_params(n_clusters=arguments.clusters), arguments.out)
     print(model.tree_, f"model: {arguments.out}", sep="\n")

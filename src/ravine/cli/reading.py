@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ravine.cli.console import Console
+from ravine.data.check import check
 from ravine.exceptions import InvalidInputError
 from ravine.io.files import open_source
 from ravine.io.source import Source, TableError
@@ -113,7 +114,6 @@ def read(
 
 def check_notes(table: Table, *, standardized: bool) -> list[str]:
     """Return what `ravine.check` finds in a table, with the options that help."""
-    from ravine.data.check import check
 
     return [
         f"{finding.fact}; {CHECK_ADVICE[finding.kind].format(columns=exclude_value(table, finding.columns))}"

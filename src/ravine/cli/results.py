@@ -18,14 +18,15 @@ from ravine.io.atomic import write_atomically
 from ravine.io.label_file import write_labels, write_rows
 from ravine.io.source import Source
 from ravine.io.table import Table
+from ravine.view.facts import scores_against
 
 
 def write_clusters(
     arguments: Namespace,
     source: Source,
     table: Table,
+    model: Any,
     labels: IntArray,
-    memberships: Callable[[], FloatArray],
     place: Callable[[str], Path],
 ) -> None:
     """Write the clusters of the rows to --out and --append, with the memberships if --proba asks for them.
@@ -36,11 +37,17 @@ def write_clusters(
         return
     with warnings.catch_warnings():  # the table has names, and its values have none
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        shares = memberships() if arguments.proba else None
+        shares = _memberships(model, table) if arguments.proba else None
     if arguments.out:
         write_labels(_target(arguments.out, place), table, labels, shares)
     if arguments.append:
         write_rows(_target(arguments.append, place), source, labels, shares)
+
+
+def _memberships(model: Any, table: Table) -> FloatArray:
+    """Return the memberships of the rows of a table, also of a model with one cluster."""
+    several = model.n_clusters_ > 1
+    return np.asarray(model.predict_proba(table.values) if several else np.ones((table.n_rows, 1)))
 
 
 def _target(name: str, place: Callable[[str], Path]) -> Any:
@@ -67,7 +74,6 @@ def scores_of(table: Table, labels: IntArray) -> dict[str, float]:
     """Compare the clusters with the label column, if there is one; rows without a class do not count."""
     if table.class_of is None or not (table.class_of >= 0).any():
         return {}
-    from ravine.view.facts import scores_against
 
     labeled = table.class_of >= 0
     return scores_against(table.class_of[labeled], labels[labeled])

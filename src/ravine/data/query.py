@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
-from ravine.data.interrupts import interrupts_pass
 from ravine.data.scratch import scratch
 from ravine.data.threads import Threads
 
@@ -268,15 +267,14 @@ def run(query: Query[Result]) -> Result:
 
 def run_while(wanted: Callable[[], bool], query: Query[Result]) -> Result | None:
     """Run a query to its end, or to its first request that is no longer wanted; the result is then None."""
-    with interrupts_pass():
-        answering = _answering(query, lambda asked: wanted())
-        try:
-            next(answering)  # requests are answered inside, and one that is not wanted is yielded
-        except StopIteration as stop:
-            result: Result = stop.value
-            return result
-        answering.close()
-        return None
+    answering = _answering(query, lambda asked: wanted())
+    try:
+        next(answering)  # requests are answered inside, and one that is not wanted is yielded
+    except StopIteration as stop:
+        result: Result = stop.value
+        return result
+    answering.close()
+    return None
 
 
 def run_all(queries: Sequence[Query[Result]]) -> list[Result]:

@@ -26,10 +26,11 @@ from ravine._validate import (
 from ravine.data.any_rows import is_dask, length, scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
+from ravine.data.diffusion import fit_diffusion_map
 from ravine.data.far import FarRows, find_far
 from ravine.data.feature_map import FeatureMap, mapped_blocks
-from ravine.data.interrupts import interrupts_pass
 from ravine.data.kernel import check_kernel
+from ravine.data.kernel_map import fit_kernel_map
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run
@@ -105,8 +106,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         state = self.__dict__
         before = {name: value for name, value in state.items() if name.endswith("_")}
         try:
-            with interrupts_pass():
-                yield
+            yield
         except BaseException:
             for name in [name for name in state if name.endswith("_")]:
                 del state[name]
@@ -167,8 +167,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fit_map(self, X: Any, weights: FloatArray | None, n_groups: int | str) -> None:
         """Fit the feature map of the kernel, if there is one, for this number of clusters or classes."""
-        from ravine.data.diffusion import fit_diffusion_map
-        from ravine.data.kernel_map import fit_kernel_map
 
         self.feature_map_: FeatureMap | None = None
         standardize = scales_columns(self.standardize, X)

@@ -8,7 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -20,26 +20,29 @@ from ravine._validate import FloatArray, IntArray, check_choice, check_int, chec
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
-from ravine.data.interrupts import interrupts_pass
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
 from ravine.data.row_graph import RowGraph, row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
 from ravine.estimators.described import describe
+from ravine.estimators.judging import cut_value
 from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import partial_labels
 from ravine.estimators.searched import searched_parameters
+from ravine.estimators.warn import warn_about_splits, warn_about_weights
 from ravine.exceptions import InvalidInputError
 from ravine.io.archive import Stored, require
+from ravine.split.search import Method
 from ravine.tree.checkpoint import Checkpoint, check_path
+from ravine.tree.grow import grow
+from ravine.tree.grown import Grown, Limits
 from ravine.tree.parts import Parts, tree_from, tree_to_parts
+from ravine.tree.priorities import PRIORITIES
 from ravine.tree.progress import UNLIMITED, Progress
-
-if TYPE_CHECKING:  # imported by the methods that need them, so that importing the class is quick
-    from ravine.split.search import Method
-    from ravine.tree.grown import Grown, Limits
-    from ravine.tree.tree import ClusterTree
+from ravine.tree.score import depth_of_splits
+from ravine.tree.tree import ClusterTree
+from ravine.view.notebook import show, sketch
 
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
 BEST_LEAVES = 20  # leaves of the tree that "best" cuts
@@ -197,7 +200,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> None:
         """Compute the value of every cut of the tree, on a sample of the rows."""
-        from ravine.estimators.judging import cut_value
 
         graph = self._graph(X, weights, rows)
         few = self._blocks(graph.values, None) if self._in_columns else MemoryRows(graph.values)
@@ -209,7 +211,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _cut_to(self, n_leaves: int, rows: MemoryRows) -> None:
         """Cut the grown tree; the smallest of the best numbers of leaves comes first in `cut_values_`."""
-        from ravine.view.notebook import sketch
 
         self.tree_: ClusterTree = self._grown.cut(n_leaves)
         self._set_labels(_routed(self.tree_, rows))
@@ -222,9 +223,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _fit_rows(self, X: Any, rows: MemoryRows, y: Any, graph: RowGraph | None = None) -> Self:
         """Grow the tree on checked rows, mapped if there is a kernel."""
-        from ravine.estimators.warn import warn_about_splits, warn_about_weights
-        from ravine.tree.grow import grow
-        from ravine.tree.priorities import PRIORITIES
 
         priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
         before = rows.reads.rows
@@ -259,7 +257,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _expose(self, grown: Grown, rows: MemoryRows) -> None:
         """Set the attributes that the grown tree gives."""
-        from ravine.view.notebook import sketch
 
         names = getattr(self, "feature_names_in_", None)
         if self.feature_map_ is not None:
@@ -346,7 +343,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         the mean is highest for the fewest clusters. A grid search over `n_clusters` therefore gives a
         warning; `n_clusters="auto"` finds the number, and `ravine.select` compares other parameters.
         """
-        from ravine.tree.score import depth_of_splits
 
         check_is_fitted(self)
         if "n_clusters" in searched_parameters():
@@ -354,8 +350,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         X, weights = self._checked(X, sample_weight, reset=False)
         if self.outlier_rule_ is not None:
             weights = np.where(self._far(X, self.outlier_rule_), 0.0, 1.0 if weights is None else weights)
-        with interrupts_pass():
-            return depth_of_splits(self.tree_, self._blocks(X, weights))
+        return depth_of_splits(self.tree_, self._blocks(X, weights))
 
     def _to_parts(self) -> Parts:
         """Return what a model file stores: the tree, but not the labels of the training rows."""
@@ -363,7 +358,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _from_parts(self, stored: Stored, n_columns: int) -> None:
         """Restore the tree from a model file; the rows or mapped rows have `n_columns`."""
-        from ravine.tree.tree import ClusterTree
 
         self.tree_ = tree_from(ClusterTree, stored, n_columns)
         mapped = self.feature_map_ is not None
@@ -371,7 +365,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _check_parameters(self, n_columns: int) -> None:
         """Check every parameter as `fit` does, without rows."""
-        from ravine.tree.priorities import PRIORITIES
 
         super()._check_parameters(n_columns)
         self._method(n_columns)
@@ -417,7 +410,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _limits(self, n_rows: int, total: float) -> Limits:
         """Check the limits of the tree and return them, for rows of this total weight."""
-        from ravine.tree.grown import Limits
 
         wanted, min_weight = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total)
         if self.n_clusters == "best":
@@ -439,7 +431,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""
-        from ravine.view.notebook import show
 
         shown: str = super()._repr_html_inner()
         return shown + show(self.tree_, getattr(self, "_sketch_", ())) if hasattr(self, "tree_") else shown

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils.extmath import randomized_svd
 
 from ravine._validate import FloatArray
 from ravine.data.far import bulk_and_far
@@ -67,7 +68,6 @@ class Judges:
         """The sampled rows for the MSP: as they are, or their leading principal components if wide."""
         if self.graph.values.shape[1] <= MSP_COLUMNS:
             return self.graph.values
-        from sklearn.utils.extmath import randomized_svd
 
         n = min(MSP_COLUMNS, self.graph.points.shape[0] - 1)
         left, values, _ = randomized_svd(self.graph.points, n, random_state=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from ravine._validate import check_bool, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from ravine.split.search import Method
+from ravine.index.separation import SeparationSchedule
+from ravine.split.search import Method
+from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -111,8 +111,6 @@ class MaximinSeparation(TreeClusterer):
         return cls(n_clusters, **{**settings, **params})
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-        from ravine.index.separation import SeparationSchedule
-        from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
 
         solver = check_choice("solver", self.solver, SOLVERS)
         if solver == "eig" and self.kernel is not None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from ravine._validate import check_bool, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from ravine.split.search import Method
+from ravine.split.margin import MarginMethod
+from ravine.split.search import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -113,7 +112,6 @@ class MaximumMargin(TreeClusterer):
         return cls(n_clusters, **{**settings, **params})
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-        from ravine.split.margin import MarginMethod
 
         is_sum = check_choice("balance_of", self.balance_of, ("mean", "sum")) == "sum"
         return MarginMethod(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from ravine._validate import check_bool, check_directions, check_int, check_real, is_random
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
-
-if TYPE_CHECKING:
-    from ravine.split.search import Method
+from ravine.index.density import MinimumDensitySchedule
+from ravine.split.projection import ProjectionMethod
+from ravine.split.search import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -102,8 +102,6 @@ class MinimumDensity(TreeClusterer):
         return True
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-        from ravine.index.density import MinimumDensitySchedule
-        from ravine.split.projection import ProjectionMethod
 
         at_random = is_random(self.init)
         return ProjectionMethod(

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray
 from ravine.data.far import FarRows
 from ravine.estimators.auto_cluster import AutoCluster
 from ravine.estimators.catalog import ESTIMATORS
 from ravine.estimators.stored_map import map_from
-from ravine.estimators.stored_model import open_model, rule_from, take_columns, take_parameters
-from ravine.exceptions import InvalidInputError, RavineError
-from ravine.io.archive import Stored, read_archive, require, shown, write_archive
+from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
+from ravine.io.archive import Stored, read_archive, read_if_archive, require, shown, write_archive
 from ravine.io.atomic import write_atomically
-from ravine.tree.json_text import FORMAT, VERSION, version_of
+from ravine.tree.json_text import FORMAT, VERSION, check_version, refusing, version_of
 
 NOT_NEGATIVE = (  # figures of a candidate that are at least 0
     *("separation_probability", "normalized_cut", "cut_ratio", "agreement"),
@@ -39,8 +39,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     path : str or path
         The file; one that exists is replaced.
     """
-    from sklearn.utils.validation import check_is_fitted
-
     check_is_fitted(model)
     auto = model.stored_choice() if isinstance(model, AutoCluster) else None
     model = model.best_estimator_ if isinstance(model, AutoCluster) else model
@@ -53,7 +51,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "class": type(model).__name__,
-        "parameters": _jsonable(_stored_parameters(model)),
+        "parameters": stored_parameters(model),
         "n_features": int(model.n_features_in_),
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
@@ -74,9 +72,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_atomically(Path(path), content)
 
 
-def _stored_parameters(model: Any) -> dict[str, Any]:
-    """Return the parameters of a model without its checkpoint, which belongs to one fit."""
-    parameters: dict[str, Any] = model.get_params(deep=False)
+def stored_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model as JSON values, without its checkpoint, which belongs to one fit."""
+    parameters: dict[str, Any] = _jsonable(model.get_params(deep=False))
     parameters.pop("checkpoint", None)
     return parameters
 
@@ -108,7 +106,16 @@ def load(path: str | os.PathLike[str]) -> Any:
     estimator
         The fitted estimator, of the class that was saved.
     """
-    with open_model(path) as stored:
+    name = os.fspath(path)
+    invalid = f"{name} is not a valid ravine model"
+    content = read_if_archive(name)
+    if content is None:
+        raise InvalidModelError(f"{invalid}: give a file that ravine.save wrote")
+    with refusing(invalid):
+        stored = read_archive(content)
+        version = version_of(stored)
+    check_version(name, version)
+    with refusing(invalid):
         return _rebuild(stored)
 
 
@@ -116,14 +123,14 @@ def _rebuild(stored: Stored) -> Any:
     """Return the estimator of a file, after checking everything in it."""
     make = ESTIMATORS[stored.text("class", sorted(ESTIMATORS))]
     model = make(**_parameters_from(stored, make().get_params(deep=False)))
-    found = take_columns(stored)
-    n_features = model.n_features_in_ = found.n_features
-    model.n_iter_, model.n_passes_ = found.n_iter, found.n_passes
-    if found.columns is not None:
-        model.feature_names_in_ = np.array(found.columns, dtype=object)
-    if found.fill is not None:
-        model.fill_ = found.fill
-    model.outlier_rule_ = rule_from(stored, n_features)
+    n_features = model.n_features_in_ = stored.integer("n_features", low=1)
+    model.n_iter_, model.n_passes_ = stored.integer("n_iter", low=0), stored.number("n_passes", low=0)
+    columns = stored.texts_or_none("columns", n_features)
+    if columns is not None:
+        model.feature_names_in_ = np.array(columns, dtype=object)
+    if "fill" in stored.arrays:
+        model.fill_ = stored.floats("fill", n_features)
+    model.outlier_rule_ = _rule_from(stored, n_features)
     model.feature_map_ = map_from(stored, n_features, model.kernel)
     n_columns = n_features if model.feature_map_ is None else model.feature_map_.n_components
     model._check_parameters(n_columns)
@@ -154,6 +161,18 @@ def _rule_arrays(rule: FarRows | None) -> dict[str, FloatArray]:
     }
 
 
+def _rule_from(stored: Stored, n_features: int) -> FarRows | None:
+    """Return the rule for rows far from everything, or None."""
+    if "outlier_center" not in stored.arrays:
+        return None
+    return FarRows(
+        stored.floats("outlier_center", n_features),
+        stored.floats("outlier_inverse_scale", n_features, low=0),
+        float(stored.floats("outlier_limit", 1, low=0)[0]),
+        stored.floats("outlier_groups", None, n_features),
+    )
+
+
 def _figures_from(stored: Stored) -> dict[str, Any]:
     """Return the figures of the judges for one candidate."""
     (name,) = stored.texts("name", 1)
@@ -166,8 +185,11 @@ def _figures_from(stored: Stored) -> dict[str, Any]:
 
 
 def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the parameters of an estimator; a missing one has its default."""
-    given = take_parameters(stored)
+    """Read the parameters of an estimator; a missing one has its default.
+
+    A checkpoint is left out: the next `fit` would write to a path that the file names.
+    """
+    given = {name: value for name, value in stored.inner("parameters").facts.items() if name != "checkpoint"}
     unknown = sorted(set(given) - set(defaults))
     require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)
     for name, value in given.items():

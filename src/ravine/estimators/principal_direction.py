@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ravine._validate import check_choice, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
-
-if TYPE_CHECKING:
-    from ravine.split.search import Method
+from ravine.split.principal import PrincipalMethod
+from ravine.split.search import Method
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -56,7 +55,6 @@ class PrincipalDirection(TreeClusterer):
         return self.threshold == "density"
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-        from ravine.split.principal import PrincipalMethod
 
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -13,12 +13,12 @@ from ravine._validate import check_bool, check_choice, check_directions, check_i
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
 from ravine.exceptions import InvalidInputError
-
-if TYPE_CHECKING:  # imported by the methods that need them, so that importing the class is quick
-    from ravine.index.connectivity import ConnectivitySchedule
-    from ravine.split.connectivity import LargeMarginMethod
-    from ravine.split.projection import ProjectionMethod
-    from ravine.split.search import Method
+from ravine.index.connectivity import BETAS, ConnectivitySchedule
+from ravine.index.graph import SIMILARITIES
+from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
+from ravine.split.projection import ProjectionMethod
+from ravine.split.published_connectivity import PublishedConnectivity
+from ravine.split.search import Method
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
 MICROCLUSTERS = 200
@@ -165,10 +165,6 @@ class SpectralConnectivity(TreeClusterer):
         return cls(n_clusters, **{**settings, **params})
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-        from ravine.index.connectivity import ConnectivitySchedule
-        from ravine.index.graph import SIMILARITIES
-        from ravine.split.connectivity import SeveralMethod
-        from ravine.split.published_connectivity import PublishedConnectivity
 
         large_margin = check_bool("large_margin", self.large_margin)
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
@@ -217,7 +213,6 @@ class SpectralConnectivity(TreeClusterer):
 
     def _univariate(self, schedule: ConnectivitySchedule, n_features: int) -> ProjectionMethod:
         """Return the search in one direction."""
-        from ravine.split.projection import ProjectionMethod
 
         return ProjectionMethod(
             schedule,
@@ -247,7 +242,6 @@ class SpectralConnectivity(TreeClusterer):
 
 def _check_betas(beta: Any) -> tuple[float, ...]:
     """Return the half-widths of the interval in the order of their use."""
-    from ravine.index.connectivity import BETAS
 
     if isinstance(beta, str) and beta == "auto":
         return BETAS
@@ -258,7 +252,6 @@ def _check_betas(beta: Any) -> tuple[float, ...]:
 
 def _with_large_margin(univariate: ProjectionMethod, least_share: float) -> LargeMarginMethod:
     """Return the univariate method that goes on to the hyperplane of large margin."""
-    from ravine.split.connectivity import LargeMarginMethod
 
     fields = {field.name: getattr(univariate, field.name) for field in dataclasses.fields(univariate)}
     del fields["full_steps"]  # the large margin has its own

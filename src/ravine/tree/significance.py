@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
@@ -116,7 +117,6 @@ def t_test(observed: float, depths: Sequence[Sequence[float]], n: float) -> Evid
     means. The deviation is at least 0.6 times that of a log density estimate from n points,
     0.885 n^(-2/5): otherwise references that are alike by chance would make any split significant.
     """
-    from scipy.stats import t
 
     means = [float(np.mean(some)) for some in depths]
     mean, k = max(zip(means, map(len, depths), strict=True))
@@ -124,7 +124,7 @@ def t_test(observed: float, depths: Sequence[Sequence[float]], n: float) -> Evid
     squares = sum(float(((np.array(some) - m) ** 2).sum()) for some, m in zip(depths, means, strict=True))
     deviation = max(math.sqrt(squares / free), FLOOR * n**-0.4)
     statistic = (observed - mean) / (deviation * math.sqrt(1 + 1 / k))
-    return Evidence(float(t.sf(statistic, free)), observed, mean, deviation, free + len(depths))
+    return Evidence(float(stats.t.sf(statistic, free)), observed, mean, deviation, free + len(depths))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
+from ravine.metrics import purity, v_measure
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.summary import means_by_leaf, means_of, nearest_to_means
 from ravine.view.density import NodeDensity, densities
@@ -170,9 +172,6 @@ def _compare(cluster_of: IntArray, n_clusters: int, labels: Any) -> dict[str, An
 
 def scores_against(classes: Any, clusters: Any) -> dict[str, float]:
     """Return how well clusters agree with classes, by three measures."""
-    from sklearn.metrics import adjusted_rand_score
-
-    from ravine.metrics import purity, v_measure
 
     return {
         "V-measure": float(v_measure(classes, clusters)),

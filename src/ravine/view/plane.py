@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.metrics import silhouette_samples
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
@@ -250,7 +251,6 @@ def _weakest(tree: TreeArrays, label: int) -> float:
 
 
 def _silhouettes(rows: MemoryRows, label: IntArray, standardize: bool) -> FloatArray:
-    from sklearn.metrics import silhouette_samples
 
     values = np.full(len(label), np.nan)
     picked = fair_sample(label, SILHOUETTE_ROWS)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
+from ravine.estimators.minimum_density import MinimumDensity
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.tree.arrays import TreeArrays
@@ -336,7 +337,6 @@ def convergence(X: Any, factors: Sequence[float] = (1.0, 0.5, 0.25, 0.1, 0.05, 0
 
 def _falling_bandwidths(points: FloatArray, factors: Sequence[float]) -> tuple[list[Line], IntArray]:
     """Return the minimum density hyperplane for each bandwidth, and the clusters of the last one."""
-    from ravine.estimators.minimum_density import MinimumDensity
 
     init: FloatArray | None = None
     labels = np.zeros(len(points), dtype=np.int64)
