@@ -516,7 +516,7 @@ def test_score_is_higher_for_real_valleys_than_for_none(make):
     assert 0.8 < held_out <= 1.0
     blob = np.random.default_rng(0).standard_normal((400, 4))
     split_blob = quiet_fit(make(), blob)
-    assert split_blob.score(np.random.default_rng(1).standard_normal((4000, 4))) < 0.2
+    assert split_blob.score(np.random.default_rng(1).standard_normal((4000, 4))) < 0.3
 
 
 def test_a_score_with_weights_is_that_of_copies(make):
