@@ -19,7 +19,7 @@ from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result,
 from ravine.data.sample import Sample, UnsignedArray, bounded, hashes, smallest, stored
 from ravine.data.threads import ONE_THREAD, Threads
 
-BLOCK_BYTES = 1 << 21  # bytes of a block, which a thread reads at a time: it fits into a processor's cache
+BLOCK_BYTES = 1 << 22  # bytes of a block, which a thread reads at a time: with fewer, threads wait for Python
 CHUNK_ROWS = 8192  # least rows of a chunk, the part of the rows that one thread reads
 MAX_CHUNKS = 16  # chunks of one pass: bounds the partial sums in memory, for any number of threads
 THREADED_VALUES = 1 << 22  # least values of a pass that threads share: with fewer they wait for each other

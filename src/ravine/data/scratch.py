@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-KEPT_BYTES = 1 << 22  # most bytes that a thread keeps per purpose: a piece of rows has 2 MiB
+KEPT_BYTES = 1 << 22  # most bytes that a thread keeps per purpose: a piece of rows has 4 MiB
 
 AnyArray = npt.NDArray[Any]
 
