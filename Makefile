@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 PYTHON_OLDEST ?= python3.11
 
-.PHONY: bench bench-quick compare demo test test-oldest test-slow test-cpus test-mutants lint types browser clean
+.PHONY: bench bench-quick compare demo test test-all suite test-oldest test-cpus test-mutants lint types browser clean
 
 demo: .venv/demo .venv/loops
 	@mkdir -p build
@@ -15,11 +15,17 @@ demo: .venv/demo .venv/loops
 WORKERS := $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 PYTEST := -m pytest --numprocesses $(WORKERS) --maxprocesses 5 --dist worksteal
 
-test: lint types browser .venv/loops
+# ruff and mypy run beside the tests.
+test: .venv/dev .venv/loops browser
+	@$(MAKE) --no-print-directory --jobs 3 lint types suite
+
+suite: .venv/dev .venv/loops
 	$(BIN)/python $(PYTEST)
 
-test-slow: .venv/dev .venv/loops
-	$(BIN)/python -m pytest -m slow
+# Everything, in at most twenty minutes: all tests, and the numerical ones as on other processors.
+test-all: .venv/dev .venv/loops browser
+	@$(MAKE) --no-print-directory --jobs 3 lint types suite PYTEST='$(PYTEST) -m ""'
+	@$(MAKE) --no-print-directory test-cpus
 
 # The suite with the oldest packages that pyproject.toml declares, on the oldest Python (PYTHON_OLDEST).
 test-oldest: .venv-oldest/loops

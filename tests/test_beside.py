@@ -67,6 +67,7 @@ def test_a_fit_is_measured_in_a_process_of_its_own():
     assert 25 < found.peak_mb < 100
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_or_takes_too_long_is_a_result():
     assert measure.measured(fails, 0, nothing, 5).problem == "ValueError: no such rows"
     assert measure.measured(never_ends, 0, nothing, 1).problem == "more than 1 s"
@@ -80,6 +81,7 @@ def data(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_what_is_in_the_file_is_not_run_again(data, capsys, monkeypatch):
     out = data / "beside.csv"
     given = ["--data", str(data), "--out", str(out), "--hipart", "none", "--methods", "KMeans", "Ward"]

@@ -37,7 +37,14 @@ def partitions():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", [name for name in PROCESSORS if can_run(name)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        # the oldest one here, the others in `make test-all`
+        pytest.param(name, marks=pytest.mark.slow if k else ())
+        for k, name in enumerate(name for name in PROCESSORS if can_run(name))
+    ],
+)
 def test_another_processor_finds_the_same_clusters(name):
     child = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.test_processors"],

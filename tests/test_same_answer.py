@@ -32,8 +32,15 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("way", ESTIMATORS)
+def ways_and_rows():
+    """Every way with two of the tables, and every table with a third of the ways; the others are slow."""
+    for i, way in enumerate(ESTIMATORS):
+        for j, rows in enumerate(ROWS):
+            is_slow = (j - i) % len(ROWS) not in (0, 1)
+            yield pytest.param(way, rows, marks=pytest.mark.slow if is_slow else ())
+
+
+@pytest.mark.parametrize(("way", "rows"), ways_and_rows())
 def test_mirrored_permuted_and_perturbed_rows_have_the_same_clusters(way, rows):
     X, k = ROWS[rows]
     usual = ESTIMATORS[way](k).fit(X).labels_

@@ -79,7 +79,7 @@ def waves(monkeypatch):
     return passes
 
 
-# in several directions: with weights only, and all but the first by `make test-slow`
+# in several directions: with weights only, and all but the first by `make test-all`
 SLOW = ("orthogonal", "orthogonal, large margin", "correlated")
 
 
