@@ -57,6 +57,15 @@ def test_unimodal_heights_are_the_nearest_of_all_modes(seed):
     assert error(found) == pytest.approx(best, abs=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-200])
+def test_rounding_does_not_choose_between_two_equal_modes(scale):
+    heights, widths = np.array([1.0, 3.0, 1.0, 3.0, 1.0]), np.full(5, scale)
+    for noise in (-1e-15, 1e-15):
+        found = unimodal(heights + np.array([0.0, noise, 0.0, 0.0, 0.0]), widths)
+        np.testing.assert_allclose(found, unimodal(heights, widths), atol=1e-12)
+
+
+
 def test_normal_scores_are_means_of_normal_numbers_between_quantiles():
     mass = np.array([0.2, 0.5, 0.3])
     z = norm.ppf((np.arange(10**5) + 0.5) / 10**5)

@@ -307,7 +307,8 @@ def unimodal(heights: FloatArray, widths: FloatArray) -> FloatArray:
     unit = float(heights.max())
     heights = heights / unit  # squares of densities of tiny values would overflow
     up, down = _blocks(heights, widths)[1], _blocks(heights[::-1], widths[::-1])[1][::-1]
-    top = int(np.argmin(up + down))  # bins before the first of the fall
+    cost = np.round((up + down) / widths.sum(), SETTLED_DIGITS)  # rounding decides no tie
+    top = int(np.argmin(cost))  # bins before the first of the fall
     rise = _rise(heights[:top], widths[:top])
     fall = _rise(heights[top:][::-1], widths[top:][::-1])[::-1]
     return np.asarray(np.concatenate([rise, fall]) * unit)
