@@ -40,13 +40,41 @@ def ways_and_rows():
             yield pytest.param(way, rows, marks=pytest.mark.slow if is_slow else ())
 
 
-@pytest.mark.parametrize(("way", "rows"), ways_and_rows())
+@pytest.mark.parametrize(("way", "rows"), list(ways_and_rows()))
 def test_mirrored_permuted_and_perturbed_rows_have_the_same_clusters(way, rows):
     X, k = ROWS[rows]
     usual = ESTIMATORS[way](k).fit(X).labels_
     for name, change in VARIANTS.items():
         labels = ESTIMATORS[way](k).fit(change(X)).labels_
         assert adjusted_rand_score(usual, labels) >= 0.99, name
+
+
+IN_ANY_ORDER = {
+    **ESTIMATORS,
+    "AutoCluster": ravine.AutoCluster,
+    "connectivity auto": lambda k: ravine.SpectralConnectivity("auto"),
+    "large margin auto": lambda k: ravine.SpectralConnectivity("auto", large_margin=True),
+    "orthogonal auto": lambda k: ravine.SpectralConnectivity("auto", projection="orthogonal"),
+}
+
+
+def check_order(way, X, k, seeds):
+    usual = IN_ANY_ORDER[way](k).fit(X).labels_
+    for seed in seeds:
+        order = np.random.default_rng(seed).permutation(len(X))
+        assert adjusted_rand_score(usual[order], IN_ANY_ORDER[way](k).fit(X[order]).labels_) >= 0.99, seed
+
+
+@pytest.mark.parametrize("way", ["MinimumDensity", "diffusion", "connectivity auto", "large margin auto"])
+def test_the_order_of_the_rows_does_not_matter(way):
+    check_order(way, *ROWS["wine"], [3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [load_wine, load_iris, load_breast_cancer])
+@pytest.mark.parametrize("way", IN_ANY_ORDER)
+def test_eight_orders_of_the_rows_do_not_matter(way, load):
+    check_order(way, load().data, 3, range(8))
 
 
 @pytest.mark.parametrize("rows", ROWS)
