@@ -202,11 +202,13 @@ def blas_threads(block):
     return np.full(len(block), most)
 
 
-def test_labels_of_the_best_cut_are_lazy(monkeypatch):
-    monkeypatch.setattr("ravine.estimators.clusterer.BEST_LEAVES", 5)
+def test_labels_of_the_best_cut_are_lazy():
     few, lengths = X[: 2 * STEP], [STEP, 0, STEP]
     rows = delayed_array(lambda i: few[[0, STEP, STEP][i] : [STEP, STEP, 2 * STEP][i]], lengths)
-    for model in (MinimumDensity("best"), AutoCluster("best", methods=["minimum-density"])):
+    for model in (
+        MinimumDensity("best", max_leaves=5),
+        AutoCluster("best", methods=[MinimumDensity(max_leaves=5)]),
+    ):
         one = model.fit(few).labels_
         lazy = model.fit(rows).labels_
         assert isinstance(lazy, da.Array)

@@ -38,7 +38,7 @@ def test_the_facts_of_a_split_are_those_of_the_plain_sums(name):
     assert facts["C"] == pytest.approx(10 / np.linalg.eigvalsh(np.cov(Z.T, bias=True))[-1])
     assert split.value == pytest.approx(0.5 / facts["margin"] ** 2 / facts["C"] + facts["slack"])
     assert abs(f.mean()) <= 0.03 + 1e-9
-    assert split.status == "no constraint is violated by more than 0.01"
+    assert "more than 0.01" in split.status
 
 
 def test_the_balance_bounds_the_mean_whatever_the_number_of_rows():

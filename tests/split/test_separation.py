@@ -133,10 +133,11 @@ def test_eig_with_more_columns_than_rows():
     assert same(MaximinSeparation(2, solver="eig").fit(sparse.csr_array(X)).labels_, truth)
 
 
-@pytest.mark.parametrize("waiting", [256, 7])
-def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch):
-    monkeypatch.setattr("ravine.optimize.sides.BUFFER_ROWS", waiting)
-    node = measured(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
+@pytest.mark.parametrize("copies", [1, 10])
+def test_the_moments_are_updated_by_the_rows_that_switched(copies):
+    """Few rows, and so many that their squares are added in several steps."""
+    X = np.tile(WINE, (copies, 1))
+    node = measured(X, np.random.default_rng(0).integers(0, 3, len(X)).astype(float))
     rows, own = node.rows, node.standardization
     rng = np.random.default_rng(1)
     columns = np.arange(13)
@@ -149,7 +150,7 @@ def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch)
         np.testing.assert_allclose(updated.covariance(columns), fresh[j].covariance(columns), atol=1e-12)
         sign = [rows.map(plane.distances) > 0 for plane in planes]
         assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
-    Z = own.apply(WINE)
+    Z = own.apply(X)
     right = sign[2]
     np.testing.assert_allclose(
         fresh[2].covariance(columns),

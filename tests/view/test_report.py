@@ -266,7 +266,7 @@ def test_of_many_pairs_the_weakest_are_described(monkeypatch):
     weakest = np.sort(np.argsort([between.split.quality for between in model.boundaries_])[:2])
     assert re.findall(r'<details id="node-([012])" ', page) == list(map(str, weakest))
     assert re.findall(r'<details id="node-(\d)" [^>]* open>', page) == [str(weakest[0])]
-    assert "The 2 boundaries of the lowest quality are described." in page
+    assert "The 2 boundaries of the lowest quality" in page
 
 
 def test_densities_of_pairs_are_of_their_own_rows():
