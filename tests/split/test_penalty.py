@@ -115,7 +115,7 @@ def test_noise_has_a_strong_penalty_and_a_clear_boundary_a_weak_one(monkeypatch)
 def test_few_labels_have_the_default(monkeypatch):
     rng = np.random.default_rng(2)
     X, noise = rng.normal(size=(300, 8)), np.arange(300) % 2
-    for n, enough in ((8, False), (60, True)):
+    for n, enough in ((18, False), (20, True)):
         _, found = chosen_by(monkeypatch, X, np.where(np.arange(300) < n, noise, -1))
         assert (found != [20.0]) is enough
 

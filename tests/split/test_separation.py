@@ -135,7 +135,7 @@ def test_eig_with_more_columns_than_rows():
 
 @pytest.mark.parametrize("copies", [1, 10])
 def test_the_moments_are_updated_by_the_rows_that_switched(copies):
-    """Few rows, and so many that their squares are added in several steps."""
+    """Few rows, and more than are collected before their squares are added."""
     X = np.tile(WINE, (copies, 1))
     node = measured(X, np.random.default_rng(0).integers(0, 3, len(X)).astype(float))
     rows, own = node.rows, node.standardization
