@@ -84,7 +84,7 @@ print(model.score(X))
 def test_scales_that_cannot_be_squared_are_refused():
     from ravine import SpectralConnectivity
 
-    with pytest.raises(ValueError, match="sigma_factor has to be a number at least 1e-100 and at most 1e"):
+    with pytest.raises(ValueError, match=r"sigma_factor .*at least 1e-100"):
         SpectralConnectivity(2, sigma_factor=1e-200).fit(np.eye(4))
 
 
@@ -201,7 +201,7 @@ def test_weights_beyond_measure_are_scaled_by_a_power_of_two(power):
 
 
 def test_weights_lost_beside_the_largest_count_for_nothing():
-    with pytest.warns(UserWarning, match="2 rows are ignored: .* next to 1e\\+20"):
+    with pytest.warns(UserWarning, match=r"2 rows are ignored.*1e\+20"):
         found = check_weights(np.array([1e20, 1.0, 1e5, 1e-300, 0.0]), 5)
     np.testing.assert_array_equal(found, [1e20, 0.0, 1e5, 0.0, 0.0])
     assert check_weights(np.array([1e15, 1.0]), 2).tolist() == [1e15, 1.0]

@@ -246,26 +246,22 @@ def test_a_pursuit_in_the_feature_space_is_drawn():
 @pytest.mark.parametrize(
     ("kernel", "params", "message"),
     [
-        ("gauss", None, "kernel has to be None, a function or one of .*'rbf'"),
-        (
-            "rbf",
-            {"degree": 2},
-            "for kernel='rbf' may hold 'gamma', 'n_components', 'landmarks', got 'degree'",
-        ),
-        ("rbf", {"gamma": -1.0}, "gamma has to be a number above 0"),
-        ("rbf", {"gamma": "scale"}, "gamma has to be a number above 0"),
+        ("gauss", None, "kernel has to be .*'rbf'"),
+        ("rbf", {"degree": 2}, "may hold 'gamma', .*got 'degree'"),
+        ("rbf", {"gamma": -1.0}, "gamma has to be"),
+        ("rbf", {"gamma": "scale"}, "gamma has to be"),
         ("rbf", {"n_components": 0}, "n_components"),
         ("rbf", {"n_components": 1.5}, "n_components"),
         ("rbf", {"landmarks": 1}, "landmarks"),
         ("rbf", [1], "kernel_params has to be a dict"),
         (None, [1], "kernel_params has to be a dict"),
-        ("polynomial", {"degree": "two"}, "degree has to be a number at least 1, got 'two'"),
-        ("sigmoid", {"coef0": "one"}, "coef0 has to be a number, got 'one'"),
-        ("chi2", None, "needs values of at least 0, and standardized columns .* standardize=False"),
+        ("polynomial", {"degree": "two"}, "degree .*got 'two'"),
+        ("sigmoid", {"coef0": "one"}, "coef0 .*got 'one'"),
+        ("chi2", None, "at least 0.*standardize=False"),
         ("diffusion", {"gamma": 1.0}, "may hold 'n_neighbors', 'diffusion_time'"),
         ("diffusion", {"n_components": 0.5}, "whole number"),
-        ("precomputed", None, r"square matrix k\(row, row\), got shape \(150, 4\)"),
-        (lambda A, B: np.ones(3), None, r"has to return an array of shape \(150, 150\).*got shape \(3,\)"),
+        ("precomputed", None, r"square matrix.*got shape \(150, 4\)"),
+        (lambda A, B: np.ones(3), None, r"shape \(150, 150\).*got shape \(3,\)"),
     ],
 )
 def test_bad_kernels_are_one_clear_error(kernel, params, message):
@@ -278,13 +274,13 @@ def test_kernels_of_frequencies_refuse_negative_values(kernel):
     model = MinimumDensity(2, kernel=kernel, standardize=False).fit(IRIS)
     np.testing.assert_array_equal(model.predict(IRIS), model.labels_)
     for refused in (model.predict, model.fit):
-        with pytest.raises(InvalidInputError, match="needs values of at least 0, and X has negative ones"):
+        with pytest.raises(InvalidInputError, match=r"at least 0.*negative"):
             refused(IRIS - 5.0)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(90, 90), (200, 50), (1000, 20)])
 def test_landmarks_keep_a_pass_no_dearer_than_the_exact_map(n, expected, monkeypatch):
-    monkeypatch.setattr("ravine.data.kernel_map.EXACT_ROWS", 100)
+    monkeypatch.setattr("ravine.data.kernel_map.EXACT_ROWS", 100)  # small: many landmarks take long
     monkeypatch.setattr("ravine.data.kernel_map.LANDMARKS", 20)
     X = np.random.default_rng(0).standard_normal((n, 2))
     model = MinimumDensity(2, kernel="rbf", n_init=1).fit(X)
@@ -342,7 +338,7 @@ def test_the_metric_of_the_diffusion_map_can_be_chosen():
     rows = sparse.csr_matrix(X)
     found = MinimumDensity(3, kernel="diffusion", kernel_params=distance, standardize=True).fit(rows)
     np.testing.assert_array_equal(found.labels_, MinimumDensity(3, kernel="diffusion").fit(X).labels_)
-    with pytest.raises(InvalidInputError, match="metric has to be one of 'euclidean', 'cosine'"):
+    with pytest.raises(InvalidInputError, match=r"metric .*'euclidean', 'cosine'"):
         MinimumDensity(3, kernel="diffusion", kernel_params={"metric": "angle"}).fit(X)
 
 

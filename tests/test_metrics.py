@@ -219,7 +219,7 @@ def test_generalized_separation_probability_takes_weights_and_three_clusters():
 
 
 def test_bad_input_of_separation_probabilities_is_one_clear_error():
-    with pytest.raises(InvalidInputError, match="at least two clusters are needed, got one"):
+    with pytest.raises(InvalidInputError, match="two clusters are needed, got one"):
         metrics.separation_probability(WINE, np.zeros(178))
     with pytest.raises(InvalidInputError, match="each of 178 rows"):
         metrics.separation_probability(WINE, [0, 1])

@@ -19,13 +19,10 @@ NUMBERS = [0.0, 1.0, 2.0, 3.0]
         (pd.DataFrame({"x": NUMBERS, "day": DAYS}), r"day \(datetime64"),
         (pd.DataFrame({"x": NUMBERS, "time": DAYS - DAYS[0]}), r"time \(timedelta64"),
         (pl.DataFrame({"x": NUMBERS, "day": pl.Series(list(DAYS)).dt.date()}), r"day \(Date\)"),
-        ("rows.csv", r"the path 'rows.csv'; read its rows with ravine.open\(path\)"),
-        (np.ones(3), "Expected 2D array, got 1D array instead: Reshape your data"),
+        ("rows.csv", r"'rows.csv'.*ravine.open\(path\)"),
+        (np.ones(3), "Expected 2D array, got 1D"),
         (np.ones((3, 2), dtype=complex), "Complex data not supported$"),
-        (
-            pd.DataFrame(np.ones((3, 2)), columns=["a", "a"]),
-            "several columns of X have the name a; rename them",
-        ),
+        (pd.DataFrame(np.ones((3, 2)), columns=["a", "a"]), "name a; rename them"),
     ],
 )
 @pytest.mark.parametrize("door", [check_rows, check, MinimumDensity(2).fit], ids=["rows", "check", "fit"])
@@ -54,5 +51,5 @@ def test_the_score_is_not_that_of_rows_without_weight():
 
 @pytest.mark.parametrize("weights", ["a", ["a", "b"], [[1.0], [1.0, 2.0]], [None, object()]])
 def test_weights_that_are_not_numbers_are_refused(weights):
-    with pytest.raises(InvalidInputError, match="sample_weight has to be one number per row"):
+    with pytest.raises(InvalidInputError, match="sample_weight has to be"):
         MinimumDensity(2).fit(np.eye(2), sample_weight=weights)

@@ -147,7 +147,7 @@ def test_errors_name_the_block():
 
     engine = engine_of(X)
     engine.source = Broken(X)
-    with pytest.raises(RavineError, match=r"block 2 \(rows 16384 to 24575\) cannot be read: no such file"):
+    with pytest.raises(RavineError, match=r"block 2 .*16384 to 24575.*no such file"):
         engine.answer([Asked(engine.rows(), MOMENTS)])
-    with pytest.raises(InvalidInputError, match=r"block 3 .* has the shape \(8192, 2\), expected"):
+    with pytest.raises(InvalidInputError, match=r"block 3 .*shape \(8192, 2\)"):
         engine.answer([Asked(engine.rows().select(np.array([30_000])), MOMENTS)])

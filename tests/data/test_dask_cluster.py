@@ -67,8 +67,8 @@ def partition(i, kind):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("broken", "partition 2 of X cannot be computed: disk on fire"),
-        ("shuffled", "partition 2 of X changed since it was computed before"),
+        ("broken", "partition 2 .*disk on fire"),
+        ("shuffled", "partition 2 of X changed"),
     ],
 )
 def test_errors_of_workers_name_the_partition(client, kind, message):
@@ -101,7 +101,7 @@ def test_a_lost_scheduler_is_not_called_bad_data(scheduler):
 
     with Client(scheduler_file=where, timeout=30, set_as_default=False) as own, own.as_current():
         rows = da.from_array(X, chunks=(chunk_rows(N), 4)).persist()
-        with pytest.raises(RavineError, match=r"^the connection to the scheduler of Dask was lost"):
+        with pytest.raises(RavineError, match=r"connection to the scheduler .*lost"):
             MinimumDensity(4, callback=kill).fit(rows)
 
 

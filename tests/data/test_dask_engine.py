@@ -92,7 +92,7 @@ def test_data_frames_have_names_unknown_lengths_and_empty_partitions(model):
     two = MinimumDensity(2).fit(rows)
     np.testing.assert_array_equal(two.labels_.compute(), MinimumDensity(2).fit(mixed.astype(float)).labels_)
     np.testing.assert_array_equal(two.predict(rows).compute(), two.labels_.compute())
-    with pytest.raises(InvalidInputError, match="column 'city' of X does not hold numbers"):
+    with pytest.raises(InvalidInputError, match=r"column 'city' .*numbers"):
         MinimumDensity(2).fit(dd.from_pandas(frame.assign(city="x"), npartitions=2))
 
 
@@ -202,11 +202,13 @@ def blas_threads(block):
     return np.full(len(block), most)
 
 
-def test_labels_of_the_best_cut_are_lazy(monkeypatch):
-    monkeypatch.setattr("ravine.estimators.clusterer.BEST_LEAVES", 5)
+def test_labels_of_the_best_cut_are_lazy():
     few, lengths = X[: 2 * STEP], [STEP, 0, STEP]
     rows = delayed_array(lambda i: few[[0, STEP, STEP][i] : [STEP, STEP, 2 * STEP][i]], lengths)
-    for model in (MinimumDensity("best"), AutoCluster("best", methods=["minimum-density"])):
+    for model in (
+        MinimumDensity("best", max_leaves=5),
+        AutoCluster("best", methods=[MinimumDensity(max_leaves=5)]),
+    ):
         one = model.fit(few).labels_
         lazy = model.fit(rows).labels_
         assert isinstance(lazy, da.Array)
@@ -225,7 +227,7 @@ def test_rows_that_differ_from_pass_to_pass_are_refused():
             return rng.permutation(X[i * STEP : (i + 1) * STEP]) if i == 1 else X[i * STEP : (i + 1) * STEP]
 
     rows = delayed_array(shuffled, [STEP] * 3)
-    with pytest.raises(InvalidInputError, match="partition 1 of X changed since it was computed before"):
+    with pytest.raises(InvalidInputError, match="partition 1 of X changed"):
         MinimumDensity(2).fit(rows)
     assert MinimumDensity(2).fit(rows.persist()).n_clusters_ == 2
 
@@ -236,18 +238,18 @@ def test_errors_name_the_partition():
             raise OSError("disk on fire")
         return X[i * STEP : (i + 1) * STEP]
 
-    with pytest.raises(RavineError, match="partition 2 of X cannot be computed: disk on fire"):
+    with pytest.raises(RavineError, match=r"partition 2 .*disk on fire"):
         MinimumDensity(2).fit(delayed_array(broken, [STEP] * 3))
     holes = np.where(X[:100] > 5, np.nan, 1.0)
     for kind in (np.asarray, sparse.csr_array):
         rows = delayed_array(lambda i, kind=kind: kind(holes if i == 1 else X[:100]), [100] * 3)
-        with pytest.raises(InvalidInputError, match="partition 1 of X contains NaN or infinity in columns 0"):
+        with pytest.raises(InvalidInputError, match=r"partition 1 .*NaN .*in columns 0"):
             MinimumDensity(2).fit(rows)
     with pytest.raises(ValueError, match="contains NaN or infinity") as error:
         MinimumDensity(2).fit(X[:500]).predict(rows).compute(scheduler="synchronous")
     assert "in partition 1 of X" in error.value.__notes__
     text = delayed_array(lambda i: np.array([["a", "b"]]), [1, 1], 2)
-    with pytest.raises(InvalidInputError, match=r"partition \d of X has to be a matrix of numbers"):
+    with pytest.raises(InvalidInputError, match=r"partition \d .*matrix of numbers"):
         MinimumDensity(2).fit(text)
     with pytest.raises(InvalidInputError, match="has to have rows and columns"):
         MinimumDensity(2).fit(da.zeros(5))
@@ -277,7 +279,7 @@ def test_after_a_failure_no_partition_is_computed_again(kind):
         computed.clear()
         with (
             dask.config.set(scheduler="synchronous"),
-            pytest.raises(RavineError, match="partition 2 of X cannot be computed: disk on fire"),
+            pytest.raises(RavineError, match=r"partition 2 .*disk on fire"),
         ):
             call(derived(kind, broken))
         assert len(computed) == len(set(computed))
@@ -289,7 +291,7 @@ def test_what_the_user_s_tasks_share_names_the_first_partition_that_needs_it():
 
     lost = da.from_delayed(dask.delayed(broken)(), (1, 4), dtype=float)
     rows = da.concatenate([da.zeros((5, 4)), da.ones((10, 4), chunks=(5, 4)) + lost])
-    with pytest.raises(RavineError, match="partition 1 of X cannot be computed: disk on fire"):
+    with pytest.raises(RavineError, match=r"partition 1 .*disk on fire"):
         MinimumDensity(2).fit(rows)
 
 
@@ -300,7 +302,7 @@ def test_errors_of_a_cluster_are_not_those_of_the_rows():
         raise error
 
     rows = delayed_array(broken, [STEP])
-    with pytest.raises(RavineError, match=r"the cluster of Dask ended the computation .all workers died.;"):
+    with pytest.raises(RavineError, match=r"cluster of Dask .*all workers died"):
         MinimumDensity(2).fit(rows)
 
 
@@ -309,7 +311,7 @@ def test_columns_of_one_name_are_refused_as_in_memory():
     model = MinimumDensity(2).fit(X[:100])
     for call in (MinimumDensity(2).fit, model.predict, ravine.check):
         for rows in (frame, dd.from_pandas(frame, npartitions=2)):
-            with pytest.raises(InvalidInputError, match=r"^several columns of X have the name a; rename"):
+            with pytest.raises(InvalidInputError, match=r"several columns .*name a; rename"):
                 call(rows)
 
 
@@ -395,9 +397,9 @@ def test_a_check_finds_in_partitions_of_all_kinds_what_it_finds_in_memory():
     words = pd.DataFrame({"word": list("abcd") * 10})
     assert ravine.check(dd.from_pandas(words, npartitions=3)) == ravine.check(words)
     other = delayed_array(lambda i: X[:10, : 4 - i], [10, 10])
-    with pytest.raises(InvalidInputError, match="partition 1 of X has 3 columns, but X has 4"):
+    with pytest.raises(InvalidInputError, match=r"partition 1 .*3 columns, but X has 4"):
         ravine.check(other)
-    with pytest.raises(InvalidInputError, match="the number of columns of X is not known"):
+    with pytest.raises(InvalidInputError, match=r"number of columns .*not known"):
         ravine.check(da.from_delayed(dask.delayed(X), (N, np.nan), dtype=float))
 
 

@@ -19,7 +19,6 @@ from ravine.data.microclusters import (
 )
 from ravine.data.node import Node, measure
 from ravine.data.query import run
-from ravine.data.threads import Threads
 from tests.engines import in_blocks
 from tests.nodes import measured
 
@@ -201,18 +200,6 @@ def test_mirrored_rows_and_seeds_give_mirrored_sums():
     for one, other in zip(*found, strict=True):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
-    X, weights = rows_and_weights(2000)
-    own = measured(X, weights).standardization
-    requests = [NearestSum(own, AXES, SEEDS), RadiusSum(own, AXES, SEEDS, np.tanh)]
-    one, two, four = (MemoryRows(X, weights, Threads(n_jobs)).pass_over(requests) for n_jobs in (1, 2, 4))
-    for expected, *others in zip(one, two, four, strict=True):
-        for other in others:
-            for a, b in zip(expected, other, strict=True):
-                np.testing.assert_array_equal(a, b)
 
 
 def test_of_seeds_as_near_the_first_is_chosen_whatever_the_rounding():

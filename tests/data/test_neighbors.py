@@ -109,7 +109,7 @@ def test_above_a_size_another_search_takes_over(monkeypatch):
 def test_without_pynndescent_the_search_is_exact_and_says_so(monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT_ROWS", 500)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.warns(UserWarning, match=r"exact search for the neighbors of 600 rows.*ravine\[neighbors\]"):
+    with pytest.warns(UserWarning, match=r"exact .*600 rows.*ravine\[neighbors\]"):
         nearest = Nearest(DIGITS, 5)
     assert sets_of(nearest.graph(DIGITS)) == plainly_near(DIGITS, DIGITS, 5)
 

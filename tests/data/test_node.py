@@ -1,5 +1,6 @@
 """Nodes: what is measured, drawn and copied of their rows, in memory and in blocks."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -171,15 +172,9 @@ def test_collected_rows_of_a_selection_are_numbered_anew(make):
 
 def test_many_rows_are_not_copied(make, monkeypatch):
     node = make(ROWS, WEIGHTS)
-    monkeypatch.setattr(nodes, "LARGE_SAMPLE", 0)
-    monkeypatch.setattr(nodes, "LOCAL_CELLS", node.n_rows * 4 - 1)
-    assert run(collect(node)) is node
-    monkeypatch.setattr(nodes, "LOCAL_CELLS", node.n_rows * 4)
     assert run(collect(node)) is not node
-    monkeypatch.setattr(nodes, "LOCAL_CELLS", node.n_rows * 2)
+    monkeypatch.setattr(nodes, "LOCAL_CELLS", 1000)  # as if there were millions of values
     assert run(collect(node)) is node
-    monkeypatch.setattr(nodes, "LARGE_SAMPLE", 2 * node.n_rows + 2)  # without samples, every step is a pass
-    assert run(collect(node)) is not node
 
 
 def test_samples_drawn_ahead_are_those_that_a_pass_of_their_own_finds():
@@ -236,17 +231,14 @@ def test_labels_are_read_with_their_weights():
 
 
 def test_the_sizes_of_samples_grow_with_the_rows_and_are_bounded_in_memory():
-    half = nodes.LARGE_SAMPLE // 2
-    assert sample_sizes(nodes.LARGE_SAMPLE - 1, 512) == []
-    assert sample_sizes(nodes.LARGE_SAMPLE - 1, 1024) == [half - 1]
-    assert sample_sizes(half - 1, 10**6) == []
-    assert sample_sizes(nodes.LARGE_SAMPLE, 300) == [half]
-    assert sample_sizes(50_000, 300) == [nodes.LARGE_SAMPLE]
-    most = nodes.SAMPLE_CELLS // 1000
-    assert sample_sizes(10**9, 1000) == [most]
-    assert sample_sizes(10**9, 10**6) == [half]
-    assert sample_sizes(10**9, 100, 0.25) == [nodes.SAMPLE_CELLS // 100 // 4]
-    assert all(b >= 2 * a for a, b in [sample_sizes(10**6, 3), sample_sizes(10**7, 3)])
+    assert sample_sizes(5000, 3) == []
+    for n, d in itertools.product((20_000, 10**6, 10**9), (3, 1000, 10**6)):
+        sizes = sample_sizes(n, d)
+        assert all(2 * a <= b for a, b in itertools.pairwise([*sizes, n]))
+        assert 0 < max(sizes) <= max(nodes.SAMPLE_CELLS // d, nodes.LARGE_SAMPLE)
+    assert max(sample_sizes(10**7, 3)) > max(sample_sizes(10**6, 3))
+    (whole,), (quarter,) = (sample_sizes(10**9, 100, share) for share in (1.0, 0.25))
+    assert quarter == whole // 4
 
 
 def test_copies_and_samples_keep_the_threads_of_their_node():

@@ -133,7 +133,7 @@ def test_columns_are_chosen_by_name_and_checked(tmp_path):
     model = MinimumDensity(2).fit(file)
     assert model.feature_names_in_.tolist() == ["c", "a"]
     np.testing.assert_array_equal(model.labels_, MinimumDensity(2).fit(frame[["c", "a"]]).labels_)
-    with pytest.raises(InvalidInputError, match=r"the columns a, c, but MinimumDensity was fitted on c, a"):
+    with pytest.raises(InvalidInputError, match=r"columns a, c, but .*fitted on c, a"):
         model.predict(ravine.open(tmp_path / "t.parquet", columns=["a", "c"]))
     with pytest.raises(RavineError, match="column 'city' holds text"):
         ravine.open(tmp_path / "t.parquet", columns=["city"])
@@ -221,4 +221,4 @@ def test_a_file_that_becomes_shorter_is_an_error_and_no_signal(tmp_path, order):
     )
     run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert "the file of the rows became shorter while it was being read" in run.stdout
+    assert "became shorter" in run.stdout

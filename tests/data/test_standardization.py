@@ -9,7 +9,6 @@ from ravine.data.node import Node, measure
 from ravine.data.principal import fix_sign, principal
 from ravine.data.query import run
 from ravine.data.sample import hashes
-from ravine.data.threads import Threads
 from ravine.exceptions import OutlierWarning
 from tests.engines import in_blocks
 from tests.nodes import node_of
@@ -82,17 +81,6 @@ def test_rows_in_blocks_have_the_standardization_of_rows_in_memory(store):
     np.testing.assert_allclose(one.inverse_scale, two.inverse_scale, rtol=1e-12)
 
 
-def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
-    X, weights = 1e6 + RNG.standard_normal((2000, 5)), RNG.uniform(0.5, 1.5, 2000)
-    found = [run(measure(Node(MemoryRows(X, weights, Threads(n_jobs))))) for n_jobs in (1, 2, 4)]
-    ends = [run(principal(node, 2)) for node in found]
-    for node, end in zip(found[1:], ends[1:], strict=True):
-        np.testing.assert_array_equal(node.standardization.mean, found[0].standardization.mean)
-        np.testing.assert_array_equal(node.standardization.deviation, found[0].standardization.deviation)
-        np.testing.assert_array_equal(end.directions, ends[0].directions)
-
-
 def test_normals_and_directions_are_each_other_inverted():
     X = np.column_stack([RNG.normal(3.0, [1.0, 5.0, 0.1], (200, 3)), np.ones(200)])
     own = standardization(X)
@@ -136,13 +124,6 @@ def test_nan_and_infinity_are_named_by_column(store, bad):
     X[1234, 2] = bad
     with pytest.raises(InvalidInputError, match="NaN or infinity in column 2"):
         standardization(store(X))
-
-
-def test_nan_in_a_row_of_weight_zero_is_still_an_error():
-    X = RNG.standard_normal((50, 2))
-    X[3, 1] = np.nan
-    with pytest.raises(InvalidInputError, match="column 1"):
-        standardization(X, np.where(np.arange(50) == 3, 0.0, 1.0))
 
 
 def test_without_standardizing_all_columns_keep_their_proportions():

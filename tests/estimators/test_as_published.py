@@ -156,7 +156,7 @@ def test_the_first_beta_that_is_balanced_counts():
     for beta, used in ((2.0, 2.0), ((4.0, 0.5), 4.0), (np.array([3.0, 0.5]), 3.0)):
         assert SpectralConnectivity(2, beta=beta).fit(X).tree_.splits[0].facts["beta"] == used
     for wrong in ((), (1.0, -1.0), "large", (1.0, "a")):
-        with pytest.raises(InvalidInputError, match="beta has to be a number above 0 or several"):
+        with pytest.raises(InvalidInputError, match="beta has to be"):
             SpectralConnectivity(2, beta=wrong).fit(X)
 
 
@@ -223,13 +223,13 @@ def test_without_samples_all_rows_are_searched_from_every_start(make):
 
 def test_parameters_are_checked():
     for model, text in (
-        (MinimumDensity(overshoot=-1.0), "overshoot has to be a number at least 0"),
-        (MinimumDensity(samples="no"), "samples has to be True or False"),
-        (MinimumDensity(init="randomly"), "init has to be an array"),
-        (SpectralConnectivity(exact_rows=-1), "exact_rows has to be a whole number"),
+        (MinimumDensity(overshoot=-1.0), "overshoot has to be"),
+        (MinimumDensity(samples="no"), "samples has to be"),
+        (MinimumDensity(init="randomly"), "init has to be"),
+        (SpectralConnectivity(exact_rows=-1), "exact_rows has to be"),
         (SpectralConnectivity(formulation="paper"), "formulation has to be"),
-        (MinimumDensityClassifier(n_alphas=0), "n_alphas has to be a whole number"),
-        (MinimumDensityClassifier(discount_overlap=1), "discount_overlap has to be True or False"),
+        (MinimumDensityClassifier(n_alphas=0), "n_alphas has to be"),
+        (MinimumDensityClassifier(discount_overlap=1), "discount_overlap has to be"),
     ):
         with pytest.raises(InvalidInputError, match=text):
             model._check_parameters(3)

@@ -106,7 +106,7 @@ def test_json_and_back():
     assert ClusterTree.from_json(tree.to_json()) == tree
     json.loads(tree.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     for wrong in ("", "{}", "[]", "null", '{"format": "ravine model", "version": 3}', "{", "[" * 100_000):
-        with pytest.raises(InvalidModelError, match=r"the text is not a valid ravine tree: .* to_json"):
+        with pytest.raises(InvalidModelError, match=r"not a valid ravine tree: .*to_json"):
             ClusterTree.from_json(wrong)
     with pytest.raises(InvalidModelError, match="version 1 of the format"):
         ClusterTree.from_json('{"format": "ravine model", "version": 1}')
@@ -115,13 +115,13 @@ def test_json_and_back():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda whole: ["a list"], "a tree has to be an object of JSON"),
-        (lambda whole: {**whole, "shape": [-1, 13]}, "shape has to be the numbers of splits and features"),
-        (lambda whole: {**whole, "shape": None}, "shape has to be the numbers of splits and features"),
-        (lambda whole: whole["arrays"].update(pivot="x" * 13), "pivot has to be a list of numbers"),
-        (lambda whole: whole["arrays"].update(pivot=["x"] * 13), "pivot has to be a number or one of nan"),
-        (lambda whole: whole["arrays"]["left"].__setitem__(0, 1.5), "left has to be a list of whole numbers"),
-        (lambda whole: whole["arrays"].update(further=[]), "without further members, got \\['further'\\]"),
+        (lambda whole: ["a list"], "object of JSON"),
+        (lambda whole: {**whole, "shape": [-1, 13]}, "shape has to be"),
+        (lambda whole: {**whole, "shape": None}, "shape has to be"),
+        (lambda whole: whole["arrays"].update(pivot="x" * 13), "pivot has to be a list"),
+        (lambda whole: whole["arrays"].update(pivot=["x"] * 13), "pivot has to be a number"),
+        (lambda whole: whole["arrays"]["left"].__setitem__(0, 1.5), "left .*whole numbers"),
+        (lambda whole: whole["arrays"].update(further=[]), "further members, got .*'further'"),
     ],
 )
 def test_json_that_was_changed_is_refused_in_one_sentence(change, message):

@@ -150,7 +150,7 @@ def test_an_error_of_ours_is_logged_and_not_blamed_on_the_client(explorer, monke
 
 def test_one_explorer_at_a_time_has_a_folder(explorer):
     folder = explorer.session.folder
-    with pytest.raises(InvalidInputError, match=f"another explorer has the session in {folder} open"):
+    with pytest.raises(InvalidInputError, match=f"another explorer.*{folder}"):
         explore(MinimumDensity(3).fit(X), X, session=folder, open_browser=False)
 
 
@@ -165,10 +165,10 @@ def test_the_folder_of_a_stopped_or_refused_explorer_is_free(tmp_path):
 def test_a_port_that_cannot_be_used_is_one_sentence(explorer):
     model, used = MinimumDensity(3).fit(X), urlsplit(explorer.address).port
     for port, sentence in [
-        (99999, "port has to be a whole number from 0 to 65535, got 99999"),
-        (-1, "port has to be a whole number of at least 0, got -1"),
-        ("80", "port has to be a whole number of at least 0, got '80'"),
-        (used, f"port {used} cannot be used"),
+        (99999, "port .*65535, got 99999"),
+        (-1, "port .*got -1"),
+        ("80", "port .*got '80'"),
+        (used, f"port {used}"),
     ]:
         with pytest.raises(InvalidInputError, match=sentence):
             explore(model, X, port=port, open_browser=False)

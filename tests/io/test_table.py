@@ -105,7 +105,9 @@ def test_text_columns_are_left_out_with_a_note(tmp_path):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     found = read(tmp_path / "t.csv")
     assert found.names == ("size", "count", "kind")
-    assert found.notes == [("2 text columns left out (name, color)", "text left out")]
+    ((note, kind),) = found.notes
+    assert "(name, color)" in note
+    assert kind == "text left out"
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -145,15 +147,15 @@ def test_words_that_mean_a_missing_value(tmp_path):
 
 
 BAD = {
-    "ragged": ("a,b\n1,2\n3\n", r"1 field in line 3, but 2 in the first"),
+    "ragged": ("a,b\n1,2\n3\n", "1 field in line 3"),
     "cut off": ("a,b,c\n1,2,3\n4,5,6\n7,8", r"2 fields in line 4"),
     "twice": ("a,b,a\n1,2,3\n", r"2 columns are named 'a'"),
     "header only": ("a,b\n", r"column names but no rows"),
     "blank": ("\n\n", r"is empty"),
     "text only": ("a b c\n1 2 3\n", r"no numeric column"),
-    "a word among numbers": ("a,b\n1,2\n3,4\nfive,6\n", r"column 'a' holds 'five' in row 3, where"),
+    "a word among numbers": ("a,b\n1,2\n3,4\nfive,6\n", "'a' holds 'five' in row 3"),
     "infinity": ("a,b\n1,2\ninf,4\n", r"1 infinite value in a \(1\)"),
-    "quote": ('a,b\n1,"2\n3,4\n', r"cannot be read: unexpected end of data"),
+    "quote": ('a,b\n1,"2\n3,4\n', "cannot be read"),
     "zero bytes": ("a\0b\n1\n", r"not text"),
 }
 
@@ -191,7 +193,7 @@ def test_the_fast_and_the_checked_parser_agree(tmp_path, monkeypatch, ends):
 
 def test_a_wrong_encoding_is_an_error_and_the_right_one_is_read(tmp_path):
     path = write(tmp_path, "naïve,b\n1,2\n3,5\n", encoding="latin-1")
-    with pytest.raises(TableError, match=r"not UTF-8.* text \(it contains the byte 0xef\)") as raised:
+    with pytest.raises(TableError, match=r"not UTF-8.*byte 0xef") as raised:
         read(path)
     assert raised.value.cause == "encoding"
     source = open_source(path, encoding="latin-1")
@@ -254,11 +256,9 @@ def test_the_columns_of_a_model_are_found_in_any_order(tmp_path):
     np.testing.assert_allclose(found.values[:, :2], known.values[:, :2], rtol=1e-9)
     assert found.values[1, 2:].tolist() == [0.0, 0.0]  # a value that the training rows do not have
     FRAME[["size", "kind"]].to_csv(train, index=False)
-    with pytest.raises(
-        InvalidInputError, match="lacks columns that the model was fitted on: count, color=blue"
-    ):
+    with pytest.raises(InvalidInputError, match=r"lacks columns .*: count, color=blue"):
         read_for_model(open_source(train), known.names, len(known.names), Choice(), None)
-    with pytest.raises(InvalidInputError, match="2 numeric columns, but the model was fitted on 3"):
+    with pytest.raises(InvalidInputError, match=r"2 numeric columns, but .*fitted on 3"):
         read_for_model(open_source(train), None, 3, Choice(), None)
 
 

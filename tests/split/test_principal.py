@@ -50,7 +50,7 @@ def test_depddp_divides_at_the_lowest_valley():
 
 def test_depddp_does_not_split_one_mode():
     X = norm.ppf((np.arange(400) + 0.5) / 400)[:, None] * [1.0, 0.1]
-    with pytest.warns(UserWarning, match="found 1 of 2 clusters: no other leaf has a valley"):
+    with pytest.warns(UserWarning, match=r"found 1 of 2 clusters.*valley"):
         assert PrincipalDirection(2, threshold="density", standardize=False).fit(X).n_clusters_ == 1
 
 

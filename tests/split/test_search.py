@@ -14,7 +14,7 @@ from ravine import (
     SpectralConnectivity,
     metrics,
 )
-from ravine.data.node import LARGE_SAMPLE, sample_sizes
+from ravine.data.node import LARGE_SAMPLE
 from ravine.data.node import measure as measure_node
 from ravine.data.query import run
 from ravine.split.boundary import Hyperplane, NearestCenter
@@ -87,27 +87,6 @@ def are_among(some, all_rows):
 
 
 # --- stages ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("n", "sizes"),
-    [
-        (LARGE_SAMPLE - 1, []),
-        (LARGE_SAMPLE, [LARGE_SAMPLE // 2]),
-        (20_000, [10_000]),
-        (100_000, [LARGE_SAMPLE]),
-        (128 * LARGE_SAMPLE, [2 * LARGE_SAMPLE, 8 * LARGE_SAMPLE]),
-    ],
-)
-def test_samples_come_first_from_16384_rows_on(n, sizes):
-    assert LARGE_SAMPLE == 16384
-    assert sample_sizes(n, 2) == sizes
-    assert all(size < n for size in sizes)
-
-
-def test_samples_of_very_wide_rows_are_bounded():
-    assert sample_sizes(10**6, 10**5) == [LARGE_SAMPLE // 2]
-    assert max(sample_sizes(10**8, 100)) * 100 <= 1 << 24
 
 
 @pytest.mark.parametrize("n", [500, LARGE_SAMPLE - 1])

@@ -133,10 +133,11 @@ def test_eig_with_more_columns_than_rows():
     assert same(MaximinSeparation(2, solver="eig").fit(sparse.csr_array(X)).labels_, truth)
 
 
-@pytest.mark.parametrize("waiting", [256, 7])
-def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch):
-    monkeypatch.setattr("ravine.optimize.sides.BUFFER_ROWS", waiting)
-    node = measured(WINE, np.random.default_rng(0).integers(0, 3, len(WINE)).astype(float))
+@pytest.mark.parametrize("copies", [1, 10])
+def test_the_moments_are_updated_by_the_rows_that_switched(copies):
+    """Few rows, and more than are collected before their squares are added."""
+    X = np.tile(WINE, (copies, 1))
+    node = measured(X, np.random.default_rng(0).integers(0, 3, len(X)).astype(float))
     rows, own = node.rows, node.standardization
     rng = np.random.default_rng(1)
     columns = np.arange(13)
@@ -149,7 +150,7 @@ def test_the_moments_are_updated_by_the_rows_that_switched(waiting, monkeypatch)
         np.testing.assert_allclose(updated.covariance(columns), fresh[j].covariance(columns), atol=1e-12)
         sign = [rows.map(plane.distances) > 0 for plane in planes]
         assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
-    Z = own.apply(WINE)
+    Z = own.apply(X)
     right = sign[2]
     np.testing.assert_allclose(
         fresh[2].covariance(columns),
@@ -265,21 +266,6 @@ def test_the_far_row_alone_has_the_higher_separation_probability():
     assert metrics.separation_probability(X, alone) > metrics.separation_probability(X, truth)
 
 
-def test_sums_of_rows_that_switch_sides_are_those_of_all_rows_also_over_chunks(monkeypatch):
-    monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
-    X = np.random.default_rng(0).standard_normal((1000, 3))
-    node = measured(X, np.random.default_rng(1).uniform(0.5, 2, 1000))
-    own = node.standardization
-    assert len(node.rows._chunks()) > 5
-    old, new = (Plane(np.array(w), own.mean, 0.1) for w in ([1.0, 0.2, 0.0], [1.0, 0.0, 0.3]))
-    requests = [SideSums(own, new, old), SideSums(own, old), SideSums(own, new)]
-    change, before, after = (Side.of(answer) for answer in node.rows.pass_over(requests))
-    found = before + change
-    assert found.weight == pytest.approx(after.weight)
-    np.testing.assert_allclose(found.total, after.total, atol=1e-9)
-    np.testing.assert_allclose(np.tril(found.square), np.tril(after.square), atol=1e-9)
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_one_far_row_is_no_cluster(solver):
     X, truth = with_a_far_row()
@@ -363,13 +349,12 @@ def test_pursuit_starts_from_given_labels():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"solver": "svm"}, "'mpm', 'gep', 'eig', 'pursuit'"),
-        ({"regularization": -1}, "regularization has to be a number at least 0"),
-        ({"min_share": 0.6}, "min_share has to be a number at least 0 and at most 0.5"),
+        ({"regularization": -1}, "regularization"),
+        ({"min_share": 0.6}, "min_share .*at most 0.5"),
         ({"n_init": 0}, "n_init"),
         ({"max_iter": 0}, "max_iter"),
-        ({"init": [0, 1]}, "each of the 178 rows, got 2 labels with 2 different values"),
-        ({"init": np.arange(178) % 3}, "one of two labels .* got 178 labels with 3 different values"),
+        ({"init": [0, 1]}, "178 rows, got 2 labels"),
+        ({"init": np.arange(178) % 3}, "two labels .* 3 different values"),
         ({"init": [0, 1], "solver": "pursuit"}, "each of the 178 rows"),
     ],
 )
@@ -380,7 +365,7 @@ def test_bad_parameters_are_one_clear_error(parameters, message):
 
 def test_too_many_features_for_a_square_matrix_are_an_error():
     X = sparse.random_array((20, 5000), density=0.1, format="csr", random_state=0)
-    with pytest.raises(InvalidInputError, match="takes at most 4096 features, got 5000: use solver='eig'"):
+    with pytest.raises(InvalidInputError, match=r"4096 features, got 5000.*solver='eig'"):
         MaximinSeparation(2).fit(X)
     assert MaximinSeparation(2, solver="pursuit").fit(X).n_features_in_ == 5000
 
@@ -405,7 +390,5 @@ def test_given_sides_start_the_search_of_the_root_also_where_its_scales_are_know
 
 
 def test_eig_with_a_kernel_is_refused_because_all_its_directions_are_equal():
-    with pytest.raises(
-        InvalidInputError, match=r'solver="eig" .* kernel=.rbf.: .* use solver="mpm" or "gep"'
-    ):
+    with pytest.raises(InvalidInputError, match=r'solver="eig".*rbf.*use solver="mpm"'):
         MaximinSeparation(2, solver="eig", kernel="rbf").fit(WINE)

@@ -166,8 +166,8 @@ CHANGED[1234, 3] = np.nextafter(CHANGED[1234, 3], np.inf)
 )
 def test_a_checkpoint_of_another_fit_is_refused_and_not_touched(written, model, rows, fit, reason):
     text = refused(written, model, rows, **fit)
-    assert text.startswith(f"the checkpoint {written} belongs to another fit: ")
-    assert text.endswith("; give another path, or delete the file")
+    assert f"{written} belongs to another fit" in text
+    assert "give another path, or delete" in text
     assert re.search(reason, text)
 
 
@@ -178,8 +178,8 @@ def test_the_same_rows_in_other_blocks_are_refused_with_that_reason(tmp_path):
     for i, (first, second, then, now) in enumerate(((X, lazy, large, small), (lazy, X, small, large))):
         model = MinimumDensity(3, random_state=0, checkpoint=tmp_path / f"{i}").fit(first)
         text = refused(model.checkpoint, model, second)
-        assert f"belongs to another fit: its rows were in {then} and are in {now}, and sums depend on" in text
-        assert "give the same array, file or Dask collection as before, or the same blocks; give" in text
+        assert re.search(f"{then} .*{now}", text)
+        assert "give the same array" in text
         assert "the rows are not the same" in refused(model.checkpoint, model, second[:-1])
         assert "the rows are not the same" in refused(model.checkpoint, model, first + 1.0)
         model.fit(lazy.rechunk((8192, 5)) if first is X else first)
@@ -208,7 +208,7 @@ def test_another_version_is_refused(written, monkeypatch):
 def test_a_file_that_is_no_checkpoint_is_refused_and_not_overwritten(content, tmp_path):
     path = tmp_path / "other"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"is not a valid ravine checkpoint.*; give another path, or delete"):
+    with pytest.raises(ValueError, match=r"not a valid.*give another path, or delete"):
         MinimumDensity(3, checkpoint=path).fit(X[:2000])
     assert path.read_bytes() == content
 
@@ -254,8 +254,8 @@ def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, ch
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda meta, arrays: meta["fit"].update(tol=True), "fit has to be one text per parameter"),
-        (lambda meta, arrays: meta["fit"].update(more=[1]), "fit has to be one text per parameter"),
+        (lambda meta, arrays: meta["fit"].update(tol=True), "fit has to be one text"),
+        (lambda meta, arrays: meta["fit"].update(more=[1]), "fit has to be one text"),
         (lambda meta, arrays: meta.update(reads=10**400), "reads has to be at most"),
     ],
 )

@@ -86,7 +86,7 @@ def test_huge_weights_make_no_clusters_and_a_warning(weights):
     """17 clusters were found, in half a minute."""
     X = blobs(3, 4, 0, n=40)[0]
     began = time.process_time()
-    with pytest.warns(UserWarning, match=r"the weights have a mean of .*scale the weights to a mean of 1"):
+    with pytest.warns(UserWarning, match=r"weights have a mean.*scale the weights"):
         model = MinimumDensity("auto").fit(X, sample_weight=weights)
     assert model.n_clusters_ <= 3
     assert time.process_time() - began < 20.0

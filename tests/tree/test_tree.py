@@ -142,7 +142,7 @@ def test_a_tree_with_shared_labels_is_cut_into_any_smaller_number_of_clusters():
         cuts = [tree.cut(k) for k in range(1, tree.n_leaves + 1)]
         for k in range(1, tree.n_clusters + 1):
             assert cut_into(tree, k) == [cut for cut in cuts if cut.n_clusters == k][-1]
-        with pytest.raises(InvalidInputError, match=f"has {k} clusters and cannot be cut into {k + 1}"):
+        with pytest.raises(InvalidInputError, match=f"{k} clusters .*into {k + 1}"):
             cut_into(tree, k + 1)
 
 
