@@ -65,7 +65,6 @@ def test_rounding_does_not_choose_between_two_equal_modes(scale):
         np.testing.assert_allclose(found, unimodal(heights, widths), atol=1e-12)
 
 
-
 def test_normal_scores_are_means_of_normal_numbers_between_quantiles():
     mass = np.array([0.2, 0.5, 0.3])
     z = norm.ppf((np.arange(10**5) + 0.5) / 10**5)

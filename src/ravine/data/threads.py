@@ -116,6 +116,7 @@ class _OneBlasThread:
 
     @functools.cached_property
     def _libraries(self) -> list[Any]:
+        import scipy.linalg  # noqa: F401  # has a BLAS of its own, which is found only if it is loaded
         from threadpoolctl import ThreadpoolController
 
         found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
