@@ -483,10 +483,3 @@ def test_samples_of_float32_rows_are_not_widened_on_their_way():
     values, _, numbers = sampled(found)
     assert values.dtype == np.float64
     np.testing.assert_array_equal(values, narrow[numbers])
-
-
-def test_labels_of_a_model_stay_when_it_predicts_a_collection():
-    values = np.random.default_rng(0).normal(size=(300, 2)) + 9.0 * (np.arange(300)[:, None] % 2)
-    model = ravine.MinimumDensity(2).fit(values)
-    model.predict(da.from_array(values, chunks=(100, 2))).compute()
-    assert model.labels_.shape == (300,)
