@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_wine
-from sklearn.metrics import adjusted_rand_score
 
 from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
 from ravine.data.memory import MemoryRows
@@ -501,16 +500,3 @@ def test_resplit_leaves_the_given_estimator_as_it_was():
     given = MinimumDensity(2)
     TREE.resplit(0, given, DIGITS)
     assert not hasattr(given, "tree_")
-
-
-def test_resplit_follows_the_labels_of_the_rows_of_its_node():
-    rng = np.random.default_rng(0)
-    wide, tall = rng.integers(2, size=(2, 600))  # four groups, which are farther apart along the first column
-    node = rng.normal(size=(600, 2)) + np.column_stack([8.0 * wide, 5.0 * tall])
-    X = np.vstack([rng.normal(size=(600, 2)) - (60.0, 0.0), node])
-    y = np.full(len(X), -1)
-    y[700:800] = tall[100:200]
-    tree = MinimumDensity(2, standardize=False).fit(X).tree_
-    for labels, groups in ((None, wide), (y, tall)):
-        found = tree.resplit(2, MinimumDensity(2, standardize=False), X, y=labels).predict(X)[600:]
-        assert adjusted_rand_score(groups, found) > 0.9
