@@ -982,3 +982,53 @@ def test_compare_with_text_columns_and_a_report_of_rows_with_missing_values(fold
     succeed("fit", "holes.csv", *names, "--model", model, where=folder)
     succeed("report", model, "holes.csv", "--impute", "median", "--out", page, where=folder)
     assert "hue" in page.read_text()
+
+
+def test_a_saved_model_has_the_threads_that_were_asked_for_and_not_those_of_the_machine(folder, tmp_path):
+    options = ("--columns", "ash,hue", "--clusters", "2", "--quiet", "--model", tmp_path / "m.ravine")
+    succeed("fit", "wine.csv", *options, where=folder)
+    assert ravine.load(tmp_path / "m.ravine").n_jobs is None
+
+
+def test_a_checkpoint_stays_where_the_results_cannot_be_written(folder, tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ravine.cli.commands.write_clusters", full)
+    path, options = tmp_path / "fit.checkpoint", ("--columns", "ash,hue", "--clusters", "2", "--quiet")
+    assert main(["fit", str(folder / "wine.csv"), *options, "--checkpoint", str(path)]) == 1
+    assert "no space left" in capsys.readouterr().err
+    assert path.exists()
+
+
+def test_compare_uses_as_many_threads_as_are_asked_for(folder, monkeypatch, capsys):
+    def refused(name, model, *_):
+        raise ravine.InvalidInputError(f"{model.n_jobs} threads")
+
+    monkeypatch.setattr("ravine.cli.commands.fit_candidate", refused)
+    assert main(["compare", str(folder / "wine.csv"), "--columns", "ash,hue", "--jobs", "3", "--quiet"]) == 1
+    assert "3 threads" in capsys.readouterr().err
+
+
+def test_an_error_has_a_line_of_its_own_below_the_progress_bar():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def fail():
+        console.progress(ravine.Progress(3, 16, 10.0, SPLIT, 4.0, 1.23))
+        raise ValueError("wrong")
+
+    console = Console(False, Terminal())
+    with pytest.raises(ValueError, match="wrong"), console.capture_warnings(lambda caught: []):
+        fail()
+    assert console.stream.getvalue().endswith("\n")
+
+
+def test_missing_values_of_a_matrix_are_appended_as_they_were(tmp_path):
+    X = np.arange(20.0).reshape(10, 2) ** 2
+    X[3, 1] = np.nan
+    np.save(tmp_path / "rows.npy", X)
+    options = ("--clusters", "2", "--jobs", "1", "--quiet", "--impute", "median", "--append", "all.csv")
+    succeed("fit", "rows.npy", *options, where=tmp_path)
+    np.testing.assert_array_equal(pd.read_csv(tmp_path / "all.csv").to_numpy()[:, :2], X)

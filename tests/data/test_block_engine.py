@@ -151,3 +151,19 @@ def test_errors_name_the_block():
         engine.answer([Asked(engine.rows(), MOMENTS)])
     with pytest.raises(InvalidInputError, match=r"block 3 .*shape \(8192, 2\)"):
         engine.answer([Asked(engine.rows().select(np.array([30_000])), MOMENTS)])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_division_that_fails_leaves_all_rows_where_they_were(n_jobs):
+    class FailsLater(Above):
+        def distances(self, block):
+            if block.numbers[0] >= 3 * 8192:
+                raise KeyboardInterrupt
+            return super().distances(block)
+
+    engine = engine_of(X, n_jobs=n_jobs)
+    with pytest.raises(KeyboardInterrupt):
+        engine.divide([(engine.rows(), FailsLater(0))])
+    assert all((ids == 0).all() for ids in engine.ids)
+    ((left, right),) = engine.divide([(engine.rows(), Above(0))])
+    assert (left.shape[0], right.shape[0]) == ((X[:, 0] <= 0).sum(), (X[:, 0] > 0).sum())

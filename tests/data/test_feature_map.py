@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris, load_wine, make_blobs
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
+import ravine
 from ravine.data import feature_map as maps
 from ravine.data import kernel, kernel_map
 from ravine.data.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
@@ -240,3 +241,18 @@ def test_sparse_rows_are_not_written_out_to_be_mapped(monkeypatch):
     monkeypatch.setattr(Scaling, "__call__", write_out)
     found = fit_kernel_map(X, None, "rbf", {"landmarks": 40}, standardize=False, rng=np.random.default_rng(1))
     assert found(X).shape[0] == 90
+
+
+@pytest.mark.parametrize("held_bytes", [1000, 1 << 30])
+def test_mapped_rows_have_the_threads_of_the_fit(held_bytes, monkeypatch):
+    monkeypatch.setattr(maps, "HELD_BYTES", held_bytes)
+    assert mapped_blocks(WINE, None, fit(WINE, gamma=0.1), 3).threads.n == 3
+
+
+def test_landmarks_come_from_random_state():
+    def landmarks(**given):
+        made = ravine.MinimumDensity(2, kernel="rbf", kernel_params={"landmarks": 20}, **given)
+        return made.fit(WINE).feature_map_.landmarks
+
+    np.testing.assert_array_equal(landmarks(), landmarks(random_state=0))
+    assert (landmarks() != landmarks(random_state=1)).any()

@@ -254,3 +254,14 @@ def test_a_sparse_node_is_small_if_few_values_are_stored(monkeypatch):
     assert not Node(MemoryRows(stored.toarray())).is_local
     monkeypatch.setattr(nodes, "LOCAL_CELLS", 2000)
     assert not Node(MemoryRows(stored)).is_local
+
+
+def test_another_attempt_at_a_node_draws_samples_of_its_own(make):
+    node = make(ROWS)
+    _, (first,) = run(open_node(node, [50]))
+    _, (again,) = run(open_node(node, [50]))
+    _, (other,) = run(open_node(replace(node, stream=(0, 1)), [50]))
+    np.testing.assert_array_equal(dense(first.rows), dense(again.rows))
+    assert (dense(first.rows) != dense(other.rows)).any()
+    _, (larger,) = run(open_node(node, [60]))
+    assert larger.rows.shape[0] == 60

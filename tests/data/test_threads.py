@@ -5,8 +5,9 @@ import threading
 import time
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from ravine.data.threads import Threads
+from ravine.data.threads import Threads, one_blas_thread
 
 SECONDS = 10.0  # longest wait for another thread
 
@@ -92,3 +93,25 @@ def test_threads_travel_as_a_number():
     threads = Threads(3)
     threads.map(abs, [1, 2])
     assert pickle.loads(pickle.dumps(threads)).n == 3
+
+
+def test_a_thread_whose_work_failed_is_idle_again():
+    threads = Threads(2)
+
+    def fail():
+        raise ValueError("once")
+
+    with pytest.raises(ValueError, match="once"):
+        threads.result_of(threads.begin(fail))
+    assert threads.result_of(threads.begin(lambda: 1)) == 1
+
+
+def test_blas_has_its_threads_back_after_limits_inside_of_each_other():
+    def counts():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
+        with one_blas_thread(), one_blas_thread():
+            assert set(counts()) == {1}
+        assert counts() == before

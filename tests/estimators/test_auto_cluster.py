@@ -454,3 +454,15 @@ def test_best_where_there_is_no_split_is_one_cluster():
     with pytest.warns(UserWarning, match="no candidate|constant"):
         model = AutoCluster("best", methods=FEW).fit(np.ones((30, 2)))
     assert model.n_clusters_ == 1
+
+
+def test_candidates_have_the_seed_and_the_threads_of_all():
+    model = AutoCluster(2, methods=FEW, random_state=7, n_jobs=2).fit(IRIS)
+    assert [(one.estimator.random_state, one.estimator.n_jobs) for one in model.candidates_] == [(7, 2)] * 3
+
+
+def test_a_second_fit_is_like_a_first_one():
+    model = AutoCluster(2, methods=["minimum-density diffusion"]).fit(IRIS)
+    again, new = model.fit(WINE), AutoCluster(2, methods=["minimum-density diffusion"]).fit(WINE)
+    np.testing.assert_array_equal(again.labels_, new.labels_)
+    np.testing.assert_array_equal(again.predict(WINE), new.predict(WINE))

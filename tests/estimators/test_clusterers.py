@@ -682,3 +682,37 @@ def test_with_auto_a_mean_within_a_cluster_does_not_hide_three_clusters(model):
     X = centers[labels] + np.random.default_rng(3).standard_normal((900, 2))
     assert adjusted_rand_score(labels, model.fit(X).labels_) == 1.0
     assert model.fit(np.random.default_rng(4).standard_normal((900, 2))).n_clusters_ == 1
+
+
+def test_an_interrupt_before_the_first_split_leaves_the_model_as_it_was(make, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    model = quiet_fit(make(3), WINE)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    monkeypatch.setattr("ravine.data.memory.MemoryRows.pass_over", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(GOOD[:, :2])
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
+
+
+def test_best_judges_weighted_rows_as_copies():
+    X = make_blobs(150, 3, centers=4, cluster_std=2.5, random_state=3)[0]
+    weights = np.random.default_rng(0).integers(1, 4, len(X))
+    one = MinimumDensity("best", max_leaves=6).fit(X, sample_weight=weights)
+    copies = MinimumDensity("best", max_leaves=6).fit(np.repeat(X, weights, axis=0))
+    assert one.cut_values_ == pytest.approx(copies.cut_values_)
+    assert one.cut_values_ != pytest.approx(MinimumDensity("best", max_leaves=6).fit(X).cut_values_)
+
+
+def test_a_fit_leaves_nothing_of_the_one_before():
+    frame = pd.DataFrame(WINE).add_prefix("x")
+    model = MinimumDensity("best").fit(frame)
+    model.fill_ = np.zeros(13)  # as the command line leaves it
+    with pytest.raises(InvalidInputError, match="NaN"):
+        model.fit(frame * np.nan)
+    assert {"cut_values_", "fill_", "feature_names_in_"} <= vars(model).keys()
+    model.set_params(n_clusters=2, kernel=lambda A, B: np.asarray(A) @ np.asarray(B).T).fit(WINE)
+    assert not {"cut_values_", "fill_", "feature_names_in_"} & vars(model).keys()

@@ -147,3 +147,11 @@ def test_no_split_and_no_candidates():
         select(WINE, [])
     with pytest.raises(InvalidInputError, match="min_share"):
         select(WINE, [MinimumDensity(2)], min_share=2)
+
+
+def test_every_candidate_is_an_estimator_of_its_own_and_the_given_one_stays_as_it_was():
+    given = ravine.MinimumDensity(4)
+    found = select(WINE, given, {"n_clusters": [2, 3]})
+    assert {c.estimator.n_clusters for c in found} == {c.estimator.n_clusters_ for c in found} == {2, 3}
+    assert given.n_clusters == 4
+    assert not hasattr(given, "tree_")

@@ -273,3 +273,19 @@ def test_a_node_that_is_its_own_parent_is_refused():
     }
     with pytest.raises(InvalidModelError, match=r"a node before its children|whose left or right"):
         ClusterTree.from_json(json.dumps({**parts, "arrays": {**parts["arrays"], **circle}}))
+
+
+def test_a_file_that_was_read_is_closed(tmp_path, saved):
+    opened = []
+
+    def noting(*arguments):
+        opened.append(open(*arguments))  # noqa: SIM115
+        return opened[-1]
+
+    (tmp_path / "no model").write_text("text")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ravine.io.archive.open", noting, raising=False)
+        ravine.load(saved)
+        with pytest.raises(InvalidModelError):
+            ravine.load(tmp_path / "no model")
+    assert [file.closed for file in opened] == [True, True]

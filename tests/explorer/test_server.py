@@ -156,10 +156,11 @@ def test_one_explorer_at_a_time_has_a_folder(explorer):
 
 def test_the_folder_of_a_stopped_or_refused_explorer_is_free(tmp_path):
     model = MinimumDensity(3).fit(X)
-    with pytest.raises(InvalidInputError, match="port"):
+    with pytest.raises(InvalidInputError, match="port") as refused:
         explore(model, X, session=tmp_path, open_browser=False, port=99999)
     for _ in range(2):
         explore(model, X, session=tmp_path, open_browser=False).stop()
+    assert refused.tb is not None  # it keeps what the call that failed had, also while a debugger looks at it
 
 
 def test_a_port_that_cannot_be_used_is_one_sentence(explorer):

@@ -14,7 +14,7 @@ import ravine
 from ravine import InvalidInputError, MinimumDensity, explain
 from ravine.explorer import start
 from ravine.explorer.answers import Answers
-from ravine.explorer.exports import Export
+from ravine.explorer.exports import EXPORTS, Export
 from ravine.explorer.session import Session, digest
 from ravine.explorer.state import ACTIONS, Rows
 
@@ -451,3 +451,53 @@ def test_saved_labels_are_no_formulas_of_a_spreadsheet(session):
     assert lines[0] == "id,cluster,name"
     assert lines[1].startswith("'@a,")
     assert {line.split(",")[2] for line in lines[1:] if line.split(",")[1] == "0"} == {"'=1+1"}
+
+
+def test_far_rows_are_those_of_the_model_that_is_asked_about(tmp_path):
+    far, session = session_with_far_rows(tmp_path)
+    rows, model, other = session.rows, session.state.model, MinimumDensity(3, outliers="include").fit(far)
+    assert [rows.far(one).tolist() for one in (model, other, model)] == [[3, 90], [], [3, 90]]
+
+
+def test_every_change_has_another_version(session):
+    versions = [session.version]
+    for action in ("rename", "undo", "rename", "undo", "redo"):
+        session.act(action, {"label": 0, "name": "one"} if action == "rename" else {})
+        versions.append(session.version)
+    assert len(set(versions)) == 6
+    with pytest.raises(InvalidInputError, match="nothing to redo"):
+        session.act("redo", {})
+    assert session.version == versions[-1]
+
+
+def test_what_is_saved_from_a_session_does_not_change_it(session):
+    tree, before = MODEL.tree_, MODEL.labels_
+    session.act("cut", {"n_leaves": 2})
+    export = Export(Answers(session))
+    for what in EXPORTS:
+        export.make(what)
+    assert (export.model().tree_.n_leaves, len(set(export.model().labels_))) == (2, 2)
+    assert session.states[0].model is MODEL
+    assert MODEL.tree_ is tree
+    assert MODEL.labels_ is before
+
+
+def test_rows_of_a_file_that_are_set_aside_have_no_influence(tmp_path, monkeypatch):
+    monkeypatch.setattr(start, "MEMORY_CELLS", 0)
+    np.save(tmp_path / "rows.npy", X)
+    file = ravine.open(tmp_path / "rows.npy")
+    aside = np.flatnonzero(MODEL.labels_ != 1)[::2].tolist()
+    found = []
+    for k, rows in enumerate((X, file)):
+        session = Session(Rows(rows), MODEL, tmp_path / str(k), code=["model = MinimumDensity(3).fit(X)"])
+        do(session, [("set_aside", {"numbers": aside}), ("split", {"node": 2})])
+        found.append(session.state.tree)
+    np.testing.assert_allclose(found[0].weight, found[1].weight)
+    assert found[1].weight[-2:].sum() < (MODEL.labels_ != 0).sum()
+
+
+def test_a_model_that_is_not_fitted_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(InvalidInputError, match="needs a fitted clusterer"):
+        ravine.explore(MinimumDensity(3), X, open_browser=False)
+    assert list(tmp_path.iterdir()) == []

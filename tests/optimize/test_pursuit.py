@@ -222,3 +222,16 @@ def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, nor
     assert not end.point.index_value.valid
     assert end.point.value == np.inf
     assert end.n_iter == 0
+
+
+def test_rows_in_other_scales_are_standardized_anew():
+    X = oracles.two_blobs(300, 4, gap=5.0, seed=1)[0] * (1.0, 3.0, 0.5, 1.0)
+    node, plain = measured(X), measured(X, standardize=False)
+    limits, index = Limits(1e-3, 10, 1e-6), MinimumDensityIndex(H, 0.9)
+    run(pursue(node, unit(3, 4), [index], limits))
+    other = replace(node, measured=plain.standardization, deviation=plain.deviation)
+    shared, alone = (
+        run(pursue(one, unit(3, 4), [index], limits)).point for one in (other, replace(other, memo={}))
+    )
+    assert shared.value == alone.value
+    np.testing.assert_array_equal(shared.direction, alone.direction)

@@ -5,6 +5,7 @@ import pytest
 
 from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import GraphConnectivity
+from ravine.optimize import several
 from ravine.optimize.several import Objective, PublishedObjective, descend, leave_coalescence, pursue
 
 
@@ -136,3 +137,19 @@ def test_beta_is_lowered_until_the_sides_are_balanced():
     balanced = pursue(rows, start, indices, omega=None, min_weight=20.0, tol=1e-3, max_iter=50)
     assert balanced.index.beta == 1.0
     assert 30 <= balanced.right.sum() <= 50
+
+
+def test_each_index_begins_where_the_one_before_it_ended(monkeypatch):
+    begun, ended = [], []
+
+    def noted(objective, start, **limits):
+        begun.append(start)
+        ended.append(descend(objective, start, **limits))
+        return ended[-1]
+
+    monkeypatch.setattr(several, "descend", noted)
+    indices = [GraphConnectivity(0.8, beta) for beta in (3.0, 1.5, 1.0)]
+    start = np.eye(5)[:2]
+    pursue(clusters(), start, indices, omega=None, min_weight=np.inf, tol=1e-3, max_iter=20)
+    assert begun[0] is start
+    assert [a is b.directions for a, b in zip(begun[1:], ended, strict=False)] == [True, True]

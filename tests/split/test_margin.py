@@ -11,6 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ravine import InvalidInputError, MaximumMargin, metrics
 from ravine.data.blocks import SparseBlock
+from ravine.data.query import run
+from tests.nodes import measured
 from tests.oracles import two_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -137,3 +139,14 @@ def test_auto_finds_the_groups_and_does_not_split_one_mode():
 def test_bad_parameters(parameters):
     with pytest.raises(InvalidInputError, match=next(iter(parameters))):
         MaximumMargin(**parameters).fit(REAL["iris"])
+
+
+def test_starts_between_directions_come_from_the_seed_of_the_node():
+    X = two_blobs(200, 3)[0]
+    found = [
+        np.array([one.plane.w for one in run(method.starts(node))[1]])
+        for method in [MaximumMargin(2, n_init=14)._method(3)]
+        for node in (measured(X, seed=seed) for seed in (1, 1, 2))
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()

@@ -416,3 +416,13 @@ def test_quality_is_the_relative_depth_of_the_signed_distances_for_every_method(
     if isinstance(split.boundary, Hyperplane):
         own = run(measure_node(node_of(X, standardize=standardize))).standardization
         np.testing.assert_allclose(split.boundary.normal, own.unit * own.normals(split.direction))
+
+
+@pytest.mark.parametrize("n", [500, 20_000])
+def test_a_search_leaves_no_copy_of_its_rows(n):
+    X = two_blobs(n, 3, gap=6.0)[0]
+    node = node_of(X)
+    _, split = run(search(node, MinimumDensity(2)._method(3)))
+    assert split is not None
+    for one in (node, *node.memo["opened"][3]):
+        assert "held" not in one.memo

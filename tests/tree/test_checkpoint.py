@@ -326,3 +326,26 @@ def test_the_time_of_all_fits_is_added(tmp_path):
         found.note((0,) * (len(found.found) + 1), checkpoints.SearchResult(None, worth=False))
         found.write()
     assert 2000.0 <= read_archive((tmp_path / "fit").read_bytes()).facts["seconds"] < 2100.0
+
+
+def test_the_rank_of_a_split_does_not_depend_on_what_was_searched_before_a_break(tmp_path):
+    """Leaves are compared in the neighbor graph of all rows, which a resumed fit has not searched."""
+    rows = np.random.default_rng(5).normal(size=(3000, 3)) * (
+        3.0,
+        2.0,
+        1.0,
+    )  # no valley, so that edges are cut
+
+    def ranks(path):
+        stored = read_archive(path.read_bytes())
+        return dict(zip(stored.facts["paths"], stored.arrays["rank"].reshape(-1, 4).tolist(), strict=True))
+
+    def model(path=None):
+        return SpectralConnectivity(K, split_order="neighbors", checkpoint=path)
+
+    whole = model(tmp_path / "whole").fit(rows)
+    for n_leaves in (2, 3, 4):
+        folder = tmp_path / str(n_leaves)
+        folder.mkdir()
+        assert ended_and_resumed(model(), rows, folder, n_leaves).tree_ == whole.tree_
+        assert ranks(folder / "fit.checkpoint") == ranks(tmp_path / "whole")

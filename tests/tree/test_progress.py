@@ -1,10 +1,13 @@
 """What the callback of a fit is told: every split, and between the splits of large data how far it is."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import ravine
 from ravine import MinimumDensity
+from ravine.data.memory import MemoryRows
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(9000, 3)) + 8.0 * np.eye(3)[RNG.integers(3, size=9000)]
@@ -34,3 +37,22 @@ def test_the_time_left_of_the_first_split_is_that_of_the_other_levels():
     MinimumDensity(3, callback=received.append).fit(X)
     first = received[0]
     assert first.seconds_left == pytest.approx(first.seconds * (np.log2(3) - 1))
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError])
+def test_rows_that_are_read_after_a_fit_call_nobody(error, monkeypatch):
+    monkeypatch.setattr("ravine.tree.grow.LOCAL_CELLS", 0)
+    monkeypatch.setattr("ravine.tree.progress.WATCH_SECONDS", 0.0)
+    received, rows = [], MemoryRows(X)
+    monkeypatch.setattr(MinimumDensity, "_blocks", lambda *_: rows)
+
+    def callback(progress):
+        received.append(progress)
+        if error is not None and progress.split is not None:
+            raise error
+
+    with contextlib.nullcontext() if error is None else pytest.raises(error):
+        MinimumDensity(2, callback=callback).fit(X)
+    n = len(received)
+    rows.map(lambda block: block.weights)
+    assert len(received) == n > 1

@@ -494,3 +494,9 @@ def test_rows_that_are_held_take_other_weights(kind):
     assert rows.weights is None
     with pytest.raises(InvalidInputError, match="one weight for each of the 95 rows"):
         tree.rows(some, weights)
+
+
+def test_resplit_leaves_the_given_estimator_as_it_was():
+    given = MinimumDensity(2)
+    TREE.resplit(0, given, DIGITS)
+    assert not hasattr(given, "tree_")

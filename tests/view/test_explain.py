@@ -3,9 +3,10 @@ import re
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 
 from ravine import MinimumDensity, explain, report
+from ravine.exceptions import OutlierWarning
 from ravine.tree.export import DEEPEST
 from tests.tree.test_tree import staircase
 
@@ -105,3 +106,12 @@ def test_one_cluster_and_sparse_rows():
     )
     for a, b in zip(dense.splits[0].drivers, stored.splits[0].drivers, strict=True):
         assert a.contribution == pytest.approx(b.contribution)
+
+
+def test_with_a_kernel_too_rows_far_from_all_others_do_not_count():
+    X = load_iris().data.copy()
+    X[[3, 90], 2] = 99999.0
+    with pytest.warns(OutlierWarning):
+        model = MinimumDensity(2, kernel="rbf").fit(X)
+    kept = np.delete(np.arange(150), [3, 90])
+    assert explain(model, X).words() == explain(model, X[kept]).words()

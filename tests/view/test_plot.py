@@ -233,3 +233,17 @@ def test_rows_far_from_all_others_are_not_drawn():
         model = MinimumDensity(2).fit(far)
     for drawn in (plot.density(model, far), plot.split(model, far), plot.map(model, far)):
         assert max(map(abs, drawn.get_xlim())) < 100
+
+
+def test_a_step_with_weights_shows_the_rows_where_copies_are():
+    counts = np.random.default_rng(0).integers(1, 4, len(WINE.data))
+
+    def places(X, **given):
+        dots = [found.get_offsets()[:, 0] for found in plot.step(MODEL, X, **given).collections]
+        return np.concatenate([found for found in dots if len(found) > 1])
+
+    weighted, copied = places(WINE.data, sample_weight=counts), places(np.repeat(WINE.data, counts, axis=0))
+    apart, from_plain = (
+        np.abs(copied[:, None] - some).min(axis=1).max() for some in (weighted, places(WINE.data))
+    )
+    assert apart < 1e-4 < 1e-2 < from_plain

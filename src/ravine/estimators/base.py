@@ -38,6 +38,8 @@ from ravine.data.threads import one_blas_thread
 from ravine.estimators.docstring import inherit
 from ravine.exceptions import InvalidInputError, OutlierWarning
 
+NOT_OF_EVERY_FIT = ("cut_values_", "fill_")  # attributes that a fit may leave unset, and so takes away
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowsEstimator(BaseEstimator):  # type: ignore[misc]
@@ -146,6 +148,9 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
             X = DaskSource(X)
         X = self._checked_objects(X, reset) if callable(self.kernel) else check_rows(X, self, reset=reset)
+        if reset:
+            for name in NOT_OF_EVERY_FIT:
+                self.__dict__.pop(name, None)
         n_rows, needed = length(X), 2 if reset else 1
         if n_rows < needed:
             raise InvalidInputError(
@@ -163,6 +168,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             X = rows
         if reset:
             self.n_features_in_ = int(X.shape[1]) if len(X.shape) > 1 else 1
+            self.__dict__.pop("feature_names_in_", None)  # those of an earlier fit
         return X
 
     def _fit_map(self, X: Any, weights: FloatArray | None, n_groups: int | str) -> None:

@@ -130,11 +130,11 @@ def explore(
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     values, reading = _in_memory(check_rows(X, min_rows=2))
     rows = Rows(values, n_jobs=os.cpu_count() or 1)
-    folder = Path(tempfile.mkdtemp(prefix="ravine-explore-")) if session is None else Path(session)
     listed = None if names is None else [str(name) for name in names]
-    continues = (folder / INDEX).exists()
+    continues = session is not None and (Path(session) / INDEX).exists()
     if not continues and not hasattr(model, "tree_"):
         raise InvalidInputError(f"explore needs a fitted clusterer, got {type(model).__name__}")
+    folder = Path(tempfile.mkdtemp(prefix="ravine-explore-")) if session is None else Path(session)
     made = [*(_code(None if continues else model) if code is None else code), *reading]
     with ExitStack() as on_error:
         held = on_error.enter_context(hold(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable
 from typing import Any, BinaryIO
@@ -106,6 +107,12 @@ class FileMatrix:
 
     def _filled(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return rows if self.fill is None else np.where(np.isnan(rows), self.fill, rows)
+
+    def filled_with(self, fill: FloatArray) -> FileMatrix:
+        """Return the same rows with values in place of NaN; this matrix stays as it is."""
+        found = copy.copy(self)  # with the same file, so with the same lock
+        found.fill = fill
+        return found
 
     def only(self, columns: IntArray) -> FileMatrix:
         """Return the matrix of some columns; nothing is read."""

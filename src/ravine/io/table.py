@@ -261,10 +261,8 @@ def _load(
     if isinstance(fill, str):
         fill = _medians(rows)
     if fill is not None and missing.any():
-        if isinstance(rows, FileMatrix):
-            rows.fill = fill
-        else:
-            rows = np.where(np.isnan(rows), fill, rows)
+        in_file = isinstance(rows, FileMatrix)
+        rows = rows.filled_with(fill) if in_file else np.where(np.isnan(rows), fill, rows)
         filled = counted(int(missing.sum()), "missing value")
         notes.append((f"{filled} filled in with the median of the column", None))
     class_of = None if choice.label is None else np.array(codes, dtype=np.int64)
