@@ -38,8 +38,6 @@ from ravine.data.threads import one_blas_thread
 from ravine.estimators.docstring import inherit
 from ravine.exceptions import InvalidInputError, OutlierWarning
 
-NOT_OF_EVERY_FIT = ("cut_values_", "fill_")  # attributes that a fit may leave unset, and so takes away
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowsEstimator(BaseEstimator):  # type: ignore[misc]
@@ -149,7 +147,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             X = DaskSource(X)
         X = self._checked_objects(X, reset) if callable(self.kernel) else check_rows(X, self, reset=reset)
         if reset:
-            for name in NOT_OF_EVERY_FIT:
+            for name in ("cut_values_", "fill_"):  # of an earlier fit: not every one sets them
                 self.__dict__.pop(name, None)
         n_rows, needed = length(X), 2 if reset else 1
         if n_rows < needed:
