@@ -19,7 +19,6 @@ from ravine.cli.errors import UsageError
 from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace
 from ravine.io.label_file import check_label_path
-from ravine.view.report import MAX_LEAVES
 
 OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
     "n_clusters": "; use --clusters",
@@ -119,6 +118,7 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
 
 def _check_report(n_clusters: int) -> None:
     """Refuse a report of more clusters than a page has, before the fit."""
+    from ravine.view.report import MAX_LEAVES  # `predict` starts without the report
 
     if n_clusters > MAX_LEAVES:
         raise UsageError(f"--report: a page has at most {MAX_LEAVES} clusters, got --clusters {n_clusters}")

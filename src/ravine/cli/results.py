@@ -18,7 +18,6 @@ from ravine.io.atomic import write_atomically
 from ravine.io.label_file import write_labels, write_rows
 from ravine.io.source import Source
 from ravine.io.table import Table
-from ravine.view.facts import scores_against
 
 
 def write_clusters(
@@ -74,6 +73,7 @@ def scores_of(table: Table, labels: IntArray) -> dict[str, float]:
     """Compare the clusters with the label column, if there is one; rows without a class do not count."""
     if table.class_of is None or not (table.class_of >= 0).any():
         return {}
+    from ravine.view.facts import scores_against  # `predict` starts without scikit-learn's metrics
 
     labeled = table.class_of >= 0
     return scores_against(table.class_of[labeled], labels[labeled])
