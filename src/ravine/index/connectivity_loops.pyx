@@ -25,7 +25,7 @@ cdef enum:
     MAX_FALSE_POSITIONS = 100  # steps of the Illinois rule; at most 5 on the same mixtures
     N_ARRAYS = 16  # arrays of an evaluation, each with a place per point
 
-LAPLACE, NEAR_LAPLACE, GAUSSIAN = 0, 1, 2
+cdef enum: LAPLACE, NEAR_LAPLACE, GAUSSIAN  # in the order of `SIMILARITIES` in graph.py
 
 
 cdef struct Path:  # the arrays of a path of n points, see above; `flow` and `resistance` are places for sums
@@ -299,10 +299,10 @@ def similarities(const double[:, ::1] points, double sigma, int kind, double alp
                 for c in range(d):
                     square += (points[i, c] - points[j, c]) * (points[i, c] - points[j, c])
                 x = sqrt(square) / sigma
-                if kind == 2:  # GAUSSIAN
+                if kind == GAUSSIAN:
                     value = exp(-0.5 * x * x)
                     over = -value
-                elif kind == 1:  # NEAR_LAPLACE
+                elif kind == NEAR_LAPLACE:
                     value = pow(x / alpha + 1.0, alpha) * exp(-x)
                     over = -value / (x + alpha)
                 else:

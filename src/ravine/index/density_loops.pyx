@@ -246,7 +246,7 @@ cdef bint make_curve(const Line* line, const Labels* labels, Curve* curve) noexc
     Q and P are convex, so the least F lies in the interval, or between it and the least P. The grid has
     steps of at most h / 4, or lies at the points and in the middle of their gaps.
     """
-    cdef double low = -line.half, high = line.half, best = 0.0, h = line.h, penalties
+    cdef double low = -line.half, high = line.half, best = 0.0, h = line.h
     cdef Py_ssize_t k, m
     cdef bint at_points
     if labels != NULL:
