@@ -32,8 +32,8 @@ test-oldest: .venv-oldest/loops
 	.venv-oldest/bin/python $(PYTEST)
 
 # The numerical tests with the rounding of other processors; `make test` has a short form of it (tests/test_processors.py).
-NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py tests/data/test_neighbors.py tests/index \
-	tests/optimize tests/split tests/tree/test_significance.py tests/test_kernels.py tests/estimators/test_partial_labels.py \
+NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py tests/features/test_neighbors.py tests/index \
+	tests/optimize tests/split tests/evidence/test_significance.py tests/features/test_kernels.py tests/estimators/test_partial_labels.py \
 	tests/test_same_answer.py tests/test_units.py
 
 test-cpus: .venv/dev .venv/loops

@@ -81,7 +81,7 @@ import time
 import numpy as np
 from benchmarks.speed import four_gaussians
 from ravine import MinimumDensity
-from ravine.data.kernel_map import KernelMap
+from ravine.features.kernel_map import KernelMap
 X, y = four_gaussians(ROWS, 50)
 MinimumDensity(2, kernel="rbf", kernel_params={"landmarks": 50}).fit(X[:1000].copy())
 mapped, largest = KernelMap.__call__, 0

@@ -5,7 +5,7 @@
 
 "shapes" counts how often the number that "auto" finds is the true one. "bands" gives mean and deviation of L,
 the depth in the neighbor graph, over uniform bands that are cut where it is largest: BAND_MEAN and
-BAND_DEVIATION of `tree/graph_test.py` are not below them.
+BAND_DEVIATION of `evidence/graph_test.py` are not below them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if not __package__:  # run as a script, from anywhere
 import ravine
 from benchmarks.kernels import spirals
 from ravine.data.memory import MemoryRows
-from ravine.data.row_graph import row_graph
-from ravine.tree.graph_test import GraphTest
+from ravine.evidence.graph_test import GraphTest
+from ravine.features.row_graph import row_graph
 
 Array = np.ndarray[Any, Any]
 ASPECT = 8.0  # length of a band over its width

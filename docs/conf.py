@@ -20,8 +20,8 @@ RESULTS = (
     "ravine.split.split.Split",
     "ravine.split.split.Evidence",
     "ravine.split.boundary.Hyperplane",
-    "ravine.data.check.DataCheck",
-    "ravine.data.check.Finding",
+    "ravine.view.check.DataCheck",
+    "ravine.view.check.Finding",
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCE = PROJECT["urls"]["Source"] + "/blob/main/"

@@ -21,21 +21,41 @@ MAY_IMPORT = {
     "io": {"_validate", "exceptions"},
     "_rows": {"io", "_validate", "exceptions"},
     "data": {"_rows", "_validate", "exceptions", "io"},
+    "features": {"data", "_validate", "exceptions", "io"},
     "index": {"_validate"},
     "optimize": {"data", "index", "_validate", "exceptions"},
-    "split": {"optimize", "data", "index", "_validate", "exceptions"},
-    "tree": {"split", "optimize", "data", "index", "io", "_rows", "_validate", "exceptions"},
-    "metrics": {"optimize", "data", "index", "_rows", "_validate", "exceptions"},
-    "view": {"tree", "split", "optimize", "data", "index", "metrics", "_validate", "exceptions"},
+    "split": {"optimize", "features", "data", "index", "_validate", "exceptions"},
+    "evidence": {"split", "features", "data", "_validate"},
+    "tree": {
+        *("evidence", "store", "split", "optimize", "features", "data", "index"),
+        *("_rows", "_validate", "exceptions"),
+    },
+    "store": {"tree", "split", "features", "data", "io", "_validate", "exceptions"},
+    "metrics": {"optimize", "features", "data", "index", "_rows", "_validate", "exceptions"},
+    "view": {
+        "tree",
+        "split",
+        "optimize",
+        "data",
+        "index",
+        "metrics",
+        "io",
+        "_rows",
+        "_validate",
+        "exceptions",
+    },
     "estimators": {
-        *("tree", "split", "optimize", "data", "index", "metrics", "io"),
+        *("store", "tree", "evidence", "split", "optimize", "features", "data", "index", "metrics", "io"),
         *("_rows", "_validate", "exceptions"),
     },
     "explorer": {
-        *("estimators", "view", "tree", "split", "data", "io"),
+        *("store", "estimators", "view", "tree", "split", "data", "io"),
         *("_rows", "_validate", "exceptions"),
     },
-    "cli": {"explorer", "estimators", "view", "tree", "data", "metrics", "io", "_validate", "exceptions"},
+    "cli": {
+        *("explorer", "store", "estimators", "view", "tree", "data", "metrics", "io"),
+        *("_validate", "exceptions"),
+    },
 }
 # The files that import a package that not everybody has, or that is slow to load.
 ONE_PLACE = {
@@ -44,13 +64,22 @@ ONE_PLACE = {
     "daqp": {"optimize/cutting_plane.py"},
     "matplotlib": {"view/plot.py"},
     "pyarrow": {"io/arrow_files.py"},
-    "pynndescent": {"data/neighbors.py"},
+    "pynndescent": {"features/neighbors.py"},
     "starlette": {"explorer/server.py"},
     "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},
 }
-# A view that fits models, to show how a fit converges; and the view of an estimator in a notebook.
+# A view that fits models, to show how a fit converges; the view of an estimator in a notebook; a partition
+# that is mapped on its worker; a file that is small enough for memory; a table that is a model file; models,
+# which name their classes; joining leaves again, which edits the tree.
 EXCEPTIONS = {
+    ("data/partition_tasks.py", "ravine.features.feature_map"),
+    ("io/open_file.py", "ravine.data.memory"),
+    ("io/files.py", "ravine.store.archive"),
+    ("store/model_file.py", "ravine.estimators.auto_cluster"),
+    ("store/model_file.py", "ravine.estimators.catalog"),
+    ("evidence/reunite.py", "ravine.tree.edit"),
+    ("evidence/reunite.py", "ravine.tree.tree"),
     ("view/plot.py", "ravine.estimators.minimum_density"),
     ("estimators/clusterer.py", "ravine.view.notebook"),
 }

@@ -18,43 +18,6 @@ PAGE = ROOT / "docs" / "defaults.md"
 NOT_DEFAULTS = {"n_clusters", "verbose"}  # numbers that were not chosen: the smallest tree, and no output
 
 
-# --- constants of the source --------------------------------------------------------------------------------
-
-
-def is_number(value):
-    """Whether an expression is made of numbers and other constants only."""
-    for part in ast.walk(value):
-        if isinstance(part, ast.Constant) and not isinstance(part.value, int | float):
-            return False
-        if isinstance(part, ast.Call | ast.Dict) or (isinstance(part, ast.Name) and not part.id.isupper()):
-            return False
-    return True
-
-
-def assigned(statement):
-    """The (name, expression) pairs of an assignment."""
-    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        return [(statement.target, statement.value)]
-    if not isinstance(statement, ast.Assign):
-        return []
-    (target,) = statement.targets
-    if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-        return list(zip(target.elts, statement.value.elts, strict=True))
-    return [(target, statement.value)]
-
-
-def constants():
-    """Every module constant by (file, name): its value as an expression, or None where it is not a number."""
-    found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        for statement in ast.parse(path.read_text()).body:
-            for target, value in assigned(statement):
-                if isinstance(target, ast.Name) and re.fullmatch("_?[A-Z][A-Z0-9_]+", target.id):
-                    where = str(path.relative_to(SOURCE)), target.id
-                    found[where] = ast.unparse(value) if is_number(value) else None
-    return found
-
-
 # --- tables of the page -------------------------------------------------------------------------------------
 
 
@@ -69,30 +32,10 @@ def tables():
     return found
 
 
-def page_constants():
-    """The constants on the page by (file, name), as `constants` has them."""
-    found = {}
-    for heading, rows in tables().items():
-        for row in rows if not heading.startswith("Parameters") else []:
-            listed_only = heading.startswith("Texts")
-            found[row[1], row[0]] = None if listed_only else ast.unparse(ast.parse(row[2], mode="eval").body)
-    return found
-
-
-def test_every_constant_is_on_the_page_and_none_is_gone():
-    assert sorted(page_constants()) == sorted(constants())
-
-
-def test_constants_have_their_current_values():
-    ours, listed = constants(), page_constants()
-    assert {where: listed.get(where) for where in ours} == ours
-
-
-def test_every_constant_has_a_meaning_and_a_source():
-    for heading, rows in tables().items():
-        for row in rows:
-            assert len(row) == (3 if heading.startswith("Texts") else 5), row
-            assert all(row), row
+def test_every_parameter_has_a_meaning_and_a_source():
+    for row in tables()["Parameters"]:
+        assert len(row) == 5, row
+        assert all(row), row
 
 
 def defaults_of(name):

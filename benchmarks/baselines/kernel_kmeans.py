@@ -17,7 +17,7 @@ def kernel_kmeans(X: Array, n_clusters: int) -> Array:
     Computation 10(5), 1998: in all components, distances are those of the feature space, so Lloyd's steps
     are the same. Above a few thousand rows, the components are those of landmarks.
     """
-    from ravine.data.kernel_map import fit_kernel_map
+    from ravine.features.kernel_map import fit_kernel_map
 
     found = fit_kernel_map(X, None, "rbf", {}, standardize=True, rng=np.random.default_rng(0))
     return np.asarray(KMeans(n_clusters, n_init=10, random_state=0).fit_predict(found(X)))

@@ -6,14 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ravine.data.check import check
-    from ravine.data.open_file import open as open
     from ravine.estimators.auto_cluster import AutoCluster
     from ravine.estimators.classifier import MinimumDensityClassifier
     from ravine.estimators.maximin_separation import MaximinSeparation
     from ravine.estimators.maximum_margin import MaximumMargin
     from ravine.estimators.minimum_density import MinimumDensity
-    from ravine.estimators.model_file import load, save
     from ravine.estimators.principal_direction import PrincipalDirection
     from ravine.estimators.selection import Candidate, Selection, compare, select
     from ravine.estimators.spectral_connectivity import SpectralConnectivity
@@ -27,8 +24,11 @@ if TYPE_CHECKING:
         RavineError,
     )
     from ravine.explorer.start import Explorer, explore
+    from ravine.io.open_file import open as open
+    from ravine.store.model_file import load, save
     from ravine.tree.progress import Progress
     from ravine.tree.tree import ClusterTree
+    from ravine.view.check import check
     from ravine.view.explain import explain
     from ravine.view.report import report
 
@@ -55,14 +55,14 @@ _HOMES = {
     "RavineError": "ravine.exceptions",
     "SpectralConnectivity": "ravine.estimators.spectral_connectivity",
     "Selection": "ravine.estimators.selection",
-    "check": "ravine.data.check",
+    "check": "ravine.view.check",
     "compare": "ravine.estimators.selection",
     "explain": "ravine.view.explain",
     "explore": "ravine.explorer.start",
-    "load": "ravine.estimators.model_file",
-    "open": "ravine.data.open_file",
+    "load": "ravine.store.model_file",
+    "open": "ravine.io.open_file",
     "report": "ravine.view.report",
-    "save": "ravine.estimators.model_file",
+    "save": "ravine.store.model_file",
     "select": "ravine.estimators.selection",
 }
 

@@ -16,9 +16,9 @@ from ravine.data.block_engine import rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.query import run
-from ravine.data.row_graph import JUDGE_NEIGHBORS, row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
+from ravine.features.row_graph import JUDGE_NEIGHBORS, row_graph
 from ravine.index.base import Profile
 from ravine.index.density import bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax

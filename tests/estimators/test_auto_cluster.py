@@ -22,10 +22,10 @@ from ravine import (
     metrics,
 )
 from ravine.data.memory import MemoryRows
-from ravine.data.row_graph import row_graph
 from ravine.estimators import auto_cluster, judging
 from ravine.estimators.judging import Judges, Judgment, best_first
-from ravine.io.archive import read_archive, write_archive
+from ravine.features.row_graph import row_graph
+from ravine.store.archive import read_archive, write_archive
 
 WINE, CLASSES = load_wine(return_X_y=True)
 IRIS = load_iris().data

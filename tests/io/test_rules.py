@@ -18,13 +18,6 @@ def test_no_message_names_an_option(path):
     assert [text for text in texts if isinstance(text, str) and re.search(r"--[a-z]", text)] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_io_imports_nothing_above_it(path):
-    modules = set(re.findall(r"(?:from|import) (ravine[.\w]*)", path.read_text()))
-    allowed = ("ravine.io.", "ravine._validate", "ravine.exceptions")
-    assert [module for module in modules if not module.startswith(allowed)] == []
-
-
 def test_pyarrow_is_imported_in_one_module():
     found = [path for path in SOURCE.rglob("*.py") if re.search(r"(?:from|import) pyarrow", path.read_text())]
     assert found == [SOURCE / "io" / "arrow_files.py"]

@@ -10,6 +10,7 @@ from ravine import MinimumDensity, SpectralConnectivity
 from ravine.data.memory import InMemory, MemoryRows
 from ravine.data.node import Labels, labels_of
 from ravine.data.principal import principal
+from ravine.evidence.significance import SignificanceTest
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
@@ -19,7 +20,6 @@ from ravine.tree import grow as growing
 from ravine.tree.grow import grow
 from ravine.tree.grown import Limits
 from ravine.tree.priorities import PRIORITIES, divides_labels
-from ravine.tree.significance import SignificanceTest
 from tests.nodes import node_of
 from tests.oracles import two_blobs
 

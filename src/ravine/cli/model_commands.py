@@ -15,11 +15,11 @@ from ravine.cli.errors import UsageError
 from ravine.cli.options import check_files
 from ravine.cli.reading import opened, read
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report
-from ravine.estimators.model_file import load, save, stored_parameters
 from ravine.exceptions import InvalidModelError
 from ravine.io.atomic import all_or_none
 from ravine.io.source import Source
 from ravine.io.table import Choice, Table, read_for_model
+from ravine.store.model_file import load, save, stored_parameters
 from ravine.tree.edit import cut_into
 
 

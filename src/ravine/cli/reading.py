@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ravine.cli.console import Console
-from ravine.data.check import check
 from ravine.exceptions import InvalidInputError
 from ravine.io.files import open_source
 from ravine.io.source import Source, TableError
 from ravine.io.table import Choice, Table, read_table
+from ravine.view.check import check
 
 MAX_FIELD = 1 << 24  # characters per field of text; a quote that is never closed would take the whole file
 STANDARD_INPUT = "standard input"

@@ -163,7 +163,7 @@ def _data(partition: Any, weights: Any, seen: Seen, feature_map: Any) -> BlockDa
     opened, start = seen.opened, seen.start
     values = _checked(partition, opened)
     if feature_map is not None:
-        from ravine.data.feature_map import MappedRows, held
+        from ravine.features.feature_map import MappedRows, held
 
         nothing = np.empty((0, feature_map.n_components))
         values = held(MappedRows(values, feature_map)) if opened.n_rows else nothing

@@ -33,7 +33,6 @@ from ravine._validate import (
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
-from ravine.data.kernel import Scaling, scaling_of
 from ravine.data.memory import MemoryRows
 from ravine.estimators.base import RowsEstimator
 from ravine.estimators.catalog import CLUSTERERS, DIFFUSION
@@ -41,6 +40,7 @@ from ravine.estimators.clusterer import TreeClusterer, has_several_clusters
 from ravine.estimators.judging import MIN_SHARE, Judges
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
 from ravine.exceptions import InterruptedWarning, InvalidInputError
+from ravine.features.kernel import Scaling, scaling_of
 from ravine.optimize.minimax import MAX_FEATURES
 from ravine.tree.progress import Progress
 from ravine.tree.tree import ClusterTree

@@ -16,7 +16,6 @@ from ravine.data.query import AnyArray, run
 from ravine.data.standardization import Standardization
 from ravine.estimators.partial_labels import UNLABELED
 from ravine.exceptions import InvalidInputError
-from ravine.io.archive import require
 from ravine.split.labeled import group_classes
 from ravine.split.penalty import are_enough, best_penalty, penalty_losses
 from ravine.split.projection import ProjectionMethod
@@ -24,6 +23,7 @@ from ravine.split.search import search
 from ravine.split.split import Split
 from ravine.split.supervised import SupervisedMethod, are_few, is_better
 from ravine.split.support import support_machine
+from ravine.store.archive import require
 
 SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
 ALL_THE_SAME = "all rows of X are the same, so no hyperplane separates the classes"

@@ -36,10 +36,10 @@ from ravine.estimators.partial_labels import (
 )
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import MinimumDensitySchedule
-from ravine.io.archive import Stored, require
 from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
-from ravine.tree.parts import Parts, splits_from, splits_to_parts
+from ravine.store.archive import Stored, require
+from ravine.store.parts import Parts, splits_from, splits_to_parts
 
 SCHEMES = ("tree", "one-vs-one")
 OUTLIERS = ("assign", "include")

@@ -22,7 +22,6 @@ from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
-from ravine.data.row_graph import RowGraph, row_graph
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
 from ravine.estimators.described import describe
@@ -32,12 +31,13 @@ from ravine.estimators.partial_labels import partial_labels
 from ravine.estimators.searched import searched_parameters
 from ravine.estimators.warn import warn_about_splits, warn_about_weights
 from ravine.exceptions import InvalidInputError
-from ravine.io.archive import Stored, require
+from ravine.features.row_graph import RowGraph, row_graph
 from ravine.split.search import Method
-from ravine.tree.checkpoint import Checkpoint, check_path
+from ravine.store.archive import Stored, require
+from ravine.store.checkpoint import Checkpoint, check_path
+from ravine.store.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.grow import grow
 from ravine.tree.grown import Grown, Limits
-from ravine.tree.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.priorities import PRIORITIES
 from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from ravine._validate import FloatArray
-from ravine.data.far import bulk_and_far
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.query import RowSet
-from ravine.data.row_graph import row_graph
 from ravine.data.threads import one_blas_thread
+from ravine.features.row_graph import row_graph
 from ravine.metrics import modularity_of, normalized_cut_of, separation_probability
+from ravine.split.far import bulk_and_far
 
 MIN_SHARE = 0.05  # minimum share of the rows in the smaller of two clusters, to rule out outliers
 SCORE_REGULARIZATION = (

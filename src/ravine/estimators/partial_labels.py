@@ -13,7 +13,7 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, labels_of
 from ravine.exceptions import InvalidInputError
-from ravine.io.archive import Stored, require
+from ravine.store.archive import Stored, require
 
 UNLABELED = -1  # label of a row whose class is unknown
 

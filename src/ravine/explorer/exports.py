@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ravine.estimators.model_file import save
 from ravine.explorer.answers import Answers
 from ravine.io.label_file import write_delimited
+from ravine.store.model_file import save
 from ravine.view.report import report
 
 EXPORTS = {

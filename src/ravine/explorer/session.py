@@ -15,11 +15,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ravine.estimators.model_file import load, save
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.explorer.script import code_of, script_of
 from ravine.explorer.state import ACTIONS, Rows, State, begin, check_state, checked
 from ravine.io.atomic import write_atomically
+from ravine.store.model_file import load, save
 from ravine.tree.tree import ClusterTree
 
 INDEX = "session.json"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from ravine.io.archive import ZIP
 from ravine.io.arrow_files import open_arrow, open_parquet
 from ravine.io.compression import first_bytes
 from ravine.io.json_files import open_json
 from ravine.io.numpy_files import open_npy, open_npz
 from ravine.io.source import Source, TableError, translate_read_errors
 from ravine.io.text_files import open_csv
+from ravine.store.archive import ZIP
 
 FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy", ZIP: "npz"}
 CONVERT = "convert it to CSV or Parquet first"

@@ -14,11 +14,11 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.neighbors import distinct, near_pairs
 from ravine.data.node import Node, draw_sample
 from ravine.data.query import Answer, Query
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
+from ravine.features.neighbors import distinct, near_pairs
 from ravine.split.boundary import Boundary
 
 GRAPH_ROWS = 2000  # most rows of the graph

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ravine.data.far import least_group
 from ravine.data.node import Node
 from ravine.data.principal import Principal, power_samples, principal
 from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
+from ravine.split.far import least_group
 from ravine.split.search import Outcome, Verbs
 
 

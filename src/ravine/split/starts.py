@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.neighbors import TIE, distinct, nth_nearest, weighted_median
 from ravine.data.node import Node, sample, sample_rows
 from ravine.data.principal import EQUAL
 from ravine.data.query import Query
+from ravine.features.neighbors import TIE, distinct, nth_nearest, weighted_median
 
 START_ROWS = 1000  # most rows of the neighbor graph
 START_NEIGHBORS = 15  # neighbors per row in the graph

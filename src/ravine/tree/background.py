@@ -10,8 +10,8 @@ from threading import Event
 from ravine.data.node import Node
 from ravine.data.query import Query, run_while
 from ravine.data.threads import ONE_THREAD, Threads
+from ravine.store.checkpoint import SearchResult
 from ravine.tree.cells import Cell
-from ravine.tree.checkpoint import SearchResult
 
 # Least values of a leaf that another thread searches: most of the work on fewer is Python's, which only one
 # thread does at a time.

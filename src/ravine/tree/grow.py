@@ -8,27 +8,27 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ravine.data.far import FarRows, find_far
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
-from ravine.data.row_graph import RowGraph
 from ravine.data.sample import OnSample, Sample
 from ravine.data.standardization import Standardization
+from ravine.evidence.discrete import cause, cause_samples, noted, tested
+from ravine.evidence.graph_test import GraphTest, graph_tests
+from ravine.evidence.reunite import reunite
+from ravine.evidence.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.exceptions import InterruptedWarning
+from ravine.features.row_graph import RowGraph
 from ravine.split.boundary import Boundary
+from ravine.split.far import FarRows, find_far
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Method, on_workers, search, sizes_here
 from ravine.split.split import Split
+from ravine.store.checkpoint import Checkpoint, SearchResult
 from ravine.tree.background import Background
 from ravine.tree.cells import Cell, Nodes
-from ravine.tree.checkpoint import Checkpoint, SearchResult
-from ravine.tree.discrete import cause, cause_samples, noted, tested
-from ravine.tree.graph_test import GraphTest, graph_tests
 from ravine.tree.grown import Grown, Limits
 from ravine.tree.priorities import Priority, best_rank, by_neighbors, rank
 from ravine.tree.progress import Progress, Watcher
-from ravine.tree.reunite import reunite
-from ravine.tree.significance import SignificanceTest, reference_samples, significance_tests
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
@@ -398,7 +398,7 @@ def grow(
     cluster get one label. Partial labels guide the splits of leaves with labels of two or more classes.
     `in_columns` is whether the columns are the user's, not components of a kernel map: then gaps of single
     discrete columns are not counted with a level, and noted without. With `sets_aside` also, rows far from
-    everything are set aside at every node, see `data/far.py`. With a `graph`, splits are tested in it: that
+    everything are set aside at every node, see `split/far.py`. With a `graph`, splits are tested in it: that
     of the rows before they were mapped. After a keyboard interrupt, the tree found so far is returned. The
     results of searches are noted in the checkpoint, and those that it has are not searched again.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ravine._validate import IntArray
-from ravine.data.far import FarRows
 from ravine.data.query import RowSet
 from ravine.data.standardization import Standardization
+from ravine.split.far import FarRows
 from ravine.tree.tree import ClusterTree
 
 

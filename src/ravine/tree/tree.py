@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ravine.tree import edit, export, json_text, simplify, summary
+from ravine.store import json_text
+from ravine.tree import edit, export, simplify, summary
 from ravine.tree.arrays import TreeArrays
 
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import IntArray
-from ravine.data.check import check
 from ravine.exceptions import InvalidInputError
 from ravine.view import html, palette, pictures
+from ravine.view.check import check
 from ravine.view.explain import ClusterExplanation, Trait
 from ravine.view.facts import Facts, RowIds, facts_of
 from ravine.view.fitted import changed_parameters, is_standardized, tree_of

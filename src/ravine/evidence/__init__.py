@@ -1,0 +1,1 @@
+"""Whether a split is more than chance: tests, reference rows, discrete columns."""

@@ -1,0 +1,1 @@
+"""Feature maps of kernels and graphs of nearest rows."""

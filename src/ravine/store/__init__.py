@@ -1,0 +1,1 @@
+"""Models, trees and checkpoints as files."""

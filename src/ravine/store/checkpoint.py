@@ -1,0 +1,236 @@
+"""Checkpoints: the results of finished searches in a file, from which the same fit resumes.
+
+A search depends only on the rows and the path of its node. So the file holds results by path, and a fit that
+finds a result there does not search. It is written like a model file, without pickle; see docs/format.md.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import time
+import warnings
+import zlib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravine._validate import IntArray
+from ravine.data.block_engine import block_lengths, fingerprint
+from ravine.data.node import Labels
+from ravine.exceptions import InvalidInputError
+from ravine.io.atomic import file_to_replace, write_atomically
+from ravine.split.split import Split
+from ravine.store.archive import Stored, checksum, read_archive, read_if_archive, require, write_archive
+from ravine.store.json_text import refusing
+from ravine.store.parts import MAX_COUNT, splits_from, splits_to_parts
+
+FORMAT, VERSION = "ravine checkpoint", 3
+WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
+MAX_SHOWN = 60  # characters of a value in a message
+ADVICE = "give another path, or delete the file"
+
+NodePath = tuple[int, ...]
+
+
+class SearchResult(NamedTuple):
+    """The result of a finished search: the split, whether it is worth making, and its rank in the queue."""
+
+    split: Split | None
+    worth: bool
+    rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
+
+
+class Checkpoint:
+    """The results of finished searches by the path of their node, and the file that holds them.
+
+    `fit` describes the fit by names and texts: a file that describes another one is refused. The rows are
+    compared by `check_rows`, after they were read once.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], fit: Mapping[str, str], rows: Any, labels: Labels | None
+    ) -> None:
+        self.path = check_path(path)
+        self.fit = dict(fit)
+        self.rows, self.labels = rows, labels
+        self.found: dict[NodePath, SearchResult] = {}
+        self.seconds = 0.0
+        self._began, self._due, self._is_written = time.perf_counter(), 0.0, True
+        self._before: dict[str, int] = {}  # checksums of the earlier fit
+        self._blocks_before = block_lengths(rows)
+        if self.path.exists():
+            self._read()
+
+    def __bool__(self) -> bool:
+        """Whether an earlier fit left results."""
+        return bool(self.found)
+
+    def is_divided(self, path: NodePath) -> bool:
+        """Return whether one of the children of a node was searched."""
+        return (*path, 1) in self.found or (*path, 2) in self.found
+
+    def note(self, path: NodePath, found: SearchResult) -> None:
+        """Add a result, and write the file unless it was written a moment ago."""
+        self.found[path] = found
+        self._is_written = False
+        if time.perf_counter() >= self._due:
+            self.write()
+
+    def check_rows(self) -> None:
+        """Refuse the file if rows, weights or labels are not those of the earlier fit."""
+        for name, before in self._before.items():
+            if self.checksums[name] != before:
+                blocks = self._other_blocks() if name == "rows" else ""
+                raise self._of_another_fit(blocks or f"the {name} are not the same")
+
+    def _other_blocks(self) -> str:
+        """Say that as many rows are in other blocks, if they are: then checksums cannot be compared."""
+        before, now = self._blocks_before, block_lengths(self.rows)
+        if before.sum() != now.sum() or np.array_equal(before, now):
+            return ""
+        return (
+            f"its rows were in {_shown_blocks(before)} and are in {_shown_blocks(now)}, and sums depend on "
+            "the bounds of blocks; give the same array, file or Dask collection as before, or the same blocks"
+        )
+
+    def write(self) -> None:
+        """Write the results; a file that cannot be written is a warning, because the fit can go on."""
+        if self._is_written or self._due == np.inf:
+            return
+        began = time.perf_counter()
+        try:
+            write_atomically(self.path, self._content(began))
+        except OSError as error:
+            warnings.warn(
+                f"the checkpoint {self.path} cannot be written ({error.strerror}); the fit continues",
+                UserWarning,
+                stacklevel=2,
+            )
+            self._due = np.inf
+            return
+        now = time.perf_counter()
+        self._due, self._is_written = now + (now - began) / WRITING_SHARE, True
+
+    @cached_property
+    def checksums(self) -> dict[str, int]:
+        """Numbers that tell rows, weights and labels from others; known after the rows were read once."""
+        labels = self.labels
+        return {
+            "rows": fingerprint(self.rows),
+            "weights": _checksum(self.rows.weights),
+            "labels": 0 if labels is None else _checksum(labels.rows, labels.classes),
+        }
+
+    def _content(self, now: float) -> bytes:
+        made = [(i, one.split) for i, one in enumerate(self.found.values()) if one.split is not None]
+        facts, arrays = splits_to_parts([split for _, split in made])
+        meta = {
+            "format": FORMAT,
+            "version": VERSION,
+            "fit": self.fit,
+            "data": self.checksums,
+            "seconds": self.seconds + now - self._began,
+            "reads": int(self.rows.reads.rows),
+            "paths": ["".join(map(str, path)) for path in self.found],
+            **facts,
+        }
+        arrays["blocks"] = block_lengths(self.rows)
+        arrays["split_of"] = np.array([i for i, _ in made], dtype=np.int64)
+        arrays["worth"] = np.array([one.worth for one in self.found.values()], dtype=np.int64)
+        arrays["rank"] = np.array([one.rank for one in self.found.values()], dtype=np.float64).ravel()
+        return write_archive({**meta, "checksum": checksum(meta, arrays)}, arrays)
+
+    def _read(self) -> None:
+        what = f"{self.path} is not a valid ravine checkpoint"
+        content = read_if_archive(self.path)
+        if content is None:
+            raise InvalidInputError(f"{what}; {ADVICE}")
+        with refusing(what, ADVICE):
+            stored = read_archive(content, len(content))
+            version = _version_of(stored)
+        if version != VERSION:
+            raise self._of_another_fit(f"it has version {version} of the format, and this is {VERSION}")
+        with refusing(what, ADVICE):
+            before = stored.inner("fit").facts
+            texts = all(isinstance(value, str) for value in before.values())
+            require(texts, "fit", "one text per parameter", before)
+            data = stored.inner("data")
+            self._before = {name: data.integer(name, low=0) for name in ("rows", "weights", "labels")}
+            data.finish()
+            self._blocks_before = stored.integers("blocks", None, low=0, high=MAX_COUNT)
+            self.found = _found_from(stored)
+            self.seconds = stored.number("seconds", low=0)
+            reads = stored.integer("reads", low=0)
+            require(reads <= MAX_COUNT, "reads", f"at most {MAX_COUNT}", reads)
+            stored.finish()
+        for name in sorted({*before, *self.fit}):
+            then, now = before.get(name), self.fit.get(name)
+            if then != now:
+                raise self._of_another_fit(f"{name} was {_shown(then)} and is {_shown(now)}")
+        self.rows.reads.rows += reads
+
+    def _of_another_fit(self, reason: str) -> InvalidInputError:
+        return InvalidInputError(f"the checkpoint {self.path} belongs to another fit: {reason}; {ADVICE}")
+
+
+def check_path(path: Any) -> Path:
+    """Return the file that a checkpoint is written to, if its folder exists."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(f"checkpoint has to be the path of a file or None, got {path!r}")
+    target = file_to_replace(Path(path))
+    if not target.parent.is_dir():
+        raise InvalidInputError(
+            f"checkpoint: there is no folder {target.parent}; create it, or give another path"
+        )
+    return target
+
+
+def _version_of(stored: Stored) -> int:
+    """Return the version of the format of a file whose content is as it was written."""
+    recorded = stored.facts.pop("checksum", None)
+    content = Stored(dict(stored.facts), stored.arrays)
+    stored.text("format", [FORMAT])
+    version = stored.integer("version", low=1)
+    if version == VERSION:
+        is_whole = recorded == checksum(content.facts, content.arrays)
+        require(is_whole, "the content", "as it was written", "other values (its checksum differs)")
+    return version
+
+
+def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
+    paths = stored.texts("paths")
+    n = len(paths)
+    require(all(set(path) <= set("012") for path in paths), "paths", "of the digits 0, 1 and 2", paths)
+    require(len(set(paths)) == n, "paths", "different", paths)
+    splits = splits_from(stored)
+    split_of = stored.integers("split_of", len(splits), low=0, high=n - 1)
+    worth = stored.integers("worth", n, low=0, high=1)
+    rank = stored.figures("rank", 4 * n).reshape(n, 4)
+    made = dict(zip(split_of.tolist(), splits, strict=True))
+    return {
+        tuple(map(int, path)): SearchResult(
+            made.get(i),
+            bool(worth[i]),
+            (bool(rank[i, 0]), *map(float, rank[i, 1:])),  # type: ignore[arg-type]
+        )
+        for i, path in enumerate(paths)
+    }
+
+
+def _checksum(*arrays: Any) -> int:
+    found = 0
+    for array in arrays:
+        found = found if array is None else zlib.crc32(np.ascontiguousarray(array).tobytes(), found)
+    return found
+
+
+def _shown(text: str | None) -> str:
+    return "not given" if text is None else textwrap.shorten(text, MAX_SHOWN)
+
+
+def _shown_blocks(lengths: IntArray) -> str:
+    return f"{len(lengths)} block{'s' * (len(lengths) != 1)} of at most {lengths.max(initial=0)} rows"

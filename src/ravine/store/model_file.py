@@ -1,0 +1,201 @@
+"""Model files: JSON and arrays, never code. Everything read is checked; see docs/format.md."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ravine._validate import FloatArray
+from ravine.estimators.auto_cluster import AutoCluster
+from ravine.estimators.catalog import ESTIMATORS
+from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
+from ravine.io.atomic import write_atomically
+from ravine.split.far import FarRows
+from ravine.store.archive import Stored, read_archive, read_if_archive, require, shown, write_archive
+from ravine.store.json_text import FORMAT, VERSION, check_version, refusing, version_of
+from ravine.store.stored_map import map_from
+
+NOT_NEGATIVE = (  # figures of a candidate that are at least 0
+    *("separation_probability", "normalized_cut", "cut_ratio", "agreement"),
+    *("rank_sum", "smallest_share", "seconds"),
+)
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a file, completely or not at all.
+
+    The file holds JSON and arrays, no code. It has no training rows, except the landmarks of a kernel map
+    (all rows, if there are few). A model that `ravine.load` would refuse is not written.
+
+    Parameters
+    ----------
+    model : estimator of ravine
+        A fitted clusterer, `AutoCluster` or classifier.
+    path : str or path
+        The file; one that exists is replaced.
+    """
+    check_is_fitted(model)
+    auto = model.stored_choice() if isinstance(model, AutoCluster) else None
+    model = model.best_estimator_ if isinstance(model, AutoCluster) else model
+    if not hasattr(model, "_to_parts"):
+        raise InvalidInputError(f"ravine.save takes estimators of ravine, got {type(model).__name__}")
+    facts, arrays = model._to_parts()
+    map_facts, map_arrays = (None, {}) if model.feature_map_ is None else model.feature_map_.parts()
+    columns, fill = getattr(model, "feature_names_in_", None), getattr(model, "fill_", None)
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "class": type(model).__name__,
+        "parameters": stored_parameters(model),
+        "n_features": int(model.n_features_in_),
+        "n_passes": float(model.n_passes_),
+        "n_iter": int(model.n_iter_),
+        "columns": None if columns is None else list(map(str, columns)),
+        "map": _jsonable(map_facts),
+        **facts,
+        **({} if auto is None else {"auto": _jsonable(auto)}),
+    }
+    filled = {} if fill is None else {"fill": np.asarray(fill, dtype=np.float64)}
+    filled |= _rule_arrays(model.outlier_rule_)
+    try:
+        content = write_archive(meta, {**arrays, **map_arrays, **filled})
+        stored = read_archive(content)
+        version_of(stored)
+        _rebuild(stored)
+    except (RavineError, ValueError) as error:
+        raise InvalidInputError(f"the model could not be loaded again: {error}; it is not saved") from error
+    write_atomically(Path(path), content)
+
+
+def stored_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model as JSON values, without its checkpoint, which belongs to one fit."""
+    parameters: dict[str, Any] = _jsonable(model.get_params(deep=False))
+    parameters.pop("checkpoint", None)
+    return parameters
+
+
+def _jsonable(value: Any) -> Any:
+    """Return a parameter as a JSON value; functions and random generators become null."""
+    if isinstance(value, Mapping):
+        return {str(name): _jsonable(x) for name, x in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_jsonable(x) for x in value]
+    return value if isinstance(value, bool | int | float | str) else None
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `ravine.save` wrote; nothing in the file is executed.
+
+    Everything is checked: a file that is not a valid model raises an `InvalidModelError`. Reading takes about
+    twice the size of the file in memory, whatever the file declares.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator, of the class that was saved.
+    """
+    name = os.fspath(path)
+    invalid = f"{name} is not a valid ravine model"
+    content = read_if_archive(name)
+    if content is None:
+        raise InvalidModelError(f"{invalid}: give a file that ravine.save wrote")
+    with refusing(invalid):
+        stored = read_archive(content)
+        version = version_of(stored)
+    check_version(name, version)
+    with refusing(invalid):
+        return _rebuild(stored)
+
+
+def _rebuild(stored: Stored) -> Any:
+    """Return the estimator of a file, after checking everything in it."""
+    make = ESTIMATORS[stored.text("class", sorted(ESTIMATORS))]
+    model = make(**_parameters_from(stored, make().get_params(deep=False)))
+    n_features = model.n_features_in_ = stored.integer("n_features", low=1)
+    model.n_iter_, model.n_passes_ = stored.integer("n_iter", low=0), stored.number("n_passes", low=0)
+    columns = stored.texts_or_none("columns", n_features)
+    if columns is not None:
+        model.feature_names_in_ = np.array(columns, dtype=object)
+    if "fill" in stored.arrays:
+        model.fill_ = stored.floats("fill", n_features)
+    model.outlier_rule_ = _rule_from(stored, n_features)
+    model.feature_map_ = map_from(stored, n_features, model.kernel)
+    n_columns = n_features if model.feature_map_ is None else model.feature_map_.n_components
+    model._check_parameters(n_columns)
+    model._from_parts(stored, n_columns)
+    chosen = _chosen(model, stored.inner("auto")) if "auto" in stored.facts else model
+    stored.finish()
+    return chosen
+
+
+def _chosen(winner: Any, stored: Stored) -> AutoCluster:
+    """Return the `AutoCluster` whose winner is in the file."""
+    model = AutoCluster(**_parameters_from(stored, AutoCluster().get_params(deep=False)))
+    model._check_parameters(winner.n_features_in_)
+    model._from_winner(winner, [_figures_from(one) for one in stored.objects("candidates")])
+    stored.finish()
+    return model
+
+
+def _rule_arrays(rule: FarRows | None) -> dict[str, FloatArray]:
+    """Return the arrays that a file stores of the rule for rows far from everything."""
+    if rule is None:
+        return {}
+    return {
+        "outlier_center": rule.center,
+        "outlier_inverse_scale": rule.inverse_scale,
+        "outlier_limit": np.array([rule.limit]),
+        "outlier_groups": rule.groups.reshape(-1, len(rule.center)),
+    }
+
+
+def _rule_from(stored: Stored, n_features: int) -> FarRows | None:
+    """Return the rule for rows far from everything, or None."""
+    if "outlier_center" not in stored.arrays:
+        return None
+    return FarRows(
+        stored.floats("outlier_center", n_features),
+        stored.floats("outlier_inverse_scale", n_features, low=0),
+        float(stored.floats("outlier_limit", 1, low=0)[0]),
+        stored.floats("outlier_groups", None, n_features),
+    )
+
+
+def _figures_from(stored: Stored) -> dict[str, Any]:
+    """Return the figures of the judges for one candidate."""
+    (name,) = stored.texts("name", 1)
+    found: dict[str, Any] = {"name": name, "allowed": stored.boolean("allowed")}
+    found["n_clusters"] = stored.integer("n_clusters", low=1)
+    for figure in ("modularity", *NOT_NEGATIVE):
+        found[figure] = stored.number(figure, low=0.0 if figure in NOT_NEGATIVE else -1.0)
+    stored.finish()
+    return found
+
+
+def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the parameters of an estimator; a missing one has its default.
+
+    A checkpoint is left out: the next `fit` would write to a path that the file names.
+    """
+    given = {name: value for name, value in stored.inner("parameters").facts.items() if name != "checkpoint"}
+    unknown = sorted(set(given) - set(defaults))
+    require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)
+    for name, value in given.items():
+        flat = name == "kernel_params" or not isinstance(value, dict)
+        require(flat, f"parameters.{name}", "a value or a list", shown(value))
+    return {
+        name: tuple(value) if isinstance(defaults[name], tuple) and isinstance(value, list) else value
+        for name, value in given.items()
+    }

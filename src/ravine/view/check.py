@@ -1,0 +1,288 @@
+"""A check of a table before it is clustered: columns and rows that make clusters for the wrong reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ravine._rows import check_rows
+from ravine.data.any_rows import is_dask
+from ravine.data.memory import cache_rows
+from ravine.exceptions import InvalidInputError
+from ravine.io.block_file import is_block_source
+from ravine.view.column_facts import ColumnFacts
+
+ID_SHARE = 0.95  # share of different values from which whole numbers look like ids; it is known to 1.6 %
+MIN_ID_ROWS = 30  # rows below which whole numbers are often all different by chance
+SKEWED = 5.0  # absolute skewness: 2 for exponential columns, 6 for the exponential of a standard normal one
+DOMINATING = 0.9  # share of the variance of all columns from which one dominates them
+N_NAMED = 5  # columns that a sentence names
+IMPUTE = "impute them, for instance with sklearn.impute.SimpleImputer, or leave those rows out"
+
+# What a kind of finding means, for one column and for several, and what to do.
+SENTENCES = {
+    "id": (
+        "looks like an id, with a different whole number in nearly every row",
+        "look like ids, with a different whole number in nearly every row",
+        "leave out columns that measure nothing",
+    ),
+    "constant": ("is constant", "are constant", "constant columns have no influence"),
+    "two-valued": (
+        "has only two values, so that the gap between them looks like a valley",
+        "have only two values each, so that the gap between them looks like a valley",
+        "leave out what should not define clusters",
+    ),
+    "skewed": (
+        "is extremely skewed: few rows are far from all others",
+        "are extremely skewed: few rows are far from all others",
+        "take logarithms, or look for wrong values such as 99999",
+    ),
+    "scale": (
+        "has {share:.0%} of the variance of all columns",
+        "",
+        "it alone determines the clusters unless columns are standardized (standardize=True)",
+    ),
+    "not a number": ("holds no numbers", "hold no numbers", "encode, for instance one-hot, or leave out"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about a table before clustering it.
+
+    Attributes
+    ----------
+    kind : str
+        "id", "constant", "two-valued", "skewed", "scale", "duplicate column", "duplicate rows", "missing",
+        "infinite" or "not a number".
+    columns : tuple of str
+        Names of the columns; empty for duplicate rows.
+    fact : str
+        What was found.
+    advice : str
+        What to do about it.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    fact: str
+    advice: str
+
+    @property
+    def sentence(self) -> str:
+        """The fact and the advice."""
+        return f"{self.fact}; {self.advice}"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """The findings about a table; iterate over it, print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Shape of the table.
+    findings : tuple of Finding
+        The findings.
+    """
+
+    n_rows: int
+    n_columns: int
+    findings: tuple[Finding, ...]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __str__(self) -> str:
+        lines = [f"{finding.kind}: {finding.sentence}" for finding in self.findings]
+        return "\n".join([f"{self.n_rows} rows, {self.n_columns} columns", *(lines or ["nothing to note"])])
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li><b>{escape(f.kind)}</b>: {escape(f.sentence)}</li>" for f in self.findings)
+        return (
+            f"<p>{self.n_rows} rows, {self.n_columns} columns</p>"
+            f"<ul>{items or '<li>nothing to note</li>'}</ul>"
+        )
+
+
+def check(X: Any, feature_names: Sequence[str] | None = None) -> DataCheck:
+    """Find columns and rows that create clusters for the wrong reason.
+
+    Reports columns that look like ids, are constant, two-valued, extremely skewed, on a scale that dominates
+    all others, or the same as another one, and the number of duplicate rows and of missing values. Each
+    finding says what to do; the data are not changed. For a sparse matrix, only constant and repeated
+    columns, duplicate rows and values that are not finite are reported.
+
+    Cost: one pass over the rows, O(n d) time, and 17 bytes of memory per row. Of a file or a Dask collection,
+    one block or partition is in memory at a time.
+
+    Parameters
+    ----------
+    X : array, memmap, CSR matrix or data frame of shape (n_rows, n_features)
+        The rows, a file as `ravine.open(path)`, or a dask array or data frame. Columns of a data frame that
+        hold no numbers are reported.
+    feature_names : sequence of str, optional
+        The names of the columns; by default those of X, or x0, x1, ...
+
+    Returns
+    -------
+    DataCheck
+        An iterable of findings, each with `kind`, `columns` and `sentence`.
+
+    Examples
+    --------
+    >>> import numpy as np, ravine
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([np.arange(100), rng.integers(2, size=100), rng.normal(size=100)])
+    >>> for finding in ravine.check(X, ["customer", "member", "age"]):
+    ...     print(finding.kind, finding.columns)
+    id ('customer',)
+    two-valued ('member',)
+    scale ('customer',)
+    """
+    X, names, others = _numeric_columns(X)
+    width, parts = _parts(X, has_columns=names != [])
+    if feature_names is None:
+        feature_names = names or getattr(X, "names", None) or [f"x{j}" for j in range(width)]
+    labels = tuple(map(str, feature_names))
+    if len(labels) != width:
+        raise InvalidInputError(f"feature_names has {len(labels)} names for {width} columns")
+    facts, is_sparse = ColumnFacts(width), False
+    for block in _blocks(parts):
+        facts.add(block)
+        is_sparse |= sparse.issparse(block)
+    found = list(_findings(facts, labels, is_sparse=is_sparse))
+    if others:
+        found.append(_of_columns("not a number", others))
+    return DataCheck(facts.n_rows, len(labels) + len(others or ()), tuple(found))
+
+
+def _numeric_columns(X: Any) -> tuple[Any, list[str] | None, tuple[str, ...] | None]:
+    """Return a data frame's columns of numbers, their names, and the names of its other columns."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return X, None, None
+    dtypes = list(
+        X.dtypes.values() if hasattr(X.dtypes, "values") and callable(X.dtypes.values) else X.dtypes
+    )
+    names = list(X.columns)
+    numeric = [_is_numeric(dtype) for dtype in dtypes]
+    kept = [name for name, ok in zip(names, numeric, strict=True) if ok]
+    others = tuple(str(name) for name, ok in zip(names, numeric, strict=True) if not ok)
+    return X[kept], [str(name) for name in kept], others
+
+
+def _is_numeric(dtype: Any) -> bool:
+    """Whether a type of pandas or polars holds numbers or booleans."""
+    if hasattr(dtype, "is_numeric") and callable(dtype.is_numeric):  # polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "O") in "biuf"
+
+
+def _parts(X: Any, has_columns: bool) -> tuple[int, Iterable[Any]]:
+    """Return the number of columns, and the rows in the parts that are in memory at the same time."""
+    if is_dask(X):
+        from ravine.data.dask_engine import read_partitions
+
+        return read_partitions(X)
+    rows: Any = check_rows(X) if has_columns else np.empty((X.shape[0], 0))
+    parts = map(rows.read, range(len(rows.lengths))) if is_block_source(rows) else [rows]
+    return rows.shape[1], parts
+
+
+def _blocks(parts: Iterable[Any]) -> Iterator[Any]:
+    """Yield the rows in blocks that fit a processor's cache."""
+    for rows in parts:
+        n, d = rows.shape
+        step = cache_rows(max(d, 1), sparse.issparse(rows))
+        for start in range(0, n, step):
+            yield rows[start : start + step]
+
+
+def _findings(facts: ColumnFacts, names: Sequence[str], *, is_sparse: bool) -> Iterator[Finding]:
+    """Yield what there is to say about a table."""
+    present = facts.n_present > 0
+    constant = ~facts.varies & (facts.n_missing + facts.n_infinite == 0)
+    for kind, counts, advice in (
+        ("missing", facts.n_missing, IMPUTE),
+        ("infinite", facts.n_infinite, "correct them"),
+    ):
+        if counts.any():
+            few = _few([f"{names[j]} ({counts[j]})" for j in np.flatnonzero(counts).tolist()])
+            total = int(counts.sum())
+            fact = f"{total} {kind} value{'s' * (total > 1)} in {few}"
+            yield Finding(kind, _picked(names, counts > 0), fact, advice)
+    yield from _of("constant", names, constant & present)
+    if not is_sparse:
+        yield from _of_values(facts, names)
+    yield from _repeated(facts, names, ~constant)
+    if n := facts.n_duplicate_rows():
+        what = f"{n} of {facts.n_rows} rows repeat{'s' * (n == 1)} an earlier one"
+        yield Finding("duplicate rows", (), what, "remove them, unless repeated rows are expected")
+
+
+def _of_values(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:
+    """Yield the findings about the values of dense columns."""
+    n, d = facts.n_rows, facts.n_columns
+    ids = np.zeros(d, dtype=bool)
+    if n >= MIN_ID_ROWS:
+        ids[:] = [facts.whole[j] and facts.n_different(j) >= ID_SHARE * n for j in range(d)]
+    two = np.array([values is not None and len(values) == 2 for values in facts.few], dtype=bool)
+    yield from _of("id", names, ids)
+    yield from _of("two-valued", names, two)
+    yield from _of("skewed", names, ~ids & ~two & facts.varies & (np.abs(facts.skewness()) > SKEWED))
+    variances = facts.variances()
+    with np.errstate(all="ignore"):
+        shares = variances / variances.max(initial=0.0)
+        shares = shares / shares.sum()
+    if d > 1 and (shares > DOMINATING).any():
+        j = int(np.argmax(shares))
+        yield _of_columns("scale", (names[j],), share=shares[j])
+
+
+def _repeated(
+    facts: ColumnFacts, names: Sequence[str], candidates: npt.NDArray[np.bool_]
+) -> Iterator[Finding]:
+    """Yield the columns that are the same as an earlier one."""
+    first: dict[int, int] = {}
+    pairs = []
+    for j in np.flatnonzero(candidates).tolist():
+        earlier = first.setdefault(int(facts.column_hash[j]), j)
+        if earlier != j:
+            pairs.append((j, earlier))
+    if pairs:
+        fact = _few([f"{names[j]} is the same as {names[i]}" for j, i in pairs])
+        columns = tuple(names[j] for j, _ in pairs)
+        yield Finding("duplicate column", columns, fact, "leave one of them out")
+
+
+def _of(kind: str, names: Sequence[str], where: npt.NDArray[np.bool_]) -> Iterator[Finding]:
+    if where.any():
+        yield _of_columns(kind, _picked(names, where))
+
+
+def _of_columns(kind: str, columns: tuple[str, ...], **details: Any) -> Finding:
+    """Return a finding about some columns, named in its sentence."""
+    one, several, advice = SENTENCES[kind]
+    text = f"{_few(columns)} {(one if len(columns) == 1 else several).format(**details)}"
+    return Finding(kind, columns, text, advice)
+
+
+def _picked(names: Sequence[str], where: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(names[j] for j in np.flatnonzero(where).tolist())
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - N_NAMED} more" if len(names) > N_NAMED else ""
+    return ", ".join(names[:N_NAMED]) + more

@@ -1,0 +1,158 @@
+"""The data check, against slow answers from pandas."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import ravine
+from ravine.view import check as module
+from ravine.view.column_facts import ColumnFacts
+
+RNG = np.random.default_rng(0)
+N = 6000  # more values than a column keeps hashes of
+SKEWED = np.exp(3 * RNG.standard_normal(N))
+FRAME = pd.DataFrame(
+    {
+        "id": RNG.permutation(N) + 10.0**6,
+        "nearly": np.where(np.arange(N) < 20, 1, np.arange(N)),
+        "half": np.arange(N) // 2,
+        "count": RNG.poisson(5.0, N),
+        "one": 7.0,
+        "member": RNG.choice([3.5, -1.0], N),
+        "tail": SKEWED,
+        "again": SKEWED,
+        "income": 1e9 * RNG.standard_normal(N),
+        "holes": np.where(np.arange(N) % 100 == 0, np.nan, RNG.standard_normal(N)),
+        "word": "x",
+    }
+)
+FRAME = pd.concat([FRAME, FRAME[:30]], ignore_index=True)
+EXPECTED = {
+    "missing": ("holes",),
+    "constant": ("one",),
+    "id": ("id", "nearly"),
+    "two-valued": ("member",),
+    "skewed": ("tail", "again"),
+    "scale": ("income",),
+    "duplicate column": ("again",),
+    "duplicate rows": (),
+    "not a number": ("word",),
+}
+
+
+def kinds(found):
+    return {finding.kind: finding.columns for finding in found}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "small blocks", "file", "dask"])
+def test_every_kind_of_finding(kind, monkeypatch, tmp_path):
+    rows, expected = FRAME, EXPECTED
+    if kind == "polars":
+        rows = pl.from_pandas(FRAME)
+    if kind == "dask":
+        rows = pytest.importorskip("dask.dataframe").from_pandas(FRAME, npartitions=4)
+    if kind == "small blocks":
+        monkeypatch.setattr(module, "cache_rows", lambda *_: 700)
+    if kind == "file":
+        FRAME.to_parquet(tmp_path / "t.parquet", row_group_size=1000)
+        with pytest.warns(UserWarning, match="text"):
+            rows = ravine.open(tmp_path / "t.parquet")
+        expected = {name: columns for name, columns in EXPECTED.items() if name != "not a number"}
+    found = ravine.check(rows)
+    assert kinds(found) == expected
+    assert found.n_rows == N + 30
+    by_kind = {finding.kind: finding for finding in found}
+    n = int(FRAME["holes"].isna().sum())
+    assert by_kind["missing"].sentence.startswith(f"{n} missing values in holes")
+    assert by_kind["duplicate rows"].fact.startswith(f"30 of {N + 30} rows")
+    assert by_kind["duplicate column"].fact == "again is the same as tail"
+    assert "income has 100% of the variance" in by_kind["scale"].sentence
+
+
+def test_clean_rows_have_nothing_to_note():
+    found = ravine.check(RNG.standard_normal((200, 3)))
+    assert list(found) == []
+    assert str(found) == "200 rows, 3 columns\nnothing to note"
+    assert "nothing to note" in found._repr_html_()
+
+
+def test_the_result_prints_and_escapes():
+    found = ravine.check(np.ones((40, 1)), ["<b>"])
+    first, constant, repeated = str(found).splitlines()
+    assert first == "40 rows, 1 columns"
+    assert constant.startswith("constant: <b> is constant; ")
+    assert repeated.startswith("duplicate rows: 39 of 40 rows ")
+    assert "&lt;b&gt;" in found._repr_html_()
+    assert len(found) == 2
+    with pytest.raises(ravine.InvalidInputError, match="2 names for 1 columns"):
+        ravine.check(np.ones((40, 1)), ["a", "b"])
+
+
+def test_a_table_without_numbers_is_no_error():
+    found = ravine.check(pd.DataFrame({"word": list("abcd") * 10}))
+    assert kinds(found)["not a number"] == ("word",)
+
+
+def test_infinite_values_many_columns_and_few_rows():
+    X = np.ones((40, 8))
+    X[3, 2], X[5, 2] = np.inf, -np.inf
+    found = {finding.kind: finding.fact for finding in ravine.check(X)}
+    assert found["infinite"] == "2 infinite values in x2 (2)"
+    assert found["constant"] == "x0, x1, x3, x4, x5 and 2 more are constant"
+    assert "id" not in kinds(ravine.check(np.arange(20.0)[:, None]))
+    assert "id" in kinds(ravine.check(np.arange(40.0)[:, None]))
+
+
+def test_sparse_rows():
+    X = sparse.random_array((300, 50), density=0.05, format="csr", random_state=0)
+    values = X.toarray()
+    values[:, 7], values[:, 9] = 0.0, values[:, 8]
+    values[200:210] = values[100:110]
+    found = ravine.check(sparse.csr_array(values))
+    dense = pd.DataFrame(values)
+    expected = {"constant": ("x7",), "duplicate column": ("x9",), "duplicate rows": ()}
+    assert kinds(found) == expected
+    (rows,) = (finding.fact for finding in found if finding.kind == "duplicate rows")
+    assert rows.startswith(f"{int(dense.duplicated().sum())} of 300 rows")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan])] * 3), min_size=1, max_size=12),
+    st.integers(1, 5),
+)
+def test_hashes_find_the_duplicates_that_comparisons_find(rows, step):
+    values = np.array(rows)
+    dense, stored = ColumnFacts(3), ColumnFacts(3)
+    for a in range(0, len(values), step):
+        dense.add(values[a : a + step])
+        stored.add(sparse.csr_array(values[a : a + step]))
+    frame = pd.DataFrame(values)
+    for facts in (dense, stored):
+        assert facts.n_duplicate_rows() == int(frame.duplicated().sum())
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            same = np.array_equal(values[:, i], values[:, j], equal_nan=True)
+            assert (facts.column_hash[i] == facts.column_hash[j]) == same
+
+
+def test_the_number_of_different_values_is_exact_for_few_and_close_for_many():
+    for n in (1000, 20_000):
+        facts = ColumnFacts(1)
+        for _ in range(2):
+            facts.add(RNG.permutation(n)[:, None].astype(float))
+        assert facts.n_different(0) == (n if n == 1000 else pytest.approx(n, rel=0.1))
+
+
+def test_moments_are_those_of_scipy():
+    from scipy import stats
+
+    X = np.column_stack([1e6 + RNG.standard_normal(N), SKEWED, -SKEWED])
+    facts = ColumnFacts(3)
+    for part in np.array_split(X, 7):
+        facts.add(part)
+    np.testing.assert_allclose(facts.skewness()[1:], stats.skew(X)[1:], rtol=1e-6)
+    np.testing.assert_allclose(facts.variances(), X.var(axis=0), rtol=1e-6)
