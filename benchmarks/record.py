@@ -16,7 +16,19 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("numpy", "scipy", "scikit-learn", "daqp")
 # parts of the library that decide figures
-PARTS = ("data", "index", "optimize", "split", "tree", "estimators", "metrics.py", "features", "evidence")
+PARTS = (
+    "data",
+    "index",
+    "optimize",
+    "split",
+    "tree",
+    "estimators",
+    "metrics.py",
+    "features",
+    "evidence",
+    "papers",
+    "papers.py",
+)
 CHANGED = " with changes"  # after a commit: the sources were not those of the commit
 
 
