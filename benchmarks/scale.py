@@ -162,8 +162,8 @@ def write_csv(path: Path) -> None:
     with open(path, "w") as file:
         file.write(",".join(f"f{j}" for j in range(50)) + "\n")
         while file.tell() < 1_000_000_000:
-            np.savetxt(file, centers[rng.integers(5, size=PIECE)] + rng.standard_normal((PIECE, 50)),
-                       fmt="%.6f", delimiter=",")  # fmt: skip
+            rows = centers[rng.integers(5, size=PIECE)] + rng.standard_normal((PIECE, 50))
+            np.savetxt(file, rows, fmt="%.6f", delimiter=",")
 
 
 def fit_files(folder: Path) -> None:
