@@ -37,7 +37,7 @@ NUMERICAL := tests/data/test_standardization.py tests/data/test_microclusters.py
 	tests/test_same_answer.py tests/test_units.py
 
 test-cpus: .venv/dev .venv/loops
-	$(BIN)/python -m benchmarks.processors --numprocesses auto --dist worksteal -q $(NUMERICAL)
+	$(BIN)/python -m tests.processors --numprocesses auto --dist worksteal -q $(NUMERICAL)
 
 # Deliberate bugs, one at a time: reports those that no test sees. MUTANTS="--folder data" or "--only s11 t7" runs some.
 test-mutants: .venv/dev .venv/loops
@@ -106,7 +106,7 @@ clean:
 # Every table from this commit, as CSV files; a run that was ended goes on: make bench DATA=folder OUT=folder
 bench: .venv/dev .venv/loops
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT))
-	$(if $(OUT),,$(BIN)/python benchmarks/published.py --write)
+	$(if $(OUT),,$(BIN)/python benchmarks/bench.py --write)
 
 # The small sets in a few minutes, compared with the figures in benchmarks/results.
 bench-quick: .venv/dev .venv/loops

@@ -4,6 +4,11 @@ python benchmarks/auto.py unimodal [--draws 100]
 python benchmarks/auto.py tables [--draws 100] [--rows 500] [--table counts]
 python benchmarks/auto.py blobs [--draws 100] [--k 20] [--features 100]
 python benchmarks/auto.py real --data DIR
+python benchmarks/auto.py kernels [--draws 10]
+python benchmarks/auto.py bands [--draws 30]
+
+"bands" gives mean and deviation of L, the depth in the neighbor graph, over uniform bands that are cut where
+it is largest: BAND_MEAN and BAND_DEVIATION of `evidence/graph_test.py` are not below them.
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.datasets import load
-from benchmarks.papers import Row, mean_row, show
+from benchmarks.generators import spirals
+from benchmarks.papers import Row, keep, mean_row, show
 from ravine import MinimumDensity, metrics
 
 Array = np.ndarray[Any, Any]
@@ -223,7 +229,77 @@ def run_real(given: argparse.Namespace) -> list[Row]:
     return [*rows, mean_row("mean", rows)]
 
 
-RUN = {"unimodal": run_unimodal, "tables": run_tables, "blobs": run_blobs, "real": run_real}
+def moons(rng: np.random.Generator) -> Array:
+    """Two half circles of radius 1, one inside the other's opening, with noise 0.07."""
+    angle, second = np.pi * rng.random(600), rng.integers(0, 2, 600)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    flipped = np.array([1.0, 0.5]) - circle
+    return np.where(second[:, None] == 1, flipped, circle) + rng.normal(0, 0.07, (600, 2))
+
+
+def rings(rng: np.random.Generator) -> Array:
+    """Three rings of equal density with radii 1, 2 and 3, and noise 0.1."""
+    radius, angle = rng.choice([1.0, 2.0, 3.0], 900, p=[1 / 6, 2 / 6, 3 / 6]), 2 * np.pi * rng.random(900)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.asarray(radius[:, None] * circle + rng.normal(0, 0.1, (900, 2)))
+
+
+CURVED: dict[str, tuple[int, Callable[[np.random.Generator], Array]]] = {
+    "two moons": (2, moons),
+    "three rings": (3, rings),
+    "two spirals": (2, lambda rng: spirals(600, 0.1, int(rng.integers(1 << 31)))[0]),
+    "three blobs": (3, lambda rng: rng.normal(size=(600, 5)) + 4.0 * (np.arange(600) % 3)[:, None]),
+    "Gaussian, 2 columns": (1, lambda rng: rng.normal(size=(500, 2))),
+    "Gaussian, 5 columns": (1, lambda rng: rng.normal(size=(500, 5))),
+    "cube, 5 columns": (1, lambda rng: rng.random((500, 5))),
+}
+
+
+def run_kernels(given: argparse.Namespace) -> list[Row]:
+    """How often the number of clusters is found with a kernel."""
+    rows: list[Row] = []
+    for name, (k, draw) in CURVED.items():
+        row: Row = {"shape": name, "clusters": k}
+        for kernel in ("diffusion", "rbf"):
+            sets = (draw(np.random.default_rng(seed)) for seed in range(given.draws))
+            right = sum(MinimumDensity("auto", kernel=kernel).fit(X).n_clusters_ == k for X in sets)
+            row[kernel] = f"{right} of {given.draws}"
+        rows.append(row)
+        print(row, file=sys.stderr, flush=True)
+    return rows
+
+
+def deepest(n: int, rng: np.random.Generator) -> float:
+    """Return the largest L of 25 cuts across a band of n rows, eight times as long as wide."""
+    from ravine.data.memory import MemoryRows
+    from ravine.evidence.graph_test import GraphTest
+    from ravine.features.row_graph import row_graph
+
+    X = rng.random((n, 2)) * [8.0, 1.0]
+    graph = row_graph(MemoryRows(X), standardize=False)
+    test = GraphTest(MinimumDensity()._method(2), 0.01, graph)
+    along = X[graph.numbers, 0]
+    cuts = np.quantile(along, np.linspace(0.1, 0.9, 25))
+    return max(test.depth(np.arange(len(along)), along > cut) for cut in cuts)
+
+
+def run_bands(given: argparse.Namespace) -> list[Row]:
+    """Mean and deviation of L by the number of rows."""
+    rows: list[Row] = []
+    for n in (100, 300, 1000, 3000):
+        found = [deepest(n, np.random.default_rng(seed)) for seed in range(given.draws)]
+        rows.append({"rows": n, "mean": float(np.mean(found)), "deviation": float(np.std(found, ddof=1))})
+    return rows
+
+
+RUN = {
+    "unimodal": run_unimodal,
+    "tables": run_tables,
+    "blobs": run_blobs,
+    "real": run_real,
+    "kernels": run_kernels,
+    "bands": run_bands,
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -239,9 +315,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--k", type=int, action="append", help="numbers of blobs; all by default")
     parser.add_argument("--features", type=int, action="append", help="their dimensions; all by default")
     parser.add_argument("--data", help="directory of npz files; without it, OpenML is asked")
+    parser.add_argument("--out", type=Path, help="a CSV file")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
-    print(show(RUN[arguments.what](arguments)))
+    rows = RUN[arguments.what](arguments)
+    print(show(rows))
+    if arguments.out:
+        keep(rows, arguments.out)
     return 0
 
 

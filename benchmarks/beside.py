@@ -1,14 +1,13 @@
-"""Our methods beside those of scikit-learn, hdbscan, fast_hdbscan, genieclust and HiPart, at the true K.
+"""Our methods beside those of scikit-learn, hdbscan, fast_hdbscan and genieclust, at the true K.
 
 python benchmarks/beside.py --data DIR --rows 3000       sets with at most 3000 rows
-python benchmarks/beside.py --data DIR --plot cd.png     all sets, and the critical-difference plot
 python benchmarks/beside.py --show                       tables of what the file has; nothing is run
 
 One line per set and method goes to `results/beside.csv`. What is there is not run again, so that a run can be
 stopped and resumed (delete lines to run them anew). Columns are standardized for every method, except those
 of sparse rows. Every method has its default parameters and random state 0; nothing is chosen by the labels.
-HDBSCAN is not told K, and its noise counts as one cluster. HiPart needs an environment of its own
-(`make .venv-peers`); packages that are not installed are left out, with a line that says so.
+HDBSCAN is not told K, and its noise counts as one cluster. Packages that are not installed are left out, with
+a line that says so. Each fit runs in a process of its own, within limits of time and memory.
 """
 
 from __future__ import annotations
@@ -17,10 +16,16 @@ import argparse
 import csv
 import importlib
 import importlib.util
+import multiprocessing
+import resource
+import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +36,13 @@ if not __package__:  # run as a script, from anywhere
 
 from benchmarks import record
 from benchmarks.datasets import load
-from benchmarks.measure import Measured, measured, measured_elsewhere
 from benchmarks.papers import Row, show
-from benchmarks.ranks import critical_difference, mean_ranks, plot_critical_differences, regret
+
+Array = np.ndarray[Any, Any]
+Cluster = Callable[[Any], Any]
 
 HERE = Path(__file__).resolve().parent
+MEMORY = 8 << 30  # bytes of address space that one fit may take
 SCORES, COSTS = ("v_measure", "ari", "purity"), ("cpu_seconds", "peak_mb")
 FIELDS = ("dataset", "rows", "columns", "K", "method", "clusters", *SCORES, *COSTS, "problem")
 
@@ -71,26 +78,6 @@ OURS: dict[str, tuple[str, str, Row]] = {
         "AutoCluster": {},
     }.items()
 }
-HIPART = ("DePDDP", "PDDP", "KMPDDP", "BisectingKmeans", "MDH")
-PEER = """
-import json, resource, sys, time
-import numpy as np
-from threadpoolctl import threadpool_limits
-from HiPart import clustering
-names = {name.lower(): name for name in dir(clustering)}
-method = getattr(clustering, names[sys.argv[2].lower()])
-def parameters(k):
-    seed = {"random_state": 0} if sys.argv[2] in ("MDH", "KMPDDP", "BisectingKmeans") else {}
-    return {"max_clusters_number": k, **seed}
-method(**parameters(2)).fit_predict(np.random.default_rng(0).standard_normal((60, 3)))
-X = np.load(sys.argv[1])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-began = time.process_time()
-labels = method(**parameters(int(sys.argv[3]))).fit_predict(X)
-seconds = time.process_time() - began
-peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-print(json.dumps({"labels": np.asarray(labels).astype(int).tolist(), "seconds": seconds, "peak_mb": peak}))
-"""
 
 
 def cluster(method: str, k: int) -> Callable[[Any], Any]:
@@ -110,7 +97,7 @@ def warm_up(method: str) -> None:
     cluster(method, 3)(few_rows())
 
 
-def methods(peer: str) -> list[str]:
+def methods() -> list[str]:
     """Return the methods that can be run here, with a line for each package that is missing."""
     found = []
     for method, (module, _, _) in (OURS | SKLEARN).items():
@@ -118,9 +105,6 @@ def methods(peer: str) -> list[str]:
             found.append(method)
         else:
             print(f"{method}: {module} is not installed, left out", flush=True)
-    if Path(peer).exists():
-        return [*found, *(f"HiPart {name}" for name in HIPART)]
-    print(f"HiPart: no interpreter {peer} (make .venv-peers), left out", flush=True)
     return found
 
 
@@ -135,15 +119,6 @@ def standardized(X: Any) -> Any:
 def few_rows() -> Any:
     """Return three blobs, on which every method is run before it is timed."""
     return np.random.default_rng(0).standard_normal((90, 3)) + 8 * np.eye(3)[np.arange(90) % 3]
-
-
-def run(method: str, X: Any, k: int, peer: str, cpu_limit: int) -> Measured:
-    """Fit one method within the limits."""
-    if not method.startswith("HiPart "):
-        return measured(cluster(method, k), X, partial(warm_up, method), cpu_limit)
-    if not isinstance(X, np.ndarray):
-        return Measured(None, problem="dense rows only")
-    return measured_elsewhere(peer, PEER, X, [method.split()[1], str(k)], cpu_limit)
 
 
 def row_of(name: str, method: str, X: Any, y: Any, found: Measured) -> Row:
@@ -168,6 +143,66 @@ def row_of(name: str, method: str, X: Any, y: Any, found: Measured) -> Row:
     return row | scores
 
 
+@dataclass(frozen=True)
+class Measured:
+    """How a fit ended: its labels, or in `problem` why there are none."""
+
+    labels: Array | None
+    seconds: float = float("nan")
+    peak_mb: float = float("nan")  # above what the process held before the fit
+    problem: str = ""
+
+
+def measured(cluster: Cluster, X: Any, warm_up: Callable[[], Any], cpu_limit: int) -> Measured:
+    """Run `cluster(X)` in a new process and return what it found and what it cost.
+
+    Both functions are sent to the process; a forked one would hang if this one has threads. `warm_up` runs
+    before the clock starts, so that imports and the loading of compiled code do not count. A fit that takes
+    more than `cpu_limit` seconds of processor time is ended.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_fit, args=(there, cluster, X, warm_up, cpu_limit))
+    process.start()
+    there.close()
+    try:
+        found: Measured | None = here.recv()
+    except EOFError:  # the process was ended before it could answer
+        found = None
+    process.join()
+    if found is not None:
+        return found
+    late = process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+    return Measured(None, problem=f"more than {cpu_limit} s" if late else f"exit code {process.exitcode}")
+
+
+def _fit(out: Connection, cluster: Cluster, X: Any, warm_up: Callable[[], Any], cpu_limit: int) -> None:
+    from threadpoolctl import threadpool_limits
+
+    try:
+        warm_up()
+        used = int(time.process_time())
+        resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_limit, used + cpu_limit + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        before, began = _memory("VmRSS"), time.process_time()
+        with threadpool_limits(1):
+            labels = np.asarray(cluster(X))
+        seconds = time.process_time() - began
+        peak = _memory("VmHWM")
+        out.send(Measured(labels, seconds, (peak - before) / 2**20))
+    except Exception as error:  # a method that fails on a set is a result
+        out.send(Measured(None, problem=f"{type(error).__name__}: {error}".splitlines()[0][:80]))
+
+
+def _memory(name: str) -> int:
+    """Return the bytes that this process holds in memory (VmRSS), or the most that it held (VmHWM).
+
+    `ru_maxrss` is not used: it includes what the process that started this one held.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
 def sets(directory: str, most_rows: int) -> list[str]:
     """Return the labeled sets of a directory with at most so many rows, the smallest first."""
     sizes = {}
@@ -185,7 +220,7 @@ def read(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def fill(path: Path, directory: str, names: list[str], chosen: list[str], peer: str, cpu_limit: int) -> None:
+def fill(path: Path, directory: str, names: list[str], chosen: list[str], cpu_limit: int) -> None:
     """Run what the file does not have, one line at a time."""
     done = {(row["dataset"], row["method"]) for row in read(path)}
     new = not path.exists()
@@ -199,11 +234,44 @@ def fill(path: Path, directory: str, names: list[str], chosen: list[str], peer: 
             for method in chosen:
                 if (name, method) in done:
                     continue
-                found = run(method, X, len(np.unique(y)), peer, cpu_limit)
+                found = measured(cluster(method, len(np.unique(y))), X, partial(warm_up, method), cpu_limit)
                 row = row_of(name, method, X, y, found)
                 writer.writerow(row)
                 file.flush()
                 print(name, method, row["v_measure"], row["cpu_seconds"], row["problem"], flush=True)
+
+
+def mean_ranks(scores: Array) -> Array:
+    """Return the mean rank of each method, 1 the best; equal scores share their ranks.
+
+    `scores` has one row per set and one column per method, the higher the better. A score that is missing
+    (nan) is worse than any other.
+    """
+    from scipy.stats import rankdata
+
+    filled = np.where(np.isnan(scores), -np.inf, scores)
+    return np.asarray(rankdata(-np.round(filled, 6), axis=1).mean(axis=0))
+
+
+def regret(scores: Array) -> Array:
+    """Return by how much each method is below the best one on each set; a missing score counts as 0."""
+    filled = np.nan_to_num(scores, nan=0.0)
+    return np.asarray(filled.max(axis=1, keepdims=True) - filled)
+
+
+def critical_difference(n_sets: int, n_methods: int, level: float = 0.05) -> float:
+    r"""Return the difference of mean ranks above which two methods differ at `level`.
+
+    .. math:: CD = q_\alpha \sqrt{k (k + 1) / (6 N)}
+
+    with q the quantile of the studentized range for k methods and infinitely many degrees of freedom, over
+    the square root of 2. Demsar: Statistical comparisons of classifiers over multiple data sets. JMLR 7,
+    2006.
+    """
+    from scipy.stats import studentized_range
+
+    quantile = studentized_range.ppf(1 - level, n_methods, np.inf) / np.sqrt(2)
+    return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))
 
 
 def scores_of(rows: list[Row], metric: str, most_rows: int) -> tuple[list[str], list[str], Any]:
@@ -225,7 +293,7 @@ def scores_of(rows: list[Row], metric: str, most_rows: int) -> tuple[list[str], 
 
 def summary(rows: list[Row], most_rows: int) -> list[Row]:
     """Return one row per method: means over the sets that all of them finished, ranks over all sets."""
-    names, tried, v = scores_of(rows, "v_measure", most_rows)
+    _, tried, v = scores_of(rows, "v_measure", most_rows)
     figures = {key: scores_of(rows, key, most_rows)[2] for key in ("ari", "purity", "cpu_seconds", "peak_mb")}
     whole = ~np.isnan(v).any(axis=1)
     ranks, loss = mean_ranks(v), regret(v)
@@ -244,10 +312,6 @@ def summary(rows: list[Row], most_rows: int) -> list[Row]:
         }
         for j, method in enumerate(tried)
     ]
-    print(
-        f"\n{len(names)} sets, {int(whole.sum())} finished by all; "
-        f"critical difference {critical_difference(*v.shape):.2f}\n"
-    )
     return sorted(found, key=lambda row: row["mean rank"])
 
 
@@ -260,20 +324,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", help="only these sets")
     parser.add_argument("--limit", type=int, default=120, help="seconds of processor time per fit")
     parser.add_argument("--methods", nargs="+", help="only these")
-    parser.add_argument("--hipart", default=str(HERE.parent / ".venv-peers/bin/python"), metavar="PYTHON")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "beside.csv")
-    parser.add_argument("--plot", type=Path, help="draw the mean ranks with the critical difference here")
     parser.add_argument("--show", action="store_true", help="run nothing")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     if not arguments.show:
-        chosen = [m for m in methods(arguments.hipart) if m in (arguments.methods or [m])]
+        chosen = [m for m in methods() if m in (arguments.methods or [m])]
         names = arguments.sets or sets(arguments.data, arguments.rows)
         record.announce_earlier(arguments.out)
-        fill(arguments.out, arguments.data, names, chosen, arguments.hipart, arguments.limit)
+        fill(arguments.out, arguments.data, names, chosen, arguments.limit)
         record.write_stamp(arguments.out)
     rows = read(arguments.out)
     names, tried, v = scores_of(rows, "v_measure", arguments.rows)
+    print(f"\n{len(names)} sets; critical difference {critical_difference(*v.shape):.2f}\n")
     print(show(summary(rows, arguments.rows)))
     print()
     print(
@@ -284,8 +347,6 @@ def main(argv: list[str] | None = None) -> int:
             ]
         )
     )
-    if arguments.plot:
-        plot_critical_differences(tried, v, arguments.plot)
     return 0
 
 

@@ -1,7 +1,5 @@
 """Generated mixtures of many shapes, for the choice of defaults: no real set is needed, and no two are alike.
 
-python benchmarks/generators.py --seeds 2        # what there is: names, rows, columns, classes
-
 Every set is drawn from its name and a seed: the number of rows, columns and classes, the sizes of the
 classes, their shape, and how far apart they are. `generated(seed)` has one dense set per kind, `topics(seed)`
 a few sparse ones, like text.
@@ -9,7 +7,6 @@ a few sparse ones, like text.
 
 from __future__ import annotations
 
-import argparse
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -141,6 +138,14 @@ def rings(rng: Generator) -> tuple[Array, Array]:
     return embedded(rng, flat, rng.uniform(0.06, 0.14)), y
 
 
+def spirals(n: int, noise: float, seed: int) -> tuple[Array, Array]:
+    """Return two interlocked arms of n / 2 rows each, with few rows near the middle."""
+    rng = np.random.default_rng(seed)
+    angle = np.pi * (0.5 + 2.5 * np.sqrt(rng.random(n // 2)))
+    arm = angle[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.concatenate([arm, -arm]) + noise * rng.standard_normal((n, 2)), np.repeat([0, 1], n // 2)
+
+
 def arcs(rng: Generator) -> tuple[Array, Array]:
     """Return several arcs, each of its own center, radius and direction."""
     k = int(rng.integers(3, 7))
@@ -216,17 +221,3 @@ def tf_idf(counts: Any) -> Any:
     weighted = sparse.csr_matrix(counts @ sparse.diags_array(np.log(counts.shape[0] / seen)))
     length = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
     return sparse.csr_matrix(sparse.diags_array(1.0 / np.maximum(length, 1e-12)) @ weighted)
-
-
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, default=1)
-    for seed in range(parser.parse_args(argv).seeds):
-        for name, X, y in (*generated(seed), *topics(seed)):
-            print(f"{name:28} {X.shape[0]:5d} x {X.shape[1]:4d}, {len(np.unique(y)):2d} classes")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,6 @@
 python benchmarks/published.py --data DIR                        all tables
 python benchmarks/published.py --data DIR --quick                small sets, one seed, one method of SCPP
 python benchmarks/published.py --data DIR --tables mdh scpp --sets wine voting
-python benchmarks/published.py --write                           tables into RESULTS.md, nothing is run
 
 Rows are added to the file as they are finished. The same command goes on where it was ended, as long as the
 library and the settings (`published_cases.py`) are the same; otherwise all figures are begun anew.
@@ -30,7 +29,6 @@ from benchmarks.published_cases import METRICS, TABLES, Case, Row, printed, scor
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE / "results" / "published.csv"
-RESULTS = HERE / "RESULTS.md"
 COLUMNS = (
     *("table", "dataset", "method", "metric", "printed", "as_published", "as_published_sd"),
     *("default", "default_sd", "seeds", "seconds"),
@@ -145,44 +143,39 @@ def sorted_as_printed(rows: Sequence[Row], table: str) -> list[Row]:
 
 
 def show(rows: Sequence[Row]) -> str:
-    """Return the rows of one table as Markdown: three columns per metric; a star marks what is outside."""
-    names = list(dict.fromkeys(row["metric"] for row in rows))
-    heads = [f"{m.replace('_', ' ')}: printed | as published | default" for m in names]
-    lines = ["| method | set | " + " | ".join(heads) + " |", "|" + "---|" * (2 + 3 * len(names))]
-    for method, dataset in dict.fromkeys((row["method"], row["dataset"]) for row in rows):
-        cells = [method, dataset]
-        for name in names:
-            (row,) = (r for r in rows if (r["method"], r["dataset"], r["metric"]) == (method, dataset, name))
-            cells += [row["printed"], _with_spread(row, "as_published"), _with_spread(row, "default")]
-            cells[-2] += "" if within(row) else " *"
-        lines.append("| " + " | ".join(cells) + " |")
+    """Return the rows of one table as Markdown: a row per set, a column per method and metric.
+
+    A cell is printed / as published / default; a star marks what is outside of the tolerance. Many methods
+    have a table for each metric.
+    """
+    cells = {(row["dataset"], row["method"], row["metric"]): _cell(row) for row in rows}
+    names, methods, metrics = (list(dict.fromkeys(key[k] for key in cells)) for k in range(3))
+    columns = [(method, metric) for metric in metrics for method in methods]
+    size = len(columns) if len(methods) <= 3 else len(methods)
+    parts = []
+    for some in (columns[k : k + size] for k in range(0, len(columns), size)):
+        head = [f"{method}, {metric.replace('_', ' ')}" for method, metric in some]
+        lines = [["set", *head], ["---"] * (1 + size)]
+        lines += [[name, *(cells.get((name, *column), "") for column in some)] for name in names]
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     close = sum(map(within, rows))
-    lines += ["", f"As published within the tolerance on {close} of {len(rows)} figures."]
-    return "\n".join(lines)
+    return "\n\n".join([*parts, f"As published within the tolerance on {close} of {len(rows)} figures."])
+
+
+def _cell(row: Row) -> str:
+    star = "" if within(row) else " *"
+    return f"{row['printed']} / {_with_spread(row, 'as_published')}{star} / {_with_spread(row, 'default')}"
 
 
 def _with_spread(row: Row, column: str) -> str:
     digits = 1 if row["metric"] == "error" else 2
     value, spread = float(row[column]), float(row[f"{column}_sd"])
-    several = int(row["seeds"]) > 1 and spread > 0
+    several = int(row["seeds"]) > 1 and spread >= 0.5 * 10**-digits
     return f"{value:.{digits}f}" + (f" ± {spread:.{digits}f}" if several else "")
 
 
-def inserted(text: str, path: Path) -> str:
-    """Return a page with every table between its markers, and the commit of the figures."""
-    rows, made = read(path), record.read_stamp(path)
-    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
-    parts = {table: show(sorted_as_printed(rows, table)) for table in TABLES}
-    parts["origin"] = f"Commit {made['commit']}; {versions}."
-    for name, part in parts.items():
-        begin, end = f"<!-- published: {name} -->", "<!-- end -->"
-        before, _, rest = text.partition(begin)
-        text = f"{before}{begin}\n{part}\n{end}{rest.partition(end)[2]}"
-    return text
-
-
 def main(argv: list[str] | None = None) -> int:
-    """Run cases, or write their tables."""
+    """Run cases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", help="directory of npz files (X, y); without it, OpenML is asked")
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
@@ -191,12 +184,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="sets of few rows only, one seed")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of a method that draws")
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--write", action="store_true", help="write the tables into RESULTS.md")
     asked = parser.parse_args(argv)
     warnings.simplefilter("ignore")
-    if asked.write:
-        RESULTS.write_text(inserted(RESULTS.read_text(), asked.out))
-        return 0
     cases = [case for table in asked.tables for case in TABLES[table](asked.data)]
     cases = [case for case in cases if asked.sets is None or case.dataset in asked.sets]
     cases = [case for case in cases if asked.methods is None or case.method in asked.methods]

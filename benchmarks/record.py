@@ -15,7 +15,20 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("numpy", "scipy", "scikit-learn", "daqp")
-PARTS = ("data", "index", "optimize", "split", "tree", "estimators", "metrics.py")
+# parts of the library that decide figures
+PARTS = (
+    "data",
+    "index",
+    "optimize",
+    "split",
+    "tree",
+    "estimators",
+    "metrics.py",
+    "features",
+    "evidence",
+    "papers",
+    "papers.py",
+)
 CHANGED = " with changes"  # after a commit: the sources were not those of the commit
 
 
@@ -34,7 +47,8 @@ def source(commit: str = "HEAD") -> str:
     Commits of docs, tests, the command line or pictures do not change it. Changes that are not committed
     are named for the present state only.
     """
-    trees = _git("rev-parse", *(f"{commit}:src/ravine/{part}" for part in PARTS))
+    found = [_git("rev-parse", "--verify", "--quiet", f"{commit}:src/ravine/{part}") for part in PARTS]
+    trees = "\n".join(filter(None, found))  # an older commit has fewer folders
     changed = commit == "HEAD" and _git("status", "--porcelain", "--", *(f"../src/ravine/{p}" for p in PARTS))
     return hashlib.sha1(trees.encode()).hexdigest() + (CHANGED if changed else "")
 

@@ -5,7 +5,7 @@ python benchmarks/scale.py --rows 20000000 --columns 50          # 4 GB of disk 
 python benchmarks/scale.py --kinds npy --method "MinimumDensity(16)" "MinimumDensity('auto')"
 python benchmarks/scale.py --overhead 100                        # dask on two processes, per block and pass
 python benchmarks/scale.py --workers 1 2 --rows 5000000 --columns 50   # dask on so many processes
-MALLOC_TRIM_THRESHOLD_=65536 python benchmarks/scale.py --task --rows 156250 --columns 50   # one dask task
+python benchmarks/scale.py --files               # `ravine fit` of a 1 GB CSV and a 2 GB Parquet file
 
 A pass is compared with one plain read-and-sum of the same NPY file on one thread, measured in the same run,
 by processor time (of all threads), so that other work on the machine does not count.
@@ -115,61 +115,10 @@ def overhead(n_blocks: int, n_passes: int = 15) -> tuple[float, float]:
     return own, workers
 
 
-def task(n: int, d: int) -> None:
-    """Print processor ms of a task of dask: answer a block of 16 leaves, merge 16 answers, move one.
-
-    Dask's nanny starts workers with MALLOC_TRIM_THRESHOLD_=65536; set it to measure what they need.
-    """
-    distributed: Any = importlib.import_module("distributed")
-    from ravine.data import partition_tasks as tasks
-    from ravine.data.block_pass import Group
-    from ravine.data.profile import Grid, ProfileSum
-    from ravine.data.standardization import Standardization
-
-    rng, own = np.random.default_rng(0), Standardization.identity(d, float(n))
-    values, ids = rng.standard_normal((n, d), dtype=np.float32), rng.integers(16, size=n, dtype=np.int32)
-    grid, directions = Grid(-5.0, 0.009, 1111), np.linalg.qr(rng.standard_normal((d, d)))[0]
-    groups = [Group((k,), None, (ProfileSum(own, directions[k % d], grid, True),)) for k in range(16)]
-    seen = tasks.Seen(tasks.open_partition(values, 0), 0)
-
-    def answer() -> Any:
-        return tasks.answer(values, ids, None, seen, None, groups)
-
-    def spent(work: Any, times: int = 10) -> float:
-        began = time.process_time()
-        for _ in range(times):
-            work()
-        return 1e3 * (time.process_time() - began) / times
-
-    parts = [answer() for _ in range(16)]
-    shapes = [array.shape for array in parts[0][0][0]]
-
-    def make(_: int) -> Any:
-        return [[tuple(np.ones(shape) for shape in shapes)] for _ in range(16)]
-
-    tasks.merge(groups, parts)
-    print(
-        f"answer a block: {spent(answer):.1f} ms, merge 16: {spent(lambda: tasks.merge(groups, parts)):.1f}"
-    )
-    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
-    with distributed.LocalCluster(n_workers=2, **options) as cluster, distributed.Client(cluster) as client:
-        one, other = client.scheduler_info()["workers"]
-        for _ in range(2):  # the first time, connections are made
-            held = client.map(make, range(16), workers=[one], pure=False)
-            distributed.wait(held)
-            before = sum(client.run(time.process_time).values())
-            distributed.wait(client.map(len, held, workers=[other], pure=False))
-            moved = 1e3 * (sum(client.run(time.process_time).values()) - before) / 16
-    size = sum(array.nbytes for group in parts[0] for found in group for array in found) / 1e6
-    print(f"move one answer, {size:.1f} MB: {moved:.1f} ms of both workers")
-
-
-def on_workers(
-    n_workers: int, n: int, d: int, method: str, n_parts: int | None, evenly: bool
-) -> dict[str, Any]:
+def on_workers(n_workers: int, n: int, d: int, method: str) -> dict[str, Any]:
     """Fit on so many processes of one thread; return seconds, processor seconds and a worker's peak in MB.
 
-    `evenly` gives every worker as many consecutive partitions; otherwise the scheduler places them.
+    Every worker has as many consecutive partitions; the scheduler may place them unevenly.
     """
     da: Any = importlib.import_module("dask.array")
     distributed: Any = importlib.import_module("distributed")
@@ -180,7 +129,7 @@ def on_workers(
         centers = 4.0 * np.random.default_rng(0).standard_normal((16, d))
         return (centers[rng.integers(16, size=size)] + rng.standard_normal((size, d))).astype(np.float32)
 
-    n_parts = n_parts or max(8, -(-4 * n * d // PARTITION))
+    n_parts = max(8, -(-4 * n * d // PARTITION))
     size = n // n_parts
     model: Any = eval(method, vars(ravine) | {name: getattr(ravine, name) for name in ravine.__all__})
     options = {"threads_per_worker": 1, "dashboard_address": None}
@@ -189,14 +138,12 @@ def on_workers(
         distributed.Client(cluster) as c,
     ):
         names = list(c.scheduler_info()["workers"])
-        places = [names[k * n_workers // n_parts] if evenly else names for k in range(n_parts)]
+        places = [names[k * n_workers // n_parts] for k in range(n_parts)]
         futures = [c.submit(block, k, size, workers=at) for k, at in enumerate(places)]
         parts = [da.from_delayed(one, (size, d), dtype=np.float32) for one in futures]
         rows = da.concatenate(parts).persist()
         distributed.wait(rows)
         del futures, parts
-        held = [at for one in c.who_has(distributed.futures_of(rows)).values() for at in one]
-        shares = [held.count(name) for name in names]
         some = 16_000_000 // d // n_parts  # of each partition: so many values are not searched on the client
         few = [rows[a : a + some] for a in range(0, n, size)]
         type(model)(3).fit(da.concatenate(few).persist())  # every worker loads modules
@@ -205,7 +152,40 @@ def on_workers(
         after = time.perf_counter(), time.process_time(), sum(c.run(time.process_time).values())
         spent = [b - a for a, b in zip(before, after, strict=True)]
         found = dict(zip(("seconds", "client", "workers"), spent, strict=True))
-        return {**found, "partitions": shares, "peak": max(c.run(peak_resident).values())}
+        return {**found, "peak": max(c.run(peak_resident).values())}
+
+
+def write_csv(path: Path) -> None:
+    """Write five clusters in 50 columns, 1 GB."""
+    rng = np.random.default_rng(0)
+    centers = 3 * rng.standard_normal((5, 50))
+    with open(path, "w") as file:
+        file.write(",".join(f"f{j}" for j in range(50)) + "\n")
+        while file.tell() < 1_000_000_000:
+            rows = centers[rng.integers(5, size=PIECE)] + rng.standard_normal((PIECE, 50))
+            np.savetxt(file, rows, fmt="%.6f", delimiter=",")
+
+
+def fit_files(folder: Path) -> None:
+    """Print peak memory and time of `ravine fit` with its labels and report, for two files of 50 columns."""
+    csv_file, rows = folder / "big.csv", folder / "big.npy"
+    if not csv_file.exists():
+        write_csv(csv_file)
+    if not rows.with_suffix(".parquet").exists():
+        write(rows, 10_000_000, 50, "parquet")
+    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+    code += "u = resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_maxrss, u.ru_utime + u.ru_stime)"
+    print("| file | bytes | peak MB | processor s | wall s |\n|---|---|---|---|---|")
+    for path in (csv_file, rows.with_suffix(".parquet")):
+        out = [f"--out={folder / 'labels.csv'}", f"--report={folder / 'report.html'}", "--quiet", "--force"]
+        fit_one = [sys.executable, "-m", "ravine", "fit", str(path), "--clusters=5", *out]
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", code, *fit_one], check=True, capture_output=True, text=True
+        )
+        peak, seconds = map(float, done.stdout.split())
+        figures = f"{peak / 1024:.0f} | {seconds:.0f} | {time.perf_counter() - began:.0f}"
+        print(f"| {path.suffix[1:]} | {path.stat().st_size:,} | {figures} |", flush=True)
 
 
 def peak_resident() -> float:
@@ -229,25 +209,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--overhead", type=int, metavar="BLOCKS", help="measure only the cost of dask")
-    parser.add_argument("--task", action="store_true", help="measure only one task of dask")
+    parser.add_argument("--files", action="store_true", help="measure only the command line; 8 GB of disk")
     parser.add_argument("--workers", type=int, nargs="+", help="measure only dask on so many processes")
-    parser.add_argument("--partitions", type=int, help="of the rows on workers; default: 100 MB each")
-    parser.add_argument("--as-scheduled", action="store_true", help="let the scheduler place partitions")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # kind and method of the fresh process
     arguments = parser.parse_args(argv)
     if arguments.overhead:
         own, workers = overhead(arguments.overhead)
         print(f"processor ms per block and pass: client and scheduler {own:.2f}, workers {workers:.2f}")
         return 0
-    if arguments.task:
-        task(arguments.rows, arguments.columns)
+    if arguments.files:
+        fit_files(arguments.folder)
         return 0
     for n_workers in arguments.workers or ():
-        shape = arguments.rows, arguments.columns
-        placed = arguments.partitions, not arguments.as_scheduled
-        found = on_workers(n_workers, *shape, arguments.method[0], *placed)
+        found = on_workers(n_workers, arguments.rows, arguments.columns, arguments.method[0])
         print(
-            f"{n_workers} workers, {found['partitions']} partitions: {found['seconds']:.1f} s; processor "
+            f"{n_workers} workers: {found['seconds']:.1f} s; processor "
             f"time {found['client']:.1f} s of client and scheduler, {found['workers']:.1f} s of all workers; "
             f"peak of a worker {found['peak']:.0f} MB",
             flush=True,

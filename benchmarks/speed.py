@@ -1,8 +1,7 @@
 """Time and memory beside the peers', in one run on one machine.
 
 python benchmarks/speed.py                 all sections
-python benchmarks/speed.py split small     some of them
-python benchmarks/speed.py separation --data DIR   with the papers' data sets as well
+python benchmarks/speed.py split memory    some of them
 python benchmarks/speed.py trees --shapes 1000x20,10 20000x300,10 --methods MaximumMargin   a part of a table
 
 `peers` needs `make .venv-peers`.
@@ -22,7 +21,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,6 @@ if not __package__:  # run as a script, from anywhere
 
 
 TREE_SHAPES = ("1000x20,10", "10000x20,10", "100000x20,10", "1000000x20,10", "20000x300,10", "1000000x50,2")
-THREADED_ROWS = 100_000  # least rows of the shapes that `threads` tries
 TREE_METHODS = ("MinimumDensity", "SpectralConnectivity", "MaximinSeparation", "MaximumMargin")
 
 
@@ -136,58 +133,6 @@ def trees(shapes: list[str], methods: list[str], repeats: int) -> None:
         print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def threads(shapes: list[str], methods: list[str], repeats: int) -> None:
-    """Whole trees with one and with two threads, turn by turn: the least wall time, and the ratio."""
-    import ravine
-
-    print(f"least of {repeats}: seconds with one and with two threads, ratio\n")
-    print("| rows x columns, K | " + " | ".join(methods) + " |\n|" + "---|" * (1 + len(methods)))
-    for shape in shapes:
-        size, K = shape.split(",")
-        n, d = map(int, size.split("x"))
-        if n < THREADED_ROWS:
-            continue
-        X, _ = gaussians(n, d, 4 if int(K) == 2 else int(K))
-        cells = [f"{n} x {d}, {K}"]
-        for name in methods:
-            models = [getattr(ravine, name)(int(K), n_jobs=k) for k in (1, 2)]
-            least = [np.inf, np.inf]
-            for _ in range(repeats):
-                for k, model in enumerate(models):
-                    model.fit(X[:500])  # loads modules, which is not measured
-                    least[k] = min(least[k], best_of(1, lambda m=model, X=X: m.fit(X))[0])  # type: ignore[misc]
-            assert (models[0].labels_ == models[1].labels_).all()
-            cells.append(f"{least[0]:.3f}, {least[1]:.3f}, {least[0] / least[1]:.2f}")
-        print("| " + " | ".join(cells) + " |", flush=True)
-
-
-def growth() -> None:
-    """Time by rows and by features: linear in both."""
-    from ravine import MinimumDensity
-
-    print("| rows | features | s | microseconds a row and feature | passes |\n|---|---|---|---|---|")
-    for n, d in [
-        (125_000, 50),
-        (250_000, 50),
-        (500_000, 50),
-        (1_000_000, 50),
-        (1_000_000, 25),
-        (500_000, 100),
-    ]:
-        X, _ = four_gaussians(n, d)
-        seconds, model = best_of(3, lambda: MinimumDensity(2).fit(X))  # noqa: B023
-        print(f"| {n} | {d} | {seconds:.2f} | {seconds / n / d * 1e6:.4f} | {model.n_passes_:.1f} |")
-
-
-def small() -> None:
-    """One split of 1000 x 50 after the first call."""
-    from ravine import MinimumDensity, metrics
-
-    X, y = four_gaussians(1000, 50)
-    seconds, model = best_of(20, lambda: MinimumDensity(2).fit(X))
-    print(f"1000 x 50: {seconds:.4f} s, success ratio {metrics.success_ratio(y, model.labels_):.3f}")
-
-
 def predict() -> None:
     """Assign 1 000 000 x 50 rows to 32 leaves, beside BisectingKMeans, turn by turn."""
     from sklearn.cluster import BisectingKMeans
@@ -212,130 +157,21 @@ def predict() -> None:
         print(f"| {name} | {tree.n_leaves} | {tree.depth.max()} | {seconds:.2f} | {ratio:.2f} |")
 
 
-def slope(sizes: list[int], seconds: list[float]) -> float:
-    """Return the slope of a line through the points on log-log axes."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
-def connectivity(data: str | None) -> None:
-    """Spectral connectivity beside minimum density, the path form beside the dense eigenproblem."""
-    from scipy.linalg import eigh
-
-    from ravine import MinimumDensity, SpectralConnectivity, metrics
-    from ravine.data.memory import MemoryRows
-    from ravine.data.node import Node, measure
-    from ravine.data.query import run
-    from ravine.index.connectivity import ConnectivityIndex
-    from ravine.index.density import MinimumDensityIndex
-    from ravine.optimize.pursuit import evaluate
-
-    n, d = 1_000_000, 50
-    X, y = four_gaussians(n, d)
-    rows = MemoryRows(X)
-    node = replace(run(measure(Node(rows))), deviation=2.0)
-    direction = np.eye(d)[0]
-    indices = {
-        "minimum density": MinimumDensityIndex(0.9 * 2.0 * n**-0.2, 0.9),
-        "connectivity, normalized": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5),
-        "connectivity, standard": ConnectivityIndex(0.5 * 2.0 * n**-0.2, 1.5, normalized=False),
-    }
-    print("| one evaluation, 1 000 000 x 50 | s | ratio |\n|---|---|---|")
-    times: dict[str, float] = {}
-    for _ in range(4):  # turn by turn, so that all see the same machine
-        for name, index in indices.items():
-            seconds, _found = best_of(1, lambda i=index: run(evaluate(node, i, direction)))  # type: ignore[misc]
-            times[name] = min(seconds, times.get(name, np.inf))
-    for name, seconds in times.items():
-        print(f"| {name} | {seconds:.3f} | {seconds / times['minimum density']:.2f} |")
-
-    print("\n| one split, 1 000 000 x 50, one thread | s | ratio | passes | success ratio |\n|" + "---|" * 5)
-    models = {
-        "MinimumDensity": MinimumDensity(2, n_jobs=1),
-        "SpectralConnectivity": SpectralConnectivity(2, n_jobs=1),
-        "SpectralConnectivity, standard": SpectralConnectivity(2, laplacian="standard", n_jobs=1),
-    }
-    times = {}
-    for _ in range(3):
-        for name, model in models.items():
-            times[name] = min(best_of(1, lambda m=model: m.fit(X))[0], times.get(name, np.inf))  # type: ignore[misc]
-    for name, model in models.items():
-        ratio = times[name] / times["MinimumDensity"]
-        success = metrics.success_ratio(y, model.labels_)
-        print(f"| {name} | {times[name]:.2f} | {ratio:.2f} | {model.n_passes_:.1f} | {success:.3f} |")
-
-    points = np.sort(np.random.default_rng(0).standard_normal(3000))
-    from ravine.index.connectivity_loops import connectivity
-
-    slope = np.empty(3000)
-
-    def path() -> Any:
-        return connectivity(points, np.ones(3000), 0.1, True, slope)
-
-    def dense() -> Any:
-        K = np.exp(-np.abs(points[:, None] - points[None, :]) / 0.1)
-        degree = K.sum(axis=1)
-        return eigh(np.eye(3000) - K / np.sqrt(np.outer(degree, degree)))[0][1]
-
-    path()
-    quick, (log_theta, _) = best_of(5, path)
-    slow, exact = best_of(1, dense)
-    found = 1.0 / (1.0 + np.exp(-log_theta))
-    print(
-        f"\n3000 points: path form {1e3 * quick:.2f} ms, dense {slow:.2f} s, {slow / quick:.0f} times; ",
-        end="",
-    )
-    print(f"relative difference {abs(found - exact) / exact:.1e}")
-    if data is not None:
-        from benchmarks.datasets import load
-
-        digits, classes = load("optdigits", data)
-        print("\n| optdigits to 10 clusters | s | v_measure |\n|---|---|---|")
-        for projection in ("univariate", "orthogonal", "correlated"):
-            model = SpectralConnectivity(10, projection=projection)
-            seconds, _ = best_of(2, lambda m=model: m.fit(digits))  # type: ignore[misc]
-            print(f"| {projection} | {seconds:.1f} | {metrics.v_measure(classes, model.labels_):.3f} |")
-
-
 def margin() -> None:
-    """Maximum margin: growth with the rows and the stored entries, beside LinearSVC on the labels found."""
-    from scipy import sparse
+    """Maximum margin: growth with the rows, beside LinearSVC on the labels found."""
     from sklearn.svm import LinearSVC
     from threadpoolctl import threadpool_limits
 
     from ravine import MaximumMargin
 
-    sizes = [10_000, 31_623, 100_000, 316_228, 1_000_000]
-    print("| rows | features | stored | s | passes | CCCP steps a round |\n|---|---|---|---|---|---|")
-
-    def measure(X: Any, stored: int, repeats: int) -> tuple[float, Any]:
-        seconds, model = best_of(repeats, lambda: MaximumMargin(2).fit(X))
-        split, (n, d) = model.tree_.splits[0], X.shape
-        steps = split.n_iter / split.facts["rounds"]
-        print(
-            f"| {n} | {d} | {stored} | {seconds:.2f} | {model.n_passes_:.1f} | {steps:.1f} |",
-            flush=True,
-        )
-        return seconds, model
-
-    times = []
-    X, _ = four_gaussians(sizes[-1], 50)
-    for n in sizes:
-        seconds, model = measure(X[:n], 50 * n, 3)
-        times.append(seconds)
-    print(f"\nslope over the rows, dense: {slope(sizes, times):.2f}")
+    X, _ = four_gaussians(1_000_000, 50)
+    print("| rows | features | s | passes |\n|---|---|---|---|")
     with threadpool_limits(1):
+        for n in (10_000, 100_000, 1_000_000):
+            seconds, model = best_of(3, lambda n=n: MaximumMargin(2, n_jobs=1).fit(X[:n]))  # type: ignore[misc]
+            print(f"| {n} | 50 | {seconds:.2f} | {model.n_passes_:.1f} |", flush=True)
         theirs, _ = best_of(1, lambda: LinearSVC(dual=False).fit(X, model.labels_))
-    ours, _ = best_of(1, lambda: MaximumMargin(2).fit(X))
-    print(f"1 000 000 x 50: {ours:.2f} s, LinearSVC {theirs:.2f} s, ratio {ours / theirs:.2f}\n", flush=True)
-    rng = np.random.default_rng(0)
-    times = []
-    for n in sizes:  # 20 entries a row of 300 columns; half the rows prefer the first columns, half the last
-        columns = (300 * rng.random((n, 20)) ** 2).astype(np.int64)
-        columns[1::2] = 299 - columns[1::2]
-        places = np.repeat(np.arange(n), 20), columns.ravel()
-        thin = sparse.csr_matrix((np.ones(20 * n), places), shape=(n, 300))
-        times.append(measure(thin, thin.nnz, 1)[0])
-    print(f"\nslope over the stored entries, sparse: {slope(sizes, times):.2f}")
+    print(f"\nLinearSVC {theirs:.2f} s, ratio {seconds / theirs:.2f}")
 
 
 def labels() -> None:
@@ -478,45 +314,14 @@ def peers() -> None:
     print(f"| HiPart MDH, fit to 2 | {peer['whole']:.2f} | {peer['whole'] / ours:.0f} | {ratio:.3f} |")
 
 
-def separation(directory: str | None = None) -> None:
-    """Maximin separation after its start, beside the k-means start of the paper (Table 3), one thread."""
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
-    from benchmarks.datasets import problem
-    from ravine import MaximinSeparation
-
-    def run(X: Array) -> None:
-        with threadpool_limits(1):
-            seconds, peer = best_of(1, lambda: KMeans(2, n_init=10, random_state=0).fit(X))
-            times = [seconds]
-            for solver, init in (("mpm", peer.labels_), ("gep", peer.labels_), ("mpm", None)):
-                model = MaximinSeparation(2, init=init).set_params(solver=solver)
-                times.append(best_of(3, lambda m=model: m.fit(X))[0])  # type: ignore[misc]
-        figures = " | ".join(f"{seconds:.2f}" for seconds in times)
-        print(f"| {X.shape[0]} | {X.shape[1]} | {figures} |", flush=True)
-
-    print("| rows | features | KMeans(2, n_init=10) s | mpm s | gep s | mpm with its own start s |")
-    print("|---|---|---|---|---|---|")
-    run(four_gaussians(1_000_000, 50)[0])
-    if directory is not None:
-        for name in ("letter_ab", "satellite_1_2", "spambase", "mnist_3_8", "mnist_1_7", "mnist_8_9"):
-            run(problem(name, directory)[0])
-
-
 SECTIONS: dict[str, Callable[..., None]] = {
     "split": split,
     "trees": trees,
-    "threads": threads,
-    "growth": growth,
-    "small": small,
-    "connectivity": connectivity,
     "margin": margin,
     "labels": labels,
     "predict": predict,
     "memory": memory,
     "imports": imports,
-    "separation": separation,
     "peers": peers,
 }
 
@@ -526,31 +331,18 @@ def main(argv: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
-    parser.add_argument("--data", help="directory of npz files (X, y), for `separation` and `connectivity`")
     parser.add_argument(
-        "--shapes", nargs="+", default=TREE_SHAPES, help="rows x columns, clusters, for `trees`, `threads`"
+        "--shapes", nargs="+", default=TREE_SHAPES, help="rows x columns, clusters of `trees`"
     )
-    parser.add_argument(
-        "--methods", nargs="+", default=TREE_METHODS, help="estimators, for `trees`, `threads`"
-    )
-    parser.add_argument(
-        "--repeats",
-        type=int,
-        default=5,
-        help="runs of which `trees` prints the median, and `threads` the least",
-    )
+    parser.add_argument("--methods", nargs="+", default=TREE_METHODS, help="estimators of `trees`")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of which `trees` prints the median")
     arguments = parser.parse_args(argv)
-    given: dict[str, tuple[Any, ...]] = {
-        "separation": (arguments.data,),
-        "connectivity": (arguments.data,),
-        "trees": (arguments.shapes, arguments.methods, arguments.repeats),
-        "threads": (arguments.shapes, arguments.methods, arguments.repeats),
-    }
+    of_trees = arguments.shapes, arguments.methods, arguments.repeats
     warnings.simplefilter("ignore")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for section in arguments.sections or SECTIONS:
         print(f"\n## {section}\n")
-        SECTIONS[section](*given.get(section, ()))
+        SECTIONS[section](*(of_trees if section == "trees" else ()))
     return 0
 
 

@@ -180,3 +180,19 @@ def test_importing_sets_no_global_state():
         "print(before == len(warnings.filters), (state == np.random.get_state()[1]).all())"
     )
     assert run(code).split() == ["True", "True"]
+
+
+def test_contributing_lists_the_files_of_one_fit():
+    """The list has every Python file of which a function runs; compiled ones cannot be traced."""
+    page = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+    part = page.partition("<!-- files of one fit -->")[2].partition("<!-- end -->")[0]
+    listed = set(re.findall(r"`([\w/]+\.pyx?)`", part))
+    compiled = {name for name in listed if name.endswith(".pyx")}
+    assert [name for name in sorted(compiled) if not (SOURCE / name).exists()] == []
+    # in a process of its own: what is remembered from earlier fits would hide functions
+    code = "from benchmarks.compare import files_of_fit; print(*files_of_fit())"
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    traced = set(done.stdout.split())
+    missing, extra = sorted(traced - listed), sorted(listed - compiled - traced)
+    assert (missing, extra) == ([], []), "the list in CONTRIBUTING.md lacks the first, and has the second"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import tomllib
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,24 +10,19 @@ import pandas as pd
 import pytest
 import sklearn.datasets
 from benchmarks import (
-    baselines,
     bench,
+    choice,
+    compare,
     datasets,
-    kernels,
-    never_worse,
     papers,
     published,
     published_cases,
     record,
     semisupervised,
-    separation,
 )
-from benchmarks.baselines import IterSVR
 from scipy import sparse
 
-from ravine import MinimumDensity, metrics
-from ravine.split.penalty import LABEL_PENALTY
-from ravine.split.supervised import FEW_LABELS, SPARSER, VALLEY_DEPTH
+from ravine import MinimumDensity
 from tests.oracles import two_blobs
 
 RNG = np.random.default_rng(0)
@@ -72,25 +68,6 @@ def test_text_is_read_as_csr_and_two_classes_are_picked_by_rank(tmp_path):
     assert labels.tolist() == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_iterative_svr_tells_two_blobs_apart_and_keeps_the_balance(kernel):
-    X, labels = two_blobs(120, 3, gap=6.0, share=0.4)
-    assert metrics.clustering_error(labels, IterSVR(kernel).fit_predict(X)) < 0.02
-    lopsided = two_blobs(120, 3, gap=9.0, share=0.05)[0]
-    assert np.bincount(IterSVR(kernel, balance=0.3).fit_predict(lopsided)).min() >= 0.2 * 120 - 1
-
-
-def test_the_figures_of_one_margin_problem():
-    X, labels = two_blobs(100, 3, gap=6.0)
-    row = papers.margin_errors(X, labels, grid=((1.0, 0.03), (3.0, 0.1)))
-    errors = [row[key] for key in ("tuned", "tuned, 4 starts", "default", "standardized", "IterSVR tuned")]
-    assert max(errors) < 3.0
-    assert 1 <= row["CCCP steps a round"] < 10
-    assert np.isnan(
-        papers.margin_errors(X, labels, grid=((1.0, 0.03),), starts=(1,), svr=False)["IterSVR tuned"]
-    )
-
-
 def test_a_set_that_nobody_has_is_said_by_name():
     with pytest.raises(KeyError, match=r"s1 is not on OpenML.*--data"):
         datasets.load("s1")
@@ -113,52 +90,8 @@ def test_two_class_problems_are_scaled_to_their_range(tmp_path):
     np.testing.assert_allclose([scaled.min(axis=0), scaled.max(axis=0)], [[-1, -1], [1, 1]])
 
 
-@pytest.mark.parametrize("method", [baselines.lda_km, baselines.discriminative_kmeans])
-def test_baselines_tell_clusters_apart(method):
-    X = RNG.standard_normal((150, 4)) + np.repeat(np.eye(3, 4) * 12, 50, axis=0)
-    labels = method(X, 3, 0.1)
-    for k in range(3):
-        assert len(set(labels[50 * k : 50 * k + 50])) == 1
-    assert len(set(labels)) == 3
-
-
-def test_discriminative_k_means_is_kernel_k_means_with_the_papers_kernel():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((30, 4)) + np.repeat([[0.0], [8.0]], 15, axis=0)
-    Z = X - X.mean(axis=0)
-    kernel = np.eye(30) - np.linalg.inv(np.eye(30) + Z @ Z.T / 0.7)
-    values, vectors = np.linalg.eigh(Z.T @ Z)
-    mapped = Z @ (vectors / np.sqrt(values + 0.7))
-    np.testing.assert_allclose(mapped @ mapped.T, kernel, atol=1e-10)
-    labels = baselines.discriminative_kmeans(X, 2, 0.7)
-    indicator = (labels[:, None] == np.arange(2)).astype(float)
-    kept = np.trace(indicator.T @ kernel @ indicator / indicator.sum(axis=0)[:, None])
-    for row in range(30):  # no move of one row is better
-        other = labels.copy()
-        other[row] ^= 1
-        moved = (other[:, None] == np.arange(2)).astype(float)
-        assert np.trace(moved.T @ kernel @ moved / moved.sum(axis=0)[:, None]) <= kept + 1e-9
-
-
-def test_accuracy_matches_clusters_with_classes_in_the_better_way():
-    y = np.array([0, 0, 0, 5, 5])
-    assert separation.accuracy(y, np.array([1, 1, 1, 0, 0])) == 1.0
-    assert separation.accuracy(y, np.array([0, 0, 1, 1, 0])) == 0.6
-
-
-@pytest.mark.parametrize("method", [baselines.kernel_kmeans, baselines.self_tuning_spectral])
-def test_kernel_baselines_find_two_blobs(method):
-    X, y = two_blobs(300, 4, gap=8.0)
-    assert metrics.purity(y, method(X, 2)) > 0.98
-
-
-def test_self_tuning_spectral_clustering_separates_rings():
-    X, y = sklearn.datasets.make_circles(300, noise=0.05, factor=0.4, random_state=0)
-    assert metrics.purity(y, baselines.self_tuning_spectral(X, 2)) == 1.0
-
-
 def test_held_out_labels_are_matched_one_to_one():
-    assert kernels.agreement(np.array([0, 0, 1, 1, 2]), np.array([2, 2, 0, 0, 0])) == pytest.approx(0.8)
+    assert papers.agreement(np.array([0, 0, 1, 1, 2]), np.array([2, 2, 0, 0, 0])) == pytest.approx(0.8)
 
 
 def test_the_laplacian_machine_without_its_graph_is_the_linear_machine():
@@ -170,9 +103,9 @@ def test_the_laplacian_machine_without_its_graph_is_the_linear_machine():
     there = known != -1
     C = 1 / (2 * 0.01 * there.sum())
     machine = LinearSVC(C=C, dual=False, intercept_scaling=100.0, tol=1e-8).fit(X[there], y[there])
-    found = baselines.LapSVM(ridge=0.01, smooth=0.0).fit_predict(X, known)
+    found = semisupervised.LapSVM(ridge=0.01, smooth=0.0).fit_predict(X, known)
     assert (found == machine.predict(X)).mean() > 0.995
-    smoothed = baselines.LapSVM(ridge=0.01, smooth=100.0).fit_predict(X, known)
+    smoothed = semisupervised.LapSVM(ridge=0.01, smooth=100.0).fit_predict(X, known)
     assert (smoothed != found).any()
 
 
@@ -194,15 +127,15 @@ def test_results_of_draws_are_read_as_they_were_written(tmp_path):
 
 
 def test_means_that_got_worse_are_listed(tmp_path):
-    for folder, purity, error in (("before", 0.80, 5.0), ("now", 0.79, 6.0)):
+    for folder, purity, share in (("before", 0.80, 0.95), ("now", 0.79, 0.94)):
         (tmp_path / folder).mkdir()
         rows = ["dataset,method,purity,paper purity,seconds", "wine,A,0.9,0.9,1"]
         rows += [f"mean,A,{purity},0.9,1", "mean,B,0.7,nan,1"]
         (tmp_path / folder / "scpp.csv").write_text("\n".join(rows))
-        (tmp_path / folder / "mspc.csv").write_text(f"dataset,mpm\nmean of ten,{error}\n")
+        (tmp_path / folder / "mdh.csv").write_text(f"dataset,success_ratio\nmean,{share}\n")
     now, before = tmp_path / "now", tmp_path / "before"
     assert bench.worsened(now, before) == [
-        "mspc, mean of ten mpm: 6.0000, before 5.0000",
+        "mdh, mean success_ratio: 0.9400, before 0.9500",
         "scpp, mean A purity: 0.7900, before 0.8000",
     ]
     assert bench.worsened(before, now) == []
@@ -224,17 +157,13 @@ def test_generated_sets_are_the_same_every_time_and_have_what_they_promise():
 
 
 def test_what_is_chosen_on_the_other_sets():
-    from benchmarks.defaults import left_out
-
     table = np.array([[0.5, 0.6], [0.5, 0.7], [0.9, 0.1]])
-    mean, chosen = left_out(table)  # without a set, the best value over the two others
+    mean, chosen = choice.leave_sets_out(table)  # without a set, the best value over the two others
     assert chosen == {1: 1, 0: 2}
     assert mean == pytest.approx((0.5 + 0.5 + 0.1) / 3)
 
 
 def test_the_table_of_choices_can_be_read_again(tmp_path, capsys):
-    from benchmarks import choice
-
     X, y = two_blobs(60, 2)
     np.savez(tmp_path / "blobs.npz", X=X, y=y)
     choice.main(["--data", str(tmp_path), "--no-others", "--out", str(tmp_path / "t.csv")])
@@ -359,10 +288,36 @@ def test_figures_that_changed_are_listed(tmp_path):
     ]
 
 
-def test_the_results_show_the_figures_of_the_file_and_their_commit():
-    page = published.RESULTS.read_text()
-    assert published.inserted(page, published.OUT) == page, "run python benchmarks/published.py --write"
-    assert record.read_stamp(published.OUT)["commit"] in page
+def test_the_page_of_results_is_what_the_command_makes():
+    page = bench.RESULTS.read_text()
+    assert bench.page() == page, "run python benchmarks/bench.py --write"
+    assert record.read_stamp(published.OUT)["commit"][:7] in page
+    assert len(page.splitlines()) <= 500
+
+
+def test_every_file_of_results_is_on_the_page_or_made_again_by_bench():
+    said = tomllib.loads((published.OUT.parent / "page.toml").read_text())["section"]
+    shown = {section["file"] for section in said if "file" in section}
+    kept = {path.name for path in published.OUT.parent.glob("*.csv")}
+    assert shown <= kept
+    assert kept - shown <= {f"{table}.csv" for table in bench.TABLES}
+
+
+def test_a_printed_table_becomes_a_file(tmp_path):
+    text = "x86_64\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nand\n\n| c | d, e |\n|---|---|\n| 3 | 4, 5 |\n"
+    bench.keep_printed(text, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == 'c,"d, e"\n3,"4, 5"\n'
+
+
+def test_a_section_may_turn_a_file_around(monkeypatch, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "t.csv").write_text(
+        "k,d,right,v\n2,5,1 of 2,0.12345\n2,9,2 of 2,0.5\n3,5,0 of 2,1\n"
+    )
+    monkeypatch.setattr(bench, "HERE", tmp_path)
+    section = {"file": "t.csv", "pivot": ["k", "d", "{right}, {v}"], "where": {"k": ["2"]}}
+    assert bench.table_of(section).splitlines()[2:] == ["| 2 | 1 of 2, 0.123 | 2 of 2, 0.5 |"]
+    assert bench.table_of({"file": "t.csv", "columns": ["v", "k"]}).splitlines()[0] == "| v | k |"
 
 
 @pytest.mark.parametrize(
@@ -390,22 +345,30 @@ def test_figures_are_not_stale(table, dataset, method, monkeypatch, tmp_path):
         assert float(row["as_published"]) == pytest.approx(float(earlier["as_published"]), abs=allowed)
 
 
-def test_the_grid_of_never_worse_has_the_rule_of_the_estimator():
-    """Long groups side by side, of three classes: with these labels some boundaries are valleys, not all."""
-    rng = np.random.default_rng(1)
-    y = np.arange(300) % 3
-    X = np.column_stack([rng.normal(0, 3, 300) + 5 * (y == 2), rng.normal(0, 0.6, 300) + 3 * (y == 1)])
-    partial = np.where(np.arange(300) < 12, y, -1)
-    now = (VALLEY_DEPTH, SPARSER, FEW_LABELS, True, LABEL_PENALTY)
-    never, always = (2.0, *now[1:]), (-1.0, -np.inf, np.inf, False, LABEL_PENALTY)
-    found = never_worse.errors_of_grid(X, y, partial, [now, never, always])
-    own, valleys = never_worse.ours(X, y, partial)
-    assert 0 < valleys < 100
-    assert found[0] == own
-    assert len(set(found)) == 3
-
-
 def test_the_excess_is_that_of_the_median_over_the_better_median():
     errors = np.array([[3.0, 4.0, 9.0], [2.0, 1.0, 8.0], [7.0, 5.0, 2.0]])
-    assert never_worse.over_better(errors) == 3.0 - 4.0
-    assert never_worse.over_better(np.stack([errors, errors + [1.0, 0.0, 0.0]])).tolist() == [-1.0, 0.0]
+    assert semisupervised.over_better(errors) == 3.0 - 4.0
+    assert semisupervised.over_better(np.stack([errors, errors + [1.0, 0.0, 0.0]])).tolist() == [-1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "method", [semisupervised.supervised_svm, semisupervised.self_training, semisupervised.label_spreading]
+)
+def test_classifiers_use_the_labels_they_get(method):
+    X, y = two_blobs(100, 3, gap=8.0)
+    partly = np.where(np.arange(100) % 5 == 0, y, -1)
+    assert np.mean(method(X, partly) == y) > 0.98
+
+
+def test_a_linear_machine_is_exact_when_the_rows_within_its_margin_stay():
+    X, y = two_blobs(60, 2, gap=1.0)
+    sides, costs, penalty = 2.0 * y - 1, np.ones(60), 0.1 * np.eye(2)
+    normal = semisupervised.squared_hinge(X, sides, costs, penalty)
+    slack = np.maximum(0, 1 - sides * (X @ normal))
+    np.testing.assert_allclose(penalty @ normal - X.T @ (sides * slack), 0, atol=1e-8)
+
+
+def test_the_ledger_measures_maximum_margin_with_names_that_both_commits_have():
+    found = compare.margin_accuracies(*two_blobs(100, 3, gap=6.0))
+    assert list(found) == ["tuned", "default", "standardized"]
+    assert min(found.values()) > 0.97

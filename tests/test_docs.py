@@ -104,6 +104,17 @@ def test_links_and_paths_lead_to_files(page):
             assert link.startswith("http") or (path.parent / link).exists(), f"{path.name}: {link}"
 
 
+def test_benchmarks_that_pages_name_are_there():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "RESULTS.md"]
+    named = {
+        name
+        for page in [*pages, *(ROOT / "docs").glob("*.md")]
+        for name in re.findall(r"benchmarks/(\w+)\.py", page.read_text())
+    }
+    assert named
+    assert sorted(name for name in named if not (ROOT / "benchmarks" / f"{name}.py").exists()) == []
+
+
 def test_sources_quote_headings_of_the_results():
     results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
     headings = [line.lstrip("# ") for line in results.splitlines() if line.startswith("#")]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.processors import PROCESSORS, can_run, environment
 from benchmarks.robustness import ESTIMATORS
 
 from ravine.data import loops
@@ -18,6 +17,7 @@ from ravine.index.density import MinimumDensityIndex
 from ravine.index.line import evaluate
 from ravine.optimize.descent import Descent
 from ravine.optimize.memory_loops import Projector, StandardizedRows
+from tests.processors import PROCESSORS, can_run, environment
 from tests.test_same_answer import ROWS
 
 ROOT = Path(__file__).resolve().parent.parent

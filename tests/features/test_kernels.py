@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.kernels import spirals
+from benchmarks.generators import spirals
 from scipy import sparse
 from sklearn.datasets import load_iris, load_wine, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score

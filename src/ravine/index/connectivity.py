@@ -17,7 +17,7 @@ from ravine.index.connectivity_loops import CONTRACTED
 BINS_PER_SIGMA = 8  # affinities then err by a factor of exp(1/4) at most, and mostly by far less; a choice
 # Standard deviations: half-widths of the interval, in the paper's steps of 0.5 (Section 7.1). The largest,
 # and the factor of sd n^(-1/5) in sigma (1 in the paper), were chosen by looking at the means of
-# `benchmarks/papers.py --table scpp`; `benchmarks/sensitivity.py sigma` shows how much they matter.
+# `benchmarks/papers.py --table scpp`.
 BETAS = (1.5, 1.0, 0.5)
 SIGMA = 0.5
 
