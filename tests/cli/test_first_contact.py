@@ -228,7 +228,7 @@ def test_the_data_is_checked_before_the_fit(tmp_path):
     found = json.loads(succeed("fit", "t.csv", "--clusters", "2", "--report", "r.html", "--json",
                                where=tmp_path).stdout)["notes"]  # fmt: skip
     for note in (
-        "customer looks like an id, with a different whole number in nearly every row; leave it out with "
+        "customer has a different whole number in nearly every row, like an id; leave it out with "
         "--exclude customer, or copy it to the output with --id",
         "one is constant",
         "member has only two values",
@@ -237,13 +237,9 @@ def test_the_data_is_checked_before_the_fit(tmp_path):
         "2 of 92 rows repeat an earlier one",
     ):
         assert any(line.startswith(note) for line in found), note
-    assert not any("variance" in line for line in found)
     page = (tmp_path / "r.html").read_text()
     assert "About the data" in page
-    assert "customer looks like an id" in page
-    done = succeed("fit", "t.csv", "--clusters", "2", "--set", "standardize=no", "--columns", "size,price",
-                   where=tmp_path)  # fmt: skip
-    assert "price has 100% of the variance of all columns; it alone determines" in done.stderr
+    assert "customer has a different whole number in nearly every row, like an id" in page
 
 
 def test_one_cluster_is_explained(tmp_path):

@@ -64,6 +64,7 @@ def _to_bytes(text: str) -> int:
 
 _clusters = _value("a whole number of at least 1, auto or best", r"0*[1-9]\d*", int, auto="auto", best="best")
 _count = _value("a whole number of at least 0", r"\d+", int)
+_port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: range(65536)[int(text)])
 _jobs = _value("a whole number that is not 0", r"-?0*[1-9]\d*", int)
 _gamma = _value("a number above 0, or auto", ".+", float, auto="auto")
 _landmarks = _value("a whole number, auto or all", r"\d+", int, auto="auto", all=None)
@@ -263,7 +264,7 @@ def _add_explore(explore: argparse.ArgumentParser) -> None:
     _add_reading(explore)
     add = explore.add_argument_group("page").add_argument
     add("--session", metavar="FOLDER", help="folder in which the work is saved (default: FILE.explore)")
-    add("--port", type=_count, default=0, metavar="N", help="port (default: any free one)")
+    add("--port", type=_port, default=0, metavar="N", help="port (default: any free one)")
     add("--no-browser", action="store_true", help="only print the address")
     _add_flags(explore, "quiet")
 

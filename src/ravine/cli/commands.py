@@ -28,7 +28,6 @@ from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
-from ravine.data.any_rows import scales_columns
 from ravine.estimators.catalog import DIFFUSION
 from ravine.io.atomic import all_or_none
 from ravine.io.on_disk import FileMatrix
@@ -81,7 +80,7 @@ def fit_table(
 
     `own` are parameters of this fit only, which the model does not keep.
     """
-    notes = check_notes(arguments, table, standardized=scales_columns(model.standardize, table.values))
+    notes = check_notes(arguments, table)
     console.notes(notes)
     size = f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}"
     console.print(f"{size} of {source_name(arguments)}")
@@ -198,7 +197,7 @@ def run_compare(arguments: Namespace) -> None:
     console = Console(arguments.quiet)
     with opened(arguments) as source:
         table, _ = read(arguments, console, source)
-    console.notes(check_notes(arguments, table, standardized=True))
+    console.notes(check_notes(arguments, table))
     with console.capture_warnings(partial(_warning_texts, arguments, table)):
         selection = ravine.select(table.values, models)
     if n_far := max(len(candidate.estimator.outliers_) for candidate in selection):

@@ -36,7 +36,6 @@ ADVICE = {  # which options help, by what a `TableError`, a note or a finding is
     "constant": "constant columns have no influence",
     "two-valued": "--exclude {columns} leaves out what should not define clusters",
     "skewed": "use logarithms, look for wrong values such as 99999, or leave out with --exclude {columns}",
-    "scale": "it alone determines the clusters unless you --set standardize=yes",
     "duplicate column": "leave out with --exclude {columns}",
     "duplicate rows": "remove them from the file, unless repeated rows are expected",
 }
@@ -106,12 +105,11 @@ def read(
     return table, notes
 
 
-def check_notes(arguments: Namespace, table: Table, *, standardized: bool) -> list[str]:
+def check_notes(arguments: Namespace, table: Table) -> list[str]:
     """Return what `ravine.check` finds in a table, with the options that help."""
     return [
         with_advice(arguments, finding.fact, finding.kind, exclude_value(table, finding.columns))
         for finding in check(table.values, table.names)
-        if finding.kind != "scale" or not standardized
     ]
 
 
