@@ -993,7 +993,7 @@ def test_an_error_has_a_line_of_its_own_below_the_progress():
         raise ValueError("wrong")
 
     console = Console(False, Terminal())
-    with pytest.raises(ValueError, match="wrong"), console.capture_warnings(lambda caught: []):
+    with pytest.raises(ValueError, match="wrong"), console.capture_warnings():
         fail()
     assert console.stream.getvalue().endswith("\n")
 

@@ -12,7 +12,6 @@ import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +51,8 @@ def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> 
     rows = _rows(table, Path(source_name(arguments)), arguments.memory_limit)
     own = {"checkpoint": arguments.checkpoint} if arguments.checkpoint else {}
     start = time.perf_counter()
-    found, caught = fit_table(arguments, console, model, table, rows, **own)
-    found += _warning_texts(arguments, table, caught)
+    found, interrupted = fit_table(arguments, console, model, table, rows, **own)
     seconds = time.perf_counter() - start
-    interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
     _write_fit(arguments, model, source, table)
     if arguments.checkpoint and not interrupted:
         Path(arguments.checkpoint).unlink(missing_ok=True)  # the results are written
@@ -75,8 +72,8 @@ def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> 
 
 def fit_table(
     arguments: Namespace, console: Console, model: Any, table: Table, rows: Any, **own: Any
-) -> tuple[list[str], list[warnings.WarningMessage]]:
-    """Fit a model to the rows of a table; return the notes about them, which are printed, and the warnings.
+) -> tuple[list[str], bool]:
+    """Fit a model to the rows of a table; return the notes, which are printed, and whether Ctrl-C ended it.
 
     `own` are parameters of this fit only, which the model does not keep.
     """
@@ -87,11 +84,14 @@ def fit_table(
     own |= {PROGRESS: console.progress, "n_jobs": arguments.jobs or os.cpu_count()}
     before = {name: getattr(model, name) for name in own}
     model.set_params(**own)
-    with console.capture_warnings(partial(_warning_texts, arguments, table)) as caught:
+    with console.capture_warnings() as caught:
         model.fit(rows)
     model.set_params(**before)
     _add_columns(model, table)
-    return notes, caught
+    found = _warning_texts(arguments, table, caught)
+    console.notes(found)
+    interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
+    return notes + found, interrupted
 
 
 def _rows(table: Table, path: Path, memory_limit: int | None) -> Any:
@@ -198,8 +198,9 @@ def run_compare(arguments: Namespace) -> None:
     with opened(arguments) as source:
         table, _ = read(arguments, console, source)
     console.notes(check_notes(arguments, table))
-    with console.capture_warnings(partial(_warning_texts, arguments, table)):
+    with console.capture_warnings() as caught:
         selection = ravine.select(table.values, models)
+    console.notes(_warning_texts(arguments, table, caught))
     if n_far := max(len(candidate.estimator.outliers_) for candidate in selection):
         console.notes([f"{counted(n_far, 'row')} far from all others left out of the searches"])
     scores = [scores_of(table, candidate.estimator.labels_) for candidate in selection]

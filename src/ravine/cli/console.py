@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TextIO
@@ -71,14 +71,11 @@ class Console:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     @contextmanager
-    def capture_warnings(
-        self, describe: Callable[[list[warnings.WarningMessage]], list[str]]
-    ) -> Iterator[list[warnings.WarningMessage]]:
-        """Print warnings as notes at the end, as described; yield the list of them."""
+    def capture_warnings(self) -> Iterator[list[warnings.WarningMessage]]:
+        """Yield a list to which warnings are added instead of being printed; end the line of progress."""
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 yield caught
         finally:
-            self.end_line()
-        self.notes(describe(caught))
+            self.end_line()  # an error has a line of its own

@@ -20,7 +20,6 @@ from ravine.io.table import Choice, Table, read_table
 from ravine.view.check import check
 
 MAX_FIELD = 1 << 24  # characters per field of text; a quote that is never closed would take the whole file
-STANDARD_INPUT = "standard input"
 ADVICE = {  # which options help, by what a `TableError`, a note or a finding is about
     "encoding": "name its encoding, for example --encoding latin-1",
     "delimiter": "try another --delimiter, --decimal, or skip lines at the top with --skip",
@@ -59,7 +58,7 @@ def data_path(arguments: Namespace) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
-        path = Path(folder) / STANDARD_INPUT
+        path = Path(folder) / source_name(arguments)
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield path
@@ -67,7 +66,7 @@ def data_path(arguments: Namespace) -> Iterator[Path]:
 
 def source_name(arguments: Namespace) -> str:
     """Return how messages name the data."""
-    return STANDARD_INPUT if arguments.data == "-" else str(Path(arguments.data))
+    return "standard input" if arguments.data == "-" else str(Path(arguments.data))
 
 
 @contextmanager

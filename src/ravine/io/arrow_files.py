@@ -196,7 +196,7 @@ def _choose_columns(path: Path, schema: Any, columns: list[str] | None) -> tuple
     if columns is None:
         columns = [name for name in source.names if name in source.numeric]
         if left_out:
-            warnings.warn(f"{path}: columns of text are left out ({listed(left_out)})", stacklevel=5)
+            warnings.warn(f"{path}: columns of text are left out ({listed(left_out)})", stacklevel=4)
     for name in columns:
         if name not in source.numeric:
             what = "holds text" if name in left_out else "is not there"
