@@ -61,7 +61,8 @@ WRITERS = {
     "named index.parquet": lambda p: FRAME.set_index(np.arange(N) + 7).to_parquet(p),
     "t.csv.gz": lambda p: p.write_bytes(gzip.compress(FRAME.to_csv(index=False).encode())),
     "decimal comma.csv": lambda p: FRAME.to_csv(p, index=False, sep=";", decimal=","),
-    "comment.csv": lambda p: p.write_text("# made by hand\n# in 2026\n\n" + FRAME.to_csv(index=False)),
+    "blank lines.csv": lambda p: p.write_text("\n\n" + FRAME.to_csv(index=False)),
+    "number sign.csv": lambda p: p.write_text("#" + FRAME.to_csv(index=False)),
     "trailing.csv": lambda p: p.write_text(FRAME.to_csv(index=False).replace("\n", ",\n")),
     "date.csv": lambda p: FRAME.assign(day=pd.date_range("2024-01-31", periods=N)).to_csv(p, index=False),
     "date.parquet": lambda p: FRAME.assign(day=pd.date_range("2024-01-31", periods=N)).to_parquet(p),
@@ -162,8 +163,11 @@ def test_what_cannot_be_read_is_named_in_one_sentence(tmp_path, name):
     assert "allow_pickle" not in line
 
 
-def test_a_title_above_the_table_is_skipped_on_request(tmp_path, expected):
-    (tmp_path / "t.csv").write_text("a title\n" + FRAME.to_csv(index=False))
+@pytest.mark.parametrize("top", ["a title\n", "# made by hand\n"])
+def test_a_title_above_the_table_is_skipped_on_request(tmp_path, expected, top):
+    (tmp_path / "t.csv").write_text(top + FRAME.to_csv(index=False))
+    line = fail(1, "fit", "t.csv", where=tmp_path)
+    assert "skip lines at the top with --skip" in line
     found, _ = labels("fit", "t.csv", "--skip", "1", *OPTIONS, where=tmp_path)
     np.testing.assert_array_equal(found, expected)
 

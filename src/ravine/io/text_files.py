@@ -104,13 +104,13 @@ def parse_number(text: str, decimal: str = ".") -> float | None:
 def open_csv(
     path: Path, delimiter: str | None, encoding: str | None, decimal: str | None = None, skip: int = 0
 ) -> Source:
-    """Open delimited text, after `skip` lines and any blank lines and comments, which begin with "#".
+    """Open delimited text, after `skip` lines and any blank lines.
 
     By default the delimiter is the most frequent one in the first line. In files with semicolons, which are
     used because of it, a comma is a decimal comma, as for `read.csv2` in R; a point is read as well.
     """
     with open_text(path, encoding, skip) as file:
-        skip += sum(1 for _ in itertools.takewhile(_is_skipped, file))
+        skip += sum(1 for _ in itertools.takewhile(lambda line: not line.strip("\r\n"), file))
     with open_text(path, encoding, skip) as file:
         first = next(file, "")
         delimiter = delimiter or max(DELIMITERS, key=first.count)
@@ -144,10 +144,6 @@ def open_csv(
         decimal=decimal,
         n_before=n_before if has_header else skip,
     )
-
-
-def _is_skipped(line: str) -> bool:
-    return line.startswith("#") or not line.strip("\r\n")
 
 
 def _is_header(first: Sequence[str]) -> bool:
