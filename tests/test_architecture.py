@@ -65,6 +65,7 @@ ONE_PLACE = {
     "matplotlib": {"view/plot.py"},
     "pyarrow": {"io/arrow_files.py"},
     "pynndescent": {"features/neighbors.py"},
+    "shtab": {"cli/completion.py"},
     "starlette": {"explorer/server.py"},
     "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},

@@ -27,7 +27,7 @@ from ravine.view import html, palette, pictures
 from ravine.view.check import check
 from ravine.view.explain import ClusterExplanation, Trait
 from ravine.view.facts import Facts, RowIds, facts_of
-from ravine.view.fitted import changed_parameters, is_standardized, tree_of
+from ravine.view.fitted import changed_parameters, tree_of
 from ravine.view.plane import ClusterQuality
 from ravine.view.report_nodes import RowHtml, classes, first_leaves, listed_pairs, nodes, pair_names
 
@@ -428,9 +428,7 @@ def _findings(facts: Facts, X: Any) -> str:
     """Return the section on what `ravine.check` finds in the rows, if there is something."""
     if facts.tree.mapped and not facts.curved:  # a precomputed kernel, or a function: no columns
         return ""
-    scaled = is_standardized(facts.model or facts.tree)
-    found = [finding for finding in check(X, facts.names) if finding.kind != "scale" or not scaled]
-    items = "".join(f"<li>{escape(finding.sentence)}</li>" for finding in found)
+    items = "".join(f"<li>{escape(finding.sentence)}</li>" for finding in check(X, facts.names))
     return items and f"<section><h2>About the data</h2><ul>{items}</ul></section>"
 
 
