@@ -22,7 +22,7 @@ from ravine.features.row_graph import JUDGE_NEIGHBORS, row_graph
 from ravine.index.base import Profile
 from ravine.index.density import bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax
-from ravine.optimize.sides import Side, SideSums, varying
+from ravine.optimize.sides import Side, SideSums
 
 __all__ = (
     *("agreement", "binary_v_measure", "clustering_error", "contingency", "margin", "modularity"),
@@ -225,7 +225,7 @@ def separation_probability(
     members = _members(labels, rows)
     with one_blas_thread():
         own = run(measure(Node(rows))).standardization
-        varies = varying(own)
+        varies = np.flatnonzero(own.varies)
         sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
         spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]
         found = np.ones((len(sides), len(sides)))

@@ -254,5 +254,4 @@ def _with_large_margin(univariate: ProjectionMethod, least_share: float) -> Larg
     """Return the univariate method that goes on to the hyperplane of large margin."""
 
     fields = {field.name: getattr(univariate, field.name) for field in dataclasses.fields(univariate)}
-    del fields["full_steps"]  # the large margin has its own
     return LargeMarginMethod(**fields, least_share=least_share)

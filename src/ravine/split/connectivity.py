@@ -31,8 +31,8 @@ from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity, GraphValue
 from ravine.index.interval import contract_outliers
 from ravine.optimize import several
-from ravine.optimize.budget import PASS_LIMIT
 from ravine.optimize.large_margin import around_threshold, minimize_at_scale
+from ravine.optimize.pursuit import PASS_LIMIT
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import USEFUL, ProjectionMethod
@@ -50,7 +50,6 @@ SETTLED = 1e-3  # radians: halving ends when the normal turns by less
 SETTLED_SEVERAL = 0.02  # radians: the same for several directions
 SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clusters that are searched
 MARGIN_ROWS = "large margin"  # the same, of the sample on which the scale of a large node is decreased
-JOINED_STEPS = 2  # most steps over all rows from a common direction, whose start took two passes
 RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
 
 BoolArray = npt.NDArray[np.bool_]
@@ -71,7 +70,6 @@ class LargeMarginMethod(ProjectionMethod):
 
     least_share: float = 0.25
     n_rows: int = 400
-    full_steps: int = 1  # of the univariate search, which is only the start
 
     portable = False  # the largest sample is needed again
 
@@ -194,7 +192,7 @@ class SeveralMethod(Verbs):
             return ready
         ends = [ready.pursue(start) for start in ready.combinations()]
         ones = np.array([given.directions(_one(end.directions)[None, :])[0] for end in ends])
-        joined = replace(self.univariate, init=node.standardization.normals(ones), full_steps=JOINED_STEPS)
+        joined = replace(self.univariate, init=node.standardization.normals(ones))
         return (yield from joined.prepare(node))
 
     def _coordinates(self, node: Node) -> Query[Coordinates]:

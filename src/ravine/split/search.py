@@ -26,7 +26,7 @@ from ravine.data.sample import OnSample, Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
 from ravine.optimize.pursuit import project, release_rows
-from ravine.optimize.sides import LineMoments, Plane
+from ravine.optimize.sides import LineMoments
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
 
@@ -282,9 +282,11 @@ def _across(node: Node, outcome: Outcome, h: float) -> Query[tuple[Profile, floa
         profile, threshold = Profile(points, mass[full], own.total, node.deviation), 0.0
         smaller = float(sides.min())
     elif profile is None:
-        plane = Plane.across(own, outcome.direction, threshold)
         projected, smaller = yield from gather(
-            [project(node, h / FINE, outcome.direction), _lighter_side(node, plane)]
+            [
+                project(node, h / FINE, outcome.direction),
+                _lighter_side(node, outcome.direction, threshold),
+            ]
         )
         profile = projected.profile
     else:
@@ -302,9 +304,9 @@ def _boundary(node: Node, outcome: Outcome, direction: FloatArray, threshold: fl
     return centers.about(node.pivot)
 
 
-def _lighter_side(node: Node, plane: Plane) -> Query[Any]:
-    """Return the exact weight of the lighter side of a plane; one pass."""
-    ((sides,),) = yield node.ask(LineMoments(plane))
+def _lighter_side(node: Node, direction: FloatArray, threshold: float) -> Query[Any]:
+    """Return the exact weight of the lighter side of a hyperplane; one pass."""
+    ((sides,),) = yield node.ask(LineMoments(node.standardization, (direction, threshold)))
     return float(sides[:, 0].min())
 
 

@@ -18,7 +18,7 @@ from ravine.data.standardization import Standardization, in_user_units
 from ravine.exceptions import InvalidInputError
 from ravine.index.base import Profile
 from ravine.index.density import MinimumDensityIndex, bandwidth
-from ravine.optimize.pursuit import Curvature, Limits, evaluate, pursue
+from ravine.optimize.pursuit import Curvature, StoppingRule, evaluate, pursue
 from ravine.split.projection import PROGRESS, ProjectionMethod
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
@@ -122,9 +122,9 @@ def _pursuit(model: Any, found: NodeRows, start: int) -> Iterator[tuple[Node, An
     direction, n_iter = starts[start], 0
     curvature: Curvature | None = None
     yield node, indices[0], direction, 0
-    limits = Limits(method.tol, method.max_iter, PROGRESS)
+    rule = StoppingRule(method.tol, method.max_iter, PROGRESS)
     for index in indices:
-        end = run(pursue(node, direction, [index], limits, curvature))
+        end = run(pursue(node, direction, [index], rule, curvature))
         direction, curvature, n_iter = end.point.direction, end.curvature, n_iter + end.n_iter
         yield node, index, direction, n_iter
 
