@@ -78,6 +78,7 @@ EXCEPTIONS = {
     ("io/files.py", "ravine.store.archive"),
     ("store/model_file.py", "ravine.estimators.auto_cluster"),
     ("store/model_file.py", "ravine.estimators.catalog"),
+    ("store/model_file.py", "ravine.estimators.selection"),
     ("evidence/reunite.py", "ravine.tree.edit"),
     ("evidence/reunite.py", "ravine.tree.tree"),
     ("view/plot.py", "ravine.estimators.minimum_density"),

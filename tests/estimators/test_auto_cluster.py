@@ -347,7 +347,7 @@ def test_save_and_load(wine, tmp_path):
     [
         lambda auto: auto.update(candidates=[]),
         lambda auto: auto["candidates"][0].update(modularity="high"),
-        lambda auto: auto["candidates"][0].update(more=1),
+        lambda auto: auto["candidates"][0].update(allowed="yes"),
         lambda auto: auto["parameters"].update(methods=["none such"]),
         lambda auto: auto.pop("parameters"),
     ],

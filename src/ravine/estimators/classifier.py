@@ -308,7 +308,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.spread_ = stored.number("spread", low=sys.float_info.min)
         splits = splits_from(stored, n_columns)
         planes = all(isinstance(split.boundary, Hyperplane) for split in splits)
-        require(planes, "several_split", "absent from a classifier", "boundaries that are not hyperplanes")
+        require(planes, "splits", "hyperplanes in a classifier", "other boundaries")
         sides = stored.integers("class_sides", len(splits), len(self.classes_), low=-1, high=1)
         self.boundaries_ = [
             ClassBoundary(

@@ -82,7 +82,7 @@ def classes_from(stored: Stored) -> npt.NDArray[Any]:
     classes = stored.array("classes")
     require(classes.ndim == 1 and len(classes) > 1, "classes", "two or more", f"shape {classes.shape}")
     names = classes.tolist()
-    whole = classes.dtype.kind != "f" or bool(np.isfinite(classes).all())
+    whole = classes.dtype.kind in "biuU" or (classes.dtype.kind == "f" and np.isfinite(classes).all())
     require(whole and sorted(set(names)) == names, "classes", "finite, different and sorted", names)
     return classes
 
