@@ -8,7 +8,7 @@ half of a class), and at most 2000 other rows. The figures are medians over the 
 on the rows without labels; the excess is that over the better of a linear SVM and a logistic regression, and
 its standard error is that over bootstrap samples of the draws.
 
-With --constants, the constants of the rule (`split/supervised.py`) are chosen from a grid by leave-sets-out:
+With --constants, the constants of the rule (`split/labeled.py`) are chosen from a grid by leave-sets-out:
 for each set, by the mean over the other sets of excess + max(0, excess - 1).
 """
 
@@ -33,19 +33,19 @@ from benchmarks import datasets
 from benchmarks.semisupervised import standardized
 from ravine import MinimumDensityClassifier
 from ravine.data.memory import MemoryRows
-from ravine.split import penalty as penalties
-from ravine.split import supervised
+from ravine.estimators import class_boundaries
+from ravine.split import labeled
 
 Array = np.ndarray[Any, Any]
-# least depth, by how much sparser, most labels, whether mistakes count, penalty of the supervised boundary
-Constants = tuple[float, float, float, bool, float]
+# by how much sparser, most labels, whether mistakes count, penalty of the supervised boundary
+Constants = tuple[float, float, bool, float]
 Case = tuple[str, int]  # set, labels per class
 
 LABELS = (3, 5, 10, 30)
 WIDEST = 10_000  # rows of a set from which labels and others are drawn, at most
 BOOTSTRAP = 1000  # samples of the draws
 GRID: list[Constants] = list(
-    itertools.product((0.0, 0.2, 0.4), (0.3, 0.5, 0.8), (12.0, 20.0), (False, True), (10.0, 20.0, 40.0))
+    itertools.product((0.3, 0.5, 0.8), (12.0, 20.0), (False, True), (10.0, 20.0, 40.0))
 )
 
 
@@ -106,8 +106,8 @@ def excess(name: str, directory: str, n_labels: int, n_rows: int, n_draws: int) 
 
 def alone(X: Any, partial: Array, penalty: float) -> list[Any]:
     """Return the supervised boundaries."""
-    few = mock.patch.object(supervised, "FEW_LABELS", 0.0)
-    with few, mock.patch.object(penalties, "PENALTIES", (penalty,)):
+    few = mock.patch.object(class_boundaries, "FEW_LABELS", 0.0)
+    with few, mock.patch.object(labeled, "LABEL_PENALTY", penalty):
         return MinimumDensityClassifier().fit(X, partial).boundaries_
 
 
@@ -120,9 +120,8 @@ def mistakes(between: Any, X: Any, partial: Array) -> float:
 
 def prefers_valley(valley: Any, other: Any, wrong: float, n_labels: float, constants: Constants) -> bool:
     """Return what the rule says with these constants, if the valley has `wrong` more mistakes."""
-    depth, sparser, few, counts, _ = constants
-    v, s = valley.split, other.split
-    clear = v.quality >= depth and v.value <= s.value * math.exp(-sparser)
+    sparser, few, counts, _ = constants
+    clear = valley.split.value <= other.split.value * math.exp(-sparser)
     return bool(clear and n_labels <= few and (wrong <= 0 or not counts))
 
 

@@ -25,8 +25,7 @@ from benchmarks.baselines import IterSVR
 from scipy import sparse
 
 from ravine import MinimumDensity, metrics
-from ravine.split.penalty import LABEL_PENALTY
-from ravine.split.supervised import FEW_LABELS, SPARSER, VALLEY_DEPTH
+from ravine.split.labeled import FEW_LABELS, LABEL_PENALTY, SPARSER
 from tests.oracles import two_blobs
 
 RNG = np.random.default_rng(0)
@@ -396,8 +395,8 @@ def test_the_grid_of_never_worse_has_the_rule_of_the_estimator():
     y = np.arange(300) % 3
     X = np.column_stack([rng.normal(0, 3, 300) + 5 * (y == 2), rng.normal(0, 0.6, 300) + 3 * (y == 1)])
     partial = np.where(np.arange(300) < 12, y, -1)
-    now = (VALLEY_DEPTH, SPARSER, FEW_LABELS, True, LABEL_PENALTY)
-    never, always = (2.0, *now[1:]), (-1.0, -np.inf, np.inf, False, LABEL_PENALTY)
+    now = (SPARSER, FEW_LABELS, True, LABEL_PENALTY)
+    never, always = (np.inf, *now[1:]), (-np.inf, np.inf, False, LABEL_PENALTY)
     found = never_worse.errors_of_grid(X, y, partial, [now, never, always])
     own, valleys = never_worse.ours(X, y, partial)
     assert 0 < valleys < 100

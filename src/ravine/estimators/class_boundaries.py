@@ -16,13 +16,16 @@ from ravine.data.query import AnyArray, run
 from ravine.data.standardization import Standardization
 from ravine.estimators.partial_labels import UNLABELED
 from ravine.exceptions import InvalidInputError
-from ravine.split.labeled import group_classes
-from ravine.split.penalty import are_enough, best_penalty, penalty_losses
+from ravine.split.labeled import (
+    FEW_LABELS,
+    SupervisedMethod,
+    group_classes,
+    is_better,
+    support_machine,
+)
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
 from ravine.split.split import Split
-from ravine.split.supervised import SupervisedMethod, are_few, is_better
-from ravine.split.support import support_machine
 from ravine.store.archive import require
 
 SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
@@ -53,7 +56,6 @@ class BoundarySearch:
     method: Callable[[tuple[int, ...] | None], ProjectionMethod]
     factor: float | None
     root: Standardization | None = None
-    penalty: float | None = None  # of the supervised boundaries, if they have one in common
 
     def __post_init__(self) -> None:
         self.labeled = np.flatnonzero(self.ranks != UNLABELED)
@@ -77,19 +79,8 @@ class BoundarySearch:
             yield from self._tree(None, tuple(classes))
             return
         guesses = self._guesses(standardization)
-        pairs = list(itertools.combinations(classes, 2))
-        self.penalty = self._penalty(pairs, guesses)
-        for pair in pairs:
+        for pair in itertools.combinations(classes, 2):
             yield self._between(pair[:1], pair[1:], np.flatnonzero(np.isin(guesses, pair)))
-
-    def _penalty(self, pairs: Sequence[tuple[int, int]], guesses: IntArray) -> float:
-        """Choose one penalty for the supervised boundaries of all pairs of classes; one pass per pair."""
-        losses = []
-        for pair in pairs if self.factor is not None and are_enough(self.labels) else ():
-            node = run(measure(self._node(np.flatnonzero(np.isin(guesses, pair)), pair)))
-            if node.standardization.varies.any():
-                losses.append(penalty_losses(node, pair[1:]))
-        return best_penalty(losses)
 
     def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[ClassBoundary]:
         """Separate the classes of these rows (None: all) into two groups, and so on in each group."""
@@ -150,8 +141,9 @@ class BoundarySearch:
         method, supervised, labels = self.method(right), None, node.labels
         assert labels is not None
         if self.factor is not None:
-            measured, supervised = run(search(node, SupervisedMethod(self.factor, right, self.penalty)))
-            if supervised is not None and not are_few(labels):
+            measured, supervised = run(search(node, SupervisedMethod(self.factor, right)))
+            # With many labels the supervised boundary is hard to beat, and no valley is sought.
+            if supervised is not None and float(labels.weights.sum()) > FEW_LABELS:
                 return measured, supervised
         measured, split = run(search(node, method))
         if split is None or supervised is None or is_better(split, supervised, labels, right):

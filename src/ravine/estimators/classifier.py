@@ -60,9 +60,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     density decides; then gamma grows.
 
     Unlabeled rows can mislead. So the default boundary is a supervised one, a logistic regression on the
-    labeled rows, whose penalty is chosen by left-out labels if there are ten per class or more. The
-    hyperplane of lowest density replaces it only if at most 20 labels are known, the density is clearly lower
-    there, and no more labeled rows are on the wrong side; `split.method` of `boundaries_` says which it is.
+    labeled rows. The hyperplane of lowest density replaces it only if at most 20 labels are known, the
+    density is clearly lower there, and no more labeled rows are on the wrong side; `split.method` of
+    `boundaries_` says which it is.
 
     Parameters
     ----------

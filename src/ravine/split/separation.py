@@ -33,11 +33,11 @@ from ravine.optimize.alternation import (
 from ravine.optimize.minimax import MAX_FEATURES
 from ravine.optimize.pursuit import Pursued
 from ravine.optimize.sides import LineMoments, Plane, Side, SideSums, kappa, variance
+from ravine.split.labeled import support_planes
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs
 from ravine.split.starts import small_sample
-from ravine.split.support import support_planes
 
 SOLVERS = ("mpm", "gep", "eig", "pursuit")
 
