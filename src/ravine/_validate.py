@@ -15,6 +15,7 @@ from ravine.exceptions import InvalidInputError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+UNLABELED = -1  # label of a row whose class is unknown
 LARGEST_INT = 2**63 - 1  # largest value of an int64
 NEGLIGIBLE = 2.0**-52  # share of the largest weight below which a weight is lost to rounding in every sum
 MAX_EXPONENT = 200  # weights are at most 2**200, so that the product of five of them is finite
@@ -97,6 +98,19 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         stacklevel=2,
     )
     return np.where(lost, 0.0, weights)
+
+
+def has_label(given: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which rows have a label: not -1, also as text, and not None, NaN or the NA of pandas."""
+    if given.dtype.kind not in "OUS":
+        return np.asarray((given != UNLABELED) & (given == given))
+    return np.array([not _is_unknown(label) for label in given], dtype=bool)
+
+
+def _is_unknown(label: Any) -> bool:
+    if isinstance(label, str):
+        return label == str(UNLABELED)
+    return str(label) in ("None", "nan", "<NA>", "NaT") or bool(label == UNLABELED)
 
 
 def make_rng(random_state: Any) -> np.random.Generator:

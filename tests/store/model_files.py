@@ -139,7 +139,10 @@ def check_predictions(model, rows):
         assert 0.0 <= model.score(rows) <= 1.0
         assert model.tree_.export_text()
         assert model.tree_.to_json()
-        assert [model.tree_.cut(k).n_leaves for k in (1, model.tree_.n_leaves)] == [1, model.tree_.n_leaves]
+        assert [model.tree_.cut(k).n_clusters for k in (1, model.tree_.n_clusters)] == [
+            1,
+            model.tree_.n_clusters,
+        ]
 
 
 # --- damaged files ---

@@ -9,12 +9,11 @@ from typing import cast
 
 import numpy as np
 
-from ravine._validate import IntArray
+from ravine._validate import UNLABELED, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node, collect, labels_of, measure
 from ravine.data.query import AnyArray, run
 from ravine.data.standardization import Standardization
-from ravine.estimators.partial_labels import UNLABELED
 from ravine.exceptions import InvalidInputError
 from ravine.split.labeled import (
     FEW_LABELS,

@@ -109,7 +109,7 @@ def _check_kind(path: Path, head: bytes) -> None:
     if "[Content_Types].xml" in names or "mimetype" in names:
         what = "an Excel file" if any(name.startswith("xl/") for name in names) else "an office document"
         raise TableError(f"{path} is {what}, which ravine does not read; save the table as CSV first")
-    if "meta.npy" in names and "parent.npy" in names:
+    if "meta.npy" in names and "left.npy" in names:
         raise TableError(f"{path} is a ravine model, where a table is expected", "model")
     if not all(name.endswith(".npy") for name in names):
         raise TableError(f"{path} is a zip archive; unpack it first")

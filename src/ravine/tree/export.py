@@ -1,4 +1,4 @@
-"""A tree in other forms: text, HTML, data frame, SciPy linkage, Graphviz, SQL; methods of `ClusterTree`."""
+"""A tree in other forms: text, HTML, data frame, SciPy linkage, SQL; methods of `ClusterTree`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,45 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, check_choice, on_one_line
+from ravine._validate import FloatArray, IntArray, check_choice, on_one_line
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import MADE_BY, Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_of, strongest
 
 DEEPEST = 100  # levels below the root that text, HTML and rules show: a line begins with a mark per level
 DEEPER = "... deeper levels are not shown"
+
+
+def names_of(tree: TreeArrays, names: Sequence[str] | None, n_features: int | None = None) -> list[str]:
+    """Return the names of the columns: those given, those seen in `fit`, or x0, x1, ...
+
+    Without `n_features` they are counted in the first split; a tree without splits needs no names.
+    """
+    if n_features is None:
+        n_features = next((len(split.direction) for split in tree.splits if split is not None), None)
+    found = names if names is not None else tree.feature_names
+    if found is None or n_features is None:
+        return [f"x{j}" for j in range(n_features or 0)]
+    if len(found) != n_features:
+        raise InvalidInputError(f"{n_features} feature names are needed, got {len(found)}")
+    return [str(name) for name in found]
+
+
+def ranked(split: Split) -> IntArray:
+    """Return the features of a split, the one with the largest weight in its direction first.
+
+    Weights are those of the search, of standardized columns unless the method was asked not to standardize.
+    """
+    order = np.argsort(-np.abs(split.direction), kind="stable")
+    return np.asarray(order[split.direction[order] != 0])
+
+
+def strongest(split: Split, names: Sequence[str], n_features: int) -> str:
+    """Name the first features of the ranking with the signs of their weights, as in "+proline, -hue"."""
+    return ", ".join(
+        f"{'+' if split.direction[j] > 0 else '-'}{names[j]}" for j in ranked(split)[:n_features]
+    )
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
@@ -169,29 +199,6 @@ def linkage(tree: TreeArrays) -> FloatArray:
         count[node] = count[left] + count[right]
         merges[height - 1] = number[left], number[right], height, count[node]
     return merges
-
-
-def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
-    """Return the tree in the DOT language of Graphviz.
-
-    Parameters
-    ----------
-    feature_names : sequence of str, optional
-        Names of the columns, by default those seen in `fit`.
-    """
-    names = names_of(tree, feature_names)
-    lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
-    for node, split in enumerate(tree.splits):
-        title = f"{tree.weight[node]:g} rows"
-        if split is None:
-            title = f"cluster {tree.label[node]}\n{title}"
-        else:
-            title += f"\nquality {split.quality:.2f}\n{strongest(split, names, 3)}"
-        escaped = title.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        lines.append(f'  {node} [label="{escaped}"];')
-        if node:
-            lines.append(f"  {tree.parent[node]} -> {node};")
-    return "\n".join([*lines, "}"])
 
 
 # Quotation marks of identifiers in each dialect.

@@ -66,7 +66,6 @@ class ClusterTree(TreeArrays):
     export_sql = export.sql
     to_frame = export.frame
     to_linkage = export.linkage
-    to_dot = export.dot
     to_json = parts.to_json
 
     @classmethod
