@@ -19,8 +19,7 @@ MAY_IMPORT = {
     "exceptions": set(),
     "_validate": {"exceptions"},
     "io": {"_validate", "exceptions"},
-    "_rows": {"io", "_validate", "exceptions"},
-    "data": {"_rows", "_validate", "exceptions", "io"},
+    "data": {"_validate", "exceptions", "io"},
     "features": {"data", "_validate", "exceptions", "io"},
     "index": {"_validate"},
     "optimize": {"data", "index", "_validate", "exceptions"},
@@ -28,10 +27,10 @@ MAY_IMPORT = {
     "evidence": {"split", "features", "data", "_validate"},
     "tree": {
         *("evidence", "store", "split", "optimize", "features", "data", "index"),
-        *("_rows", "_validate", "exceptions"),
+        *("_validate", "exceptions"),
     },
     "store": {"tree", "split", "features", "data", "io", "_validate", "exceptions"},
-    "metrics": {"optimize", "features", "data", "index", "_rows", "_validate", "exceptions"},
+    "metrics": {"optimize", "features", "data", "index", "_validate", "exceptions"},
     "view": {
         "tree",
         "split",
@@ -40,17 +39,16 @@ MAY_IMPORT = {
         "index",
         "metrics",
         "io",
-        "_rows",
         "_validate",
         "exceptions",
     },
     "estimators": {
         *("store", "tree", "evidence", "split", "optimize", "features", "data", "index", "metrics", "io"),
-        *("_rows", "_validate", "exceptions"),
+        *("_validate", "exceptions"),
     },
     "explorer": {
         *("store", "estimators", "view", "tree", "split", "data", "io"),
-        *("_rows", "_validate", "exceptions"),
+        *("_validate", "exceptions"),
     },
     "cli": {
         *("explorer", "store", "estimators", "view", "tree", "data", "metrics", "io"),

@@ -55,30 +55,6 @@ def test_purity_and_error():
     assert metrics.clustering_error(TRUE, PRED) == pytest.approx(0.5)
 
 
-def test_relative_depth_and_margin():
-    points = np.array([-1.0, -1.0, 1.0, 1.0])
-    h = 0.5
-    density = lambda b: np.exp(-((b - points) ** 2) / (2 * h * h)).sum()  # noqa: E731
-    top = max(density(b) for b in np.linspace(-2, 0, 10001))
-    assert metrics.relative_depth(points, 0.0, h) == pytest.approx(top / density(0) - 1, rel=1e-4)
-    assert metrics.relative_depth(points, 3.0, h) == 0.0
-    assert metrics.margin(points, 0.25) == 0.75
-    rows = np.column_stack([points, np.zeros(4)])
-    assert metrics.margin(rows, 0.5, normal=[2.0, 0.0]) == 0.75
-    assert metrics.margin(points, 0.25, sample_weight=[1, 1, 0, 0]) == 1.25
-    assert metrics.relative_depth(points, 0.0, h, sample_weight=[1, 1, 2, 2]) == pytest.approx(
-        metrics.relative_depth(np.repeat(points, [1, 1, 2, 2]), 0.0, h)
-    )
-
-
-def test_relative_depth_sorts_weights_with_their_rows():
-    rng = np.random.default_rng(0)
-    points = rng.permutation(np.concatenate([rng.normal(-2, 0.6, 30), rng.normal(2, 0.6, 30)]))
-    counts = rng.integers(0, 6, 60)
-    expected = metrics.relative_depth(np.sort(np.repeat(points, counts)), 0.0, 0.5)
-    assert metrics.relative_depth(points, 0.0, 0.5, sample_weight=counts) == pytest.approx(expected, rel=1e-9)
-
-
 def test_bad_input_is_one_clear_error():
     with pytest.raises(InvalidInputError, match="same length"):
         metrics.purity([0, 1], [0])
@@ -157,74 +133,11 @@ def test_separation_probability_of_rows_that_share_no_direction_is_one():
     assert metrics.separation_probability(X, [0, 0, 0, 1, 1, 1], regularization=0.1) < 1.0
 
 
-def gmsp_by_hand(s, right):
-    within = sum(np.sqrt((s[np.ix_(k, k)] ** 2).sum()) / k.sum() for k in (~right, right))
-    kappa = s[np.ix_(~right, right)].mean() / within
-    return kappa**2 / (1 + kappa**2)
-
-
-def distances_and_labels(seed, n=12):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 2, n)
-    labels[:2] = 0, 1
-    return squareform(pdist(rng.standard_normal((n, 2)))), labels, rng
-
-
-@given(st.integers(0, 10_000), st.floats(1e-6, 1e6))
-def test_generalized_separation_probability_is_scale_invariant(seed, scale):
-    s, labels, _ = distances_and_labels(seed)
-    found = metrics.generalized_separation_probability(s, labels)
-    assert found == pytest.approx(gmsp_by_hand(s, labels == 1))
-    assert metrics.generalized_separation_probability(scale * s, labels) == pytest.approx(found)
-
-
-@given(st.integers(0, 10_000))
-def test_generalized_separation_probability_is_consistent(seed):
-    s, labels, rng = distances_and_labels(seed)
-    change = rng.uniform(0, 1, s.shape)
-    change = (change + change.T) / 2
-    same = labels[:, None] == labels[None]
-    nearer = np.where(same, s * change, s * (1 + change))
-    one, two = (metrics.generalized_separation_probability(m, labels) for m in (s, nearer))
-    assert two >= one * (1 - 1e-12)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.integers(0, 1), min_size=4, max_size=7).filter(lambda y: 1 < sum(y) < len(y) - 1))
-def test_generalized_separation_probability_is_rich(wanted):
-    wanted = np.array(wanted)
-    s = np.where(wanted[:, None] == wanted[None], 1.0, 2.0)
-    n = len(wanted)
-    scores = {}
-    for code in range(1, 2 ** (n - 1)):
-        labels = np.array([code >> i & 1 for i in range(n)])
-        scores[code] = metrics.generalized_separation_probability(s, labels)
-    best = max(scores, key=scores.get)
-    labels = np.array([best >> i & 1 for i in range(n)])
-    assert (labels == wanted).all() or (labels != wanted).all()
-
-
-def test_generalized_separation_probability_takes_weights_and_three_clusters():
-    s, labels, rng = distances_and_labels(3, 15)
-    counts = rng.integers(1, 4, 15)
-    repeat = np.repeat(np.arange(15), counts)
-    weighted = metrics.generalized_separation_probability(s, labels, sample_weight=counts)
-    repeated = metrics.generalized_separation_probability(s[np.ix_(repeat, repeat)], labels[repeat])
-    assert weighted == pytest.approx(repeated)
-    three = np.arange(15) % 3
-    table = metrics.generalized_separation_probability(s, three, pairwise=True)
-    pair = three != 1
-    assert table[0, 2] == pytest.approx(gmsp_by_hand(s[np.ix_(pair, pair)], three[pair] == 2))
-    assert metrics.generalized_separation_probability(s, three) == table.min()
-
-
 def test_bad_input_of_separation_probabilities_is_one_clear_error():
     with pytest.raises(InvalidInputError, match="two clusters are needed, got one"):
         metrics.separation_probability(WINE, np.zeros(178))
     with pytest.raises(InvalidInputError, match="each of 178 rows"):
         metrics.separation_probability(WINE, [0, 1])
-    with pytest.raises(InvalidInputError, match=r"square matrix, got shape \(178, 13\)"):
-        metrics.generalized_separation_probability(WINE, CLASSES)
     with pytest.raises(InvalidInputError, match="NaN"):
         metrics.separation_probability(np.where(WINE > 1000, np.nan, WINE), CLASSES)
     with pytest.raises(InvalidInputError, match="limited to 4096 features, got 5000"):

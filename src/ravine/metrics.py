@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils import check_array
 
-from ravine._rows import check_rows
-from ravine._validate import FloatArray, IntArray, check_bool, check_int, check_real, check_weights
+from ravine._validate import (
+    FloatArray,
+    IntArray,
+    check_bool,
+    check_int,
+    check_real,
+    check_rows,
+    check_weights,
+)
 from ravine.data.block_engine import rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
@@ -19,19 +23,16 @@ from ravine.data.query import run
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
 from ravine.features.row_graph import JUDGE_NEIGHBORS, row_graph
-from ravine.index.base import Profile
-from ravine.index.density import bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax
 from ravine.optimize.sides import Side, SideSums, varying
 
 __all__ = (
-    *("agreement", "binary_v_measure", "clustering_error", "contingency", "margin", "modularity"),
-    *("generalized_separation_probability", "normalized_cut", "purity", "relative_depth"),
+    *("agreement", "binary_v_measure", "clustering_error", "modularity", "normalized_cut", "purity"),
     *("separation_probability", "success_ratio", "v_measure"),
 )
 
 
-def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
+def _contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
     """Return the weight of each class (row of the table) in each cluster (column)."""
     true, pred = np.asarray(labels_true), np.asarray(labels_pred)
     if true.ndim != 1 or true.shape != pred.shape or len(true) == 0:
@@ -51,7 +52,7 @@ def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> FloatArra
 
     A class with equal weight on both sides goes to the smaller side.
     """
-    table = contingency(labels_true, labels_pred, sample_weight)
+    table = _contingency(labels_true, labels_pred, sample_weight)
     if table.shape[1] > 2:
         raise InvalidInputError(
             f"a binary partition has two clusters at most, got {table.shape[1]}; "
@@ -114,7 +115,7 @@ def v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) 
     >>> v_measure([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
     """
-    return _v_measure(contingency(labels_true, labels_pred, sample_weight))
+    return _v_measure(_contingency(labels_true, labels_pred, sample_weight))
 
 
 def purity(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
@@ -123,7 +124,7 @@ def purity(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> 
     >>> purity([0, 0, 1, 1], [0, 0, 0, 1])
     0.75
     """
-    table = contingency(labels_true, labels_pred, sample_weight)
+    table = _contingency(labels_true, labels_pred, sample_weight)
     return float(table.max(axis=0).sum() / table.sum())
 
 
@@ -134,60 +135,6 @@ def clustering_error(labels_true: Any, labels_pred: Any, *, sample_weight: Any =
     0.25
     """
     return 1.0 - purity(labels_true, labels_pred, sample_weight=sample_weight)
-
-
-def _projected(X: Any, normal: Any) -> FloatArray:
-    points = np.asarray(X, dtype=np.float64)
-    if points.ndim == 1:
-        return points
-    if normal is None:
-        raise InvalidInputError(f"rows of shape {points.shape} need a `normal` to project them onto")
-    return np.asarray(points @ np.asarray(normal, dtype=np.float64))
-
-
-def relative_depth(
-    X: npt.ArrayLike,
-    threshold: float,
-    bandwidth: float,
-    *,
-    normal: npt.ArrayLike | None = None,
-    sample_weight: Any = None,
-) -> float:
-    """Return how deep the density is at a threshold, relative to the adjacent modes (MDH, Equation 30).
-
-    `X` holds projected points, or rows to be projected onto `normal`. With I the density at the threshold
-    and M that at the lower of the two adjacent modes, this is (M - I) / I: 0 if the threshold does not
-    separate modes, infinite across an empty gap. (`quality` of a split is depth / (1 + depth).)
-
-    >>> depth = relative_depth([-1.0, -0.9, 0.9, 1.0], 0.0, 0.3)
-    >>> depth > 10
-    True
-    """
-    points = _projected(X, normal)
-    bandwidth = check_real("bandwidth", bandwidth, 0)
-    mass = check_weights(sample_weight, len(points))
-    mass = np.ones(len(points)) if mass is None else mass
-    points, mass = points[mass > 0], mass[mass > 0]
-    order = np.argsort(points, kind="stable")
-    profile = Profile(points[order], mass[order], float(mass.sum()), 1.0)
-    quality = bounded_depth(profile, threshold, bandwidth)
-    return quality / (1.0 - quality) if quality < 1.0 else np.inf
-
-
-def margin(
-    X: npt.ArrayLike, threshold: float, *, normal: npt.ArrayLike | None = None, sample_weight: Any = None
-) -> float:
-    """Return the distance from a threshold, or a hyperplane normal . x = threshold, to the nearest row.
-
-    >>> margin([[0.0, 0.0], [3.0, 4.0]], 1.0, normal=[0.6, 0.8])
-    1.0
-    """
-    points = _projected(X, normal)
-    mass = check_weights(sample_weight, len(points))
-    if mass is not None:
-        points = points[mass > 0]
-    length = 1.0 if normal is None else float(np.linalg.norm(normal))
-    return float(np.abs(points - threshold).min() / length)
 
 
 def separation_probability(
@@ -232,42 +179,6 @@ def separation_probability(
         for a, b in itertools.combinations(range(len(sides)), 2):
             apart = (sides[b].mean - sides[a].mean)[varies]
             found[a, b] = found[b, a] = minimax(spread[a], spread[b], apart).probability
-    return found if pairwise else float(found.min())
-
-
-def generalized_separation_probability(
-    distances: Any, labels: Any, *, pairwise: bool = False, sample_weight: Any = None
-) -> Any:
-    r"""Return the generalized MSP of a labeling, from distances alone (MSPC, supplement, Equation 1).
-
-    .. math:: \tilde\kappa = \frac{\frac{1}{N_1 N_2} \sum_{i \in 1} \sum_{j \in 2} s_{ij}}
-              {\sum_k \frac{1}{N_k} \sqrt{\sum_{i, j \in k} s_{ij}^2}}
-
-    and kappa^2 / (1 + kappa^2) of it. Any distance can be used, also between objects that are not vectors. It
-    has Kleinberg's properties: scale invariance, consistency (smaller distances within and larger ones
-    between clusters never lower it) and richness. It differs from the MSP even in one dimension. More than
-    two clusters are treated as in `separation_probability`.
-
-    >>> s = [[0, 1, 5, 5], [1, 0, 5, 5], [5, 5, 0, 1], [5, 5, 1, 0]]
-    >>> round(generalized_separation_probability(s, [0, 0, 1, 1]), 6)  # kappa is 5 / (2 sqrt(2) / 2)
-    0.925926
-    """
-    table = check_array(distances, dtype=np.float64)
-    if table.shape[0] != table.shape[1]:
-        raise InvalidInputError(f"distances have to be a square matrix, got shape {table.shape}")
-    rows = MemoryRows(table, check_weights(sample_weight, len(table)))
-    members = _members(labels, rows)
-    weights = np.ones(len(table)) if rows.weights is None else rows.weights
-    within = []
-    for some in members:
-        w = weights[some]
-        within.append(math.sqrt(w @ table[np.ix_(some, some)] ** 2 @ w) / w.sum())
-    found = np.ones((len(members), len(members)))
-    for a, b in itertools.combinations(range(len(members)), 2):
-        w, v = weights[members[a]], weights[members[b]]
-        apart = float(w @ table[np.ix_(members[a], members[b])] @ v) / (w.sum() * v.sum())
-        squared = apart**2 + (within[a] + within[b]) ** 2
-        found[a, b] = found[b, a] = apart**2 / squared if squared > 0 else 0.0
     return found if pairwise else float(found.min())
 
 
@@ -375,7 +286,7 @@ def agreement(labelings: Any, *, sample_weight: Any = None) -> FloatArray:
         raise InvalidInputError("agreement needs at least one labeling, got none")
     found = np.ones((len(given), len(given)))
     for a, b in itertools.combinations(range(len(given)), 2):
-        found[a, b] = found[b, a] = _v_measure(contingency(given[a], given[b], sample_weight))
+        found[a, b] = found[b, a] = _v_measure(_contingency(given[a], given[b], sample_weight))
     return np.asarray((found.sum(axis=1) - 1.0) / (len(given) - 1)) if len(given) > 1 else np.ones(1)
 
 

@@ -14,8 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ravine._rows import check_rows
-from ravine._validate import FloatArray, IntArray, check_weights, not_finite
+from ravine._validate import FloatArray, IntArray, check_rows, check_weights, not_finite
 from ravine.data.any_rows import is_dask
 from ravine.data.block_engine import BlockRows, rows_of, with_weights
 from ravine.data.blocks import Block, DenseBlock
