@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -19,8 +20,6 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 UNLABELED = -1  # label of a row whose class is unknown
-LARGEST_INT = 2**63 - 1  # largest value of an int64
-NEGLIGIBLE = 2.0**-52  # share of the largest weight below which a weight is lost to rounding in every sum
 MAX_EXPONENT = 200  # weights are at most 2**200, so that the product of five of them is finite
 MAX_NAMED = 5  # number of columns that an error names
 WITHOUT_EFFECT = ("n_jobs", "verbose", "callback", "checkpoint")  # parameters that do not change the result
@@ -156,7 +155,7 @@ def check_csr(X: Any) -> Any:
     Its index arrays are checked: the compiled loops trust them, and an index out of range would read memory
     outside of the matrix.
     """
-    parts = None
+    parts: Any = None
     if X.ndim == 2 and X.format in ("csr", "csc", "bsr"):
         parts = (X.data, X.indices, X.indptr)
     elif X.ndim == 2 and X.format == "coo":
@@ -215,7 +214,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if inside != exponent:
         weights = np.ldexp(weights, inside - exponent)
         largest = weights.max()
-    lost = (weights > 0) & (weights < NEGLIGIBLE * largest)
+    lost = (weights > 0) & (weights < np.finfo(float).eps * largest)  # in every sum with the largest
     if not lost.any():
         return weights
     warnings.warn(
@@ -259,7 +258,7 @@ def make_rng(random_state: Any) -> np.random.Generator:
 def check_int(name: str, value: Any, low: int, *, or_else: str = "") -> int:
     """Return `value` as an int of at least `low`."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or not low <= int(value) <= LARGEST_INT:
+    if not whole or not low <= int(value) <= sys.maxsize:
         bounds = f"of at least {low}" if not whole or int(value) < low else "below 2**63"
         other = f" or {or_else}" if or_else else ""
         raise InvalidInputError(f"{name} has to be a whole number {bounds}{other}, got {value!r}")

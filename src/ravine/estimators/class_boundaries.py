@@ -27,9 +27,6 @@ from ravine.split.search import search
 from ravine.split.split import Split
 from ravine.store.archive import require
 
-SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
-ALL_THE_SAME = "all rows of X are the same, so no hyperplane separates the classes"
-
 
 @dataclass(frozen=True)
 class ClassBoundary:
@@ -73,7 +70,7 @@ class BoundarySearch:
             return
         self.root = standardization = run(measure(self.node)).standardization
         if not standardization.varies.any():
-            raise InvalidInputError(ALL_THE_SAME)
+            raise self._all_the_same(tuple(classes))
         if scheme == "tree":
             yield from self._tree(None, tuple(classes))
             return
@@ -126,14 +123,15 @@ class BoundarySearch:
         """Find the boundary between two sets of classes in these rows (None: all)."""
         node, split = self._best(self._node(members, left + right), right)
         if split is None:
-            names = ", ".join(str(self.classes[c]) for c in left + right)
-            raise InvalidInputError(
-                ALL_THE_SAME
-                if members is None
-                else f"all rows of the classes {names} are the same, so no hyperplane separates them"
-            )
+            raise self._all_the_same(left + right)
         self.root = self.root or node.standardization
         return ClassBoundary(left, right, split)
+
+    def _all_the_same(self, classes: tuple[int, ...]) -> InvalidInputError:
+        names = ", ".join(str(self.classes[c]) for c in classes)
+        return InvalidInputError(
+            f"all rows of the classes {names} are the same, so no hyperplane separates them"
+        )
 
     def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
         """Return the measured node, and the boundary of lowest density or the supervised one."""
@@ -165,12 +163,13 @@ class BoundarySearch:
 
 def check_scheme(boundaries: Sequence[ClassBoundary], n_classes: int) -> None:
     """Check that stored boundaries separate all pairs of classes, or form a tree of all classes."""
+    expected = "-1 and 1 for the classes of every pair, in order, or for the groups of every node of a tree"
     sides = [(between.left, between.right) for between in boundaries]
     if sides == [((a,), (b,)) for a, b in itertools.combinations(range(n_classes), 2)]:
         return
     unseparated = {tuple(range(n_classes))}  # sets of classes that still need a boundary
     for left, right in sides:
         both = tuple(sorted(left + right))
-        require(left and right and both in unseparated, "class_sides", SIDES, f"{left} and {right}")
+        require(left and right and both in unseparated, "class_sides", expected, f"{left} and {right}")
         unseparated = unseparated - {both} | {side for side in (left, right) if len(side) > 1}
-    require(not unseparated, "class_sides", SIDES, f"no boundary for {sorted(unseparated)}")
+    require(not unseparated, "class_sides", expected, f"no boundary for {sorted(unseparated)}")

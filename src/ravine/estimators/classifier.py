@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import (
+    UNLABELED,
     FloatArray,
     check_bool,
     check_choice,
@@ -29,7 +30,6 @@ from ravine.estimators.base import RowsEstimator, warn_constant
 from ravine.estimators.class_boundaries import BoundarySearch, ClassBoundary, check_scheme
 from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import (
-    UNLABELED,
     check_classes,
     check_labels,
     classes_from,

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import LARGEST_INT, FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidModelError
 
 ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
@@ -239,7 +239,7 @@ class Stored:
         arrays = {name: array_of_lists(self.within + name, self.fact(name)) for name in names}
         return Stored({}, arrays, self.within)
 
-    def integer(self, name: str, *, low: int = 0, high: int = LARGEST_INT) -> int:
+    def integer(self, name: str, *, low: int = 0, high: int = sys.maxsize) -> int:
         """Return an integer from `low` to `high`."""
         expected = f"a whole number of at least {low} and at most {high}"
         return int(self._checked(name, expected, lambda value: type(value) is int and low <= value <= high))
@@ -280,7 +280,12 @@ class Stored:
 
     def fields_of(self, make: type) -> dict[str, Any]:
         """Return the numbers and texts that a dataclass has as fields, by name."""
-        read = {"float": self.figure, "int": self.integer, "bool": self.boolean, "str": self.text}
+        read: dict[Any, Callable[[str], Any]] = {
+            "float": self.figure,
+            "int": self.integer,
+            "bool": self.boolean,
+            "str": self.text,
+        }
         return {field.name: read[field.type](field.name) for field in fields(make) if field.type in read}
 
     def floats(

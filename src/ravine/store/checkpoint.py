@@ -7,6 +7,7 @@ finds a result there does not search. It is written like a model file, without p
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 import time
 import warnings
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravine._validate import LARGEST_INT, IntArray
+from ravine._validate import IntArray
 from ravine.data.block_engine import block_lengths, fingerprint
 from ravine.data.node import Labels
 from ravine.exceptions import InvalidInputError
@@ -167,7 +168,7 @@ class Checkpoint:
             require(texts, "fit", "one text per parameter", before)
             data = stored.inner("data")
             self._before = {name: data.integer(name, low=0) for name in ("rows", "weights", "labels")}
-            self._blocks_before = stored.integers("blocks", None, low=0, high=LARGEST_INT)
+            self._blocks_before = stored.integers("blocks", None, low=0, high=sys.maxsize)
             self.found = _found_from(stored)
             self.seconds = stored.number("seconds", low=0)
             reads = stored.integer("reads", low=0)

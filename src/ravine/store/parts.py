@@ -77,8 +77,13 @@ def splits_from(stored: Stored, n_columns: int | None = None) -> list[Split]:
         boundary, normals = _boundary_from(record, pivot, normals)
         evidence = None if record.fact("evidence") is None else _evidence_from(record.inner("evidence"))
         facts = record.inner("facts")
-        figures = {"facts": {name: facts.figure(name) for name in facts.facts}, "evidence": evidence}
-        split = Split(boundary=boundary, direction=direction, **record.fields_of(Split), **figures)
+        split = Split(
+            boundary=boundary,
+            direction=direction,
+            evidence=evidence,
+            facts={name: facts.figure(name) for name in facts.facts},
+            **record.fields_of(Split),
+        )
         require(0 <= split.quality <= 1, "splits.quality", "from 0 to 1", split.quality)
         splits.append(split)
     require(len(normals) == 0, "split_normals", "as many as the splits have", f"{len(normals)} more")

@@ -216,7 +216,7 @@ QUOTES = {
 def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence[str] | None = None) -> str:
     """Return one SELECT of the columns of a table and `cluster`: the database predicts the clusters itself.
 
-    Every inner node is a CASE on (column - pivot) * weight + ... > threshold, with all digits of the numbers
+    Every inner node is a CASE on (column - pivot) * weight + ... <= threshold, with all digits of the numbers
     of `predict`; a row with a NULL among the columns gets NULL.
 
     Parameters
@@ -247,32 +247,22 @@ def _quoted(name: str, opening: str, closing: str) -> str:
 
 
 def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
-    """Return the nested CASE of a tree, and the columns in it; a stack of nodes and text avoids recursion."""
-    pieces: list[str] = []
+    """Return the nested CASE of a tree, and the columns in it."""
     used: set[str] = set()
-    stack: list[int | str] = [0]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            pieces.append(item)
-            continue
-        split = tree.splits[item]
+
+    def item(node: int) -> tuple[str, str]:
+        split, parent = tree.splits[node], tree.parent[node]
+        lead = "" if node == 0 else " THEN " if tree.left[parent] == node else " ELSE "
         if split is None:
-            pieces.append(str(int(tree.label[item])))
-            continue
+            return f"{lead}{tree.label[node]}", ""
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
                 "SQL is not available for splits in several directions, whose boundaries are not linear: "
                 'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
             )
-        features = [int(j) for j in np.flatnonzero(split.boundary.normal)]
+        plane, features = split.boundary, np.flatnonzero(split.boundary.normal).tolist()
         used.update(names[j] for j in features)
-        test = _condition(split.boundary, features, names)
-        stack += [" END", int(tree.left[item]), " ELSE ", int(tree.right[item]), f"CASE WHEN {test} THEN "]
-    return "".join(pieces), used
+        terms = [f"({names[j]} - ({plane.pivot[j]:.17e})) * ({plane.normal[j]:.17e})" for j in features]
+        return f"{lead}CASE WHEN {' + '.join(terms)} <= ({plane.threshold:.17e})", " END"
 
-
-def _condition(boundary: Hyperplane, features: Sequence[int], names: Sequence[str]) -> str:
-    """Return the condition for the right side of a hyperplane."""
-    terms = [f"({names[j]} - ({boundary.pivot[j]:.17e})) * ({boundary.normal[j]:.17e})" for j in features]
-    return f"{' + '.join(terms)} > ({boundary.threshold:.17e})"
+    return nested(tree, item, tree.n_nodes), used

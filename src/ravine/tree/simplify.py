@@ -48,7 +48,8 @@ def simplify(
     """
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
-    rows = few = tree.rows(X, sample_weight)
+    rows = tree.rows(X, sample_weight)
+    few: Any = rows
     if rows.shape[0] > SIMPLIFY_ROWS:
         few = run(sample(run(measure(Node(rows))), SIMPLIFY_ROWS, "simplify")).rows
     simpler = replace(tree, splits=_simpler_splits(tree, few, max_features, agreement))
