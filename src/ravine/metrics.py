@@ -10,24 +10,20 @@ import numpy as np
 from ravine._validate import (
     FloatArray,
     IntArray,
-    check_bool,
-    check_int,
     check_real,
     check_rows,
     check_weights,
 )
-from ravine.data.block_engine import rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.query import run
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
-from ravine.features.row_graph import JUDGE_NEIGHBORS, row_graph
 from ravine.optimize.minimax import MAX_FEATURES, minimax
 from ravine.optimize.sides import Side, SideSums, varying
 
 __all__ = (
-    *("agreement", "binary_v_measure", "clustering_error", "modularity", "normalized_cut", "purity"),
+    *("agreement", "binary_v_measure", "clustering_error", "purity"),
     *("separation_probability", "success_ratio", "v_measure"),
 )
 
@@ -182,90 +178,32 @@ def separation_probability(
     return found if pairwise else float(found.min())
 
 
-def modularity(
-    X: Any,
-    labels: Any,
-    *,
-    n_neighbors: int = JUDGE_NEIGHBORS,
-    max_rows: int | None = None,
-    standardize: bool = True,
-    sample_weight: Any = None,
-) -> float:
-    r"""Return the modularity of a labeling in the graph of nearest neighbors, in [-1, 1].
-
-    Two rows are neighbors if one is among the `n_neighbors` nearest rows of the other. With W the number of
-    edges between two sets of rows, each counted from both ends,
+def modularity_of(edges: FloatArray) -> float:
+    r"""Return the modularity of clusters, from the weights W of the edges between them; 0 without edges.
 
     .. math:: Q = \sum_k \left[ \frac{W(C_k, C_k)}{W(X, X)} - \left(\frac{W(C_k, X)}{W(X, X)}\right)^2 \right]
 
-    is the share of edges inside clusters, minus what labels unrelated to the graph would have: 0 for these
-    and for a single cluster. It needs no classes, and applies to clusterings of any origin; -1 is a label
-    like any other. (Newman, Girvan: Finding and evaluating community structure in networks. Physical Review E
-    69, 2004.)
+    is the share of edges inside clusters, minus what labels unrelated to the graph would have. (Newman,
+    Girvan: Finding and evaluating community structure in networks. Physical Review E 69, 2004.)
 
-    Dense rows are standardized unless `standardize` is False; sparse rows are compared by their angle. Copies
-    of a row, and the k rows that a weight of k means, are neighbors of each other. Of more than `max_rows`
-    rows (5000, fewer if they are wide), a random sample is judged, the same one for all labels. The cost is
-    that of the neighbors of these rows, O(n^2 d) at most.
-
-    >>> X = [[0.0], [0.1], [0.3], [9.0], [9.1], [9.3]]
-    >>> modularity(X, [0, 0, 0, 1, 1, 1], n_neighbors=2), modularity(X, [0] * 6, n_neighbors=2)
+    >>> modularity_of(np.array([[4.0, 0.0], [0.0, 4.0]])), modularity_of(np.array([[8.0]]))
     (0.5, 0.0)
     """
-    return modularity_of(_edges(X, labels, n_neighbors, max_rows, standardize, sample_weight))
-
-
-def normalized_cut(
-    X: Any,
-    labels: Any,
-    *,
-    n_neighbors: int = JUDGE_NEIGHBORS,
-    max_rows: int | None = None,
-    standardize: bool = True,
-    sample_weight: Any = None,
-) -> float:
-    r"""Return the normalized cut of a labeling in the graph of nearest neighbors, in [0, K] for K clusters.
-
-    .. math:: \sum_k \frac{W(C_k, X \setminus C_k)}{W(C_k, X)},
-
-    the share of its edges that leave a cluster, summed over the clusters: 0 if no neighbors are separated,
-    about K - 1 for labels that are unrelated to the graph. A cluster without edges counts 1. Everything else
-    is as for `modularity`. (Shi, Malik: Normalized cuts and image segmentation. IEEE PAMI 22(8), 2000.)
-
-    >>> X = [[0.0], [0.1], [0.3], [9.0], [9.1], [9.3]]
-    >>> [normalized_cut(X, labels, n_neighbors=2) for labels in ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1])]
-    [0.0, 0.75]
-    """
-    return normalized_cut_of(_edges(X, labels, n_neighbors, max_rows, standardize, sample_weight))
-
-
-def _edges(
-    X: Any, labels: Any, n_neighbors: Any, max_rows: Any, standardize: Any, sample_weight: Any
-) -> FloatArray:
-    """Return the weight of the edges between any two clusters in the graph of nearest neighbors."""
-    n_neighbors = check_int("n_neighbors", n_neighbors, 1)
-    max_rows = None if max_rows is None else check_int("max_rows", max_rows, 2, or_else="None")
-    X = check_rows(X, min_rows=1)
-    rows = rows_of(X, check_weights(sample_weight, X.shape[0]))
-    clusters = np.unique(_checked_labels(labels, X.shape[0]), return_inverse=True)[1]
-    with one_blas_thread():
-        graph = row_graph(
-            rows,
-            n_neighbors=n_neighbors,
-            max_rows=max_rows,
-            standardize=check_bool("standardize", standardize),
-        )
-    return graph.between(clusters[graph.numbers])
-
-
-def modularity_of(edges: FloatArray) -> float:
-    """Return the modularity, from the weights of the edges between the clusters; 0 without edges."""
     volumes, whole = edges.sum(axis=1), float(edges.sum())
     return float((np.diag(edges) / whole - (volumes / whole) ** 2).sum()) if whole > 0 else 0.0
 
 
 def normalized_cut_of(edges: FloatArray) -> float:
-    """Return the normalized cut, from the weights of the edges between the clusters that have rows."""
+    r"""Return the normalized cut of clusters that have rows, from the weights W of the edges between them.
+
+    .. math:: \sum_k \frac{W(C_k, X \setminus C_k)}{W(C_k, X)},
+
+    the share of its edges that leave a cluster, summed over the clusters; a cluster without edges counts 1.
+    (Shi, Malik: Normalized cuts and image segmentation. IEEE PAMI 22(8), 2000.)
+
+    >>> normalized_cut_of(np.array([[2.0, 2.0], [2.0, 6.0]]))
+    0.75
+    """
     volumes = edges.sum(axis=1)
     return float(np.where(volumes > 0, 1.0 - np.diag(edges) / np.where(volumes > 0, volumes, 1.0), 1.0).sum())
 

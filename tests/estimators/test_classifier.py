@@ -308,7 +308,7 @@ def test_values_of_any_size_give_no_warning(scheme):
     for scale in (1e307, 1.7e308):
         with pytest.raises(InvalidInputError, match="in column 0"):
             MinimumDensityClassifier(multi_class=scheme).fit(scale * X, y)
-    with pytest.raises(InvalidInputError, match="all rows of the classes 0, 1 are the same"):
+    with pytest.raises(InvalidInputError, match="all rows of the classes 0, 1, 2 are the same"):
         MinimumDensityClassifier(multi_class=scheme).fit(1e-320 * X, y)
 
 

@@ -98,7 +98,7 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
 
 def _is_partial(y: Any) -> bool:
     """Return whether y has one whole number or text per row, and some are unknown."""
-    given = np.zeros(0) if y is None else _as_array(y)
+    given = _as_array(y)
     if given.ndim != 1 or given.dtype.kind not in "ifOUS":
         return False
     labeled = has_label(given)
