@@ -208,6 +208,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         )
     if not (weights > 0).any():
         raise InvalidInputError("sample_weight is zero for every row; at least one weight has to be positive")
+    # Products of up to five weights occur, and have to be finite; a power of two changes no digit.
     largest = weights.max()
     exponent = int(np.frexp(largest)[1])
     inside = min(max(exponent, -MAX_EXPONENT), MAX_EXPONENT)
@@ -223,6 +224,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         stacklevel=2,
     )
     return np.where(lost, 0.0, weights)
+
+
+def label_array(y: Any) -> npt.NDArray[Any]:
+    """Return y as an array. Of a list with texts, numpy would turn NaN into the text "nan"."""
+    return np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
 
 
 def has_label(given: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

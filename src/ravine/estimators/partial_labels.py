@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from ravine._validate import UNLABELED, has_label
+from ravine._validate import UNLABELED, has_label, label_array
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, labels_of
 from ravine.exceptions import InvalidInputError
@@ -24,7 +24,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
             "MinimumDensityClassifier requires y to be passed, but the target y is None; "
             "give one label per row, -1 for unknown"
         )
-    given = column_or_1d(_as_array(y), warn=True)
+    given = column_or_1d(label_array(y), warn=True)
     if len(given) != n_rows:
         raise InvalidInputError(
             f"y has {len(given)} labels for {n_rows} rows; give one per row, -1 for unknown"
@@ -41,11 +41,6 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     typed = np.full(n_rows, labels[0] if len(labels) else UNLABELED, dtype=labels.dtype)
     typed[labeled] = labels
     return typed, labeled
-
-
-def _as_array(y: Any) -> npt.NDArray[Any]:
-    """Return y as an array. Of a list with texts, numpy would turn NaN into the text "nan"."""
-    return np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
 
 
 def check_classes(
@@ -98,7 +93,7 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
 
 def _is_partial(y: Any) -> bool:
     """Return whether y has one whole number or text per row, and some are unknown."""
-    given = _as_array(y)
+    given = label_array(y)
     if given.ndim != 1 or given.dtype.kind not in "ifOUS":
         return False
     labeled = has_label(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -33,7 +33,8 @@ def file_to_replace(path: Path) -> Path:
 def all_or_none() -> Iterator[Callable[[str | Path], Path]]:
     """Yield a function that takes a path and returns where to write its file.
 
-    At the end these files are renamed to their paths, all together; on an error before that, all are deleted.
+    At the end these files are renamed to their paths, one after the other; on an error before that, all are
+    deleted.
     """
     files: dict[Path, Path] = {}
 
@@ -46,24 +47,13 @@ def all_or_none() -> Iterator[Callable[[str | Path], Path]]:
 
     try:
         yield place
-        _rename(files)
+        for temporary, target in files.items():
+            if temporary.exists():
+                os.replace(temporary, target)
     finally:
         for temporary in files:
             with suppress(OSError):
                 temporary.unlink()
-
-
-def _rename(files: Mapping[Path, Path]) -> None:
-    """Rename all files; the exception of a signal is raised after the last."""
-    try:
-        for temporary, path in files.items():
-            if temporary.exists():
-                os.replace(temporary, path)
-    except Exception:
-        raise
-    except BaseException:
-        _rename(files)
-        raise
 
 
 @contextmanager

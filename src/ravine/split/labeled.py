@@ -45,6 +45,7 @@ def labeled_indices(
     """Return the indices with the first gamma, then the last index with every further gamma."""
     assert node.labels is not None
     own, sides = node.standardization, sides_of(node.labels, right)
+    # Until it is known which classes come together, no machine can tell whether the two sides overlap.
     in_full = right is None or not discount_overlap
     weights = node.labels.weights / (1.0 if in_full else _overlap(node, sides))
     pairs = [(index, gammas[0]) for index in plain] + [(plain[-1], gamma) for gamma in gammas[1:]]

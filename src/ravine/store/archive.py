@@ -161,6 +161,7 @@ def _read_array(name: str, content: bytes) -> Array:
     left = len(content) - stream.tell()
     whole = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == left
     require(whole, what, f"of {left} bytes, as many as follow its header", f"{dtype} of shape {shape}")
+    # Not `numpy.load`, which allocates what the header declares before it looks for the bytes.
     array: Array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if is_fortran else "C")
     return array.astype(dtype.newbyteorder("="), order="C")
 

@@ -67,6 +67,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     }
     filled = {} if fill is None else {"fill": np.asarray(fill, dtype=np.float64)}
     filled |= _rule_arrays(model.outlier_rule_)
+    # Read before it is written: parameters may have been set to anything, and the tree replaced, since `fit`.
     try:
         content = write_archive(meta, {**arrays, **map_arrays, **filled})
         _rebuild(read_archive(content))

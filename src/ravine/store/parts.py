@@ -72,7 +72,7 @@ def splits_from(stored: Stored, n_columns: int | None = None) -> list[Split]:
     pivot = stored.floats("pivot", n_columns)
     normals = stored.floats("split_normals", None, len(pivot))
     directions = stored.floats("split_directions", len(records), len(pivot))
-    splits = []
+    splits = []  # each takes its normals from the front: one for a hyperplane, several for nearest centers
     for record, direction in zip(records, directions, strict=True):
         boundary, normals = _boundary_from(record, pivot, normals)
         evidence = None if record.fact("evidence") is None else _evidence_from(record.inner("evidence"))
@@ -120,6 +120,7 @@ def tree_to_parts(tree: TreeArrays) -> Parts:
     facts, arrays = splits_to_parts([split for _, split, _ in found])
     for record, (node, _, made) in zip(facts["splits"], found, strict=True):
         record |= {"node": node, "made": made}
+    # Without `parent`, which follows from the children: what is stored once cannot contradict itself.
     nodes = {name: getattr(tree, name) for name in ("left", "right", "weight", "order", "label")}
     names = None if tree.feature_names is None else list(tree.feature_names)
     return facts | {"feature_names": names, "mapped": tree.mapped, "spread": tree.spread}, arrays | nodes

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import FloatArray, IntArray, check_int, check_real, has_label
+from ravine._validate import FloatArray, IntArray, check_int, check_real, has_label, label_array
 from ravine.data.block_engine import rows_among
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
@@ -194,7 +194,7 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
 
 def _labels_of(y: Any, n_rows: int, members: IntArray) -> npt.NDArray[Any]:
     """Return the labels of some rows."""
-    labels = np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
+    labels = label_array(y)
     if labels.shape != (n_rows,):
         raise InvalidInputError(f"y needs one label for each of the {n_rows} rows, got shape {labels.shape}")
     labels = labels[members]

@@ -66,6 +66,7 @@ def _simpler_splits(tree: Tree, rows: Any, max_features: int, agreement: float) 
         simpler = splits[node] = _simpler(split, part, standardization, max_features, agreement)
         return simpler.boundary.signed_distance(part)
 
+    # The walk takes the sides of the simplified splits, so that those below see the rows they will get.
     for _ in tree.walk(rows.shape[0], distances):
         pass
     return tuple(splits)
