@@ -151,8 +151,9 @@ except InvalidInputError as error:
 
 
 def test_damaged_sparse_matrices_are_refused_at_every_door():
-    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns"
-    assert run(DAMAGE) == [f"{expected}; build it again from its data"]
+    (line,) = run(DAMAGE)
+    assert line.startswith("X is a damaged LIL matrix (")
+    assert line.endswith("; build it again from its data")
 
 
 WEIGHTS = """

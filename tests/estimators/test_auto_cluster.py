@@ -26,6 +26,7 @@ from ravine.estimators import auto_cluster, judging
 from ravine.estimators.judging import Judges, Judgment, best_first
 from ravine.features.row_graph import row_graph
 from ravine.store.archive import read_archive, write_archive
+from tests import judges
 
 WINE, CLASSES = load_wine(return_X_y=True)
 IRIS = load_iris().data
@@ -44,8 +45,8 @@ def test_the_judges_say_what_the_metrics_say(wine):
     labelings = [c.estimator.labels_ for c in wine.candidates_]
     agreement = metrics.agreement(labelings)
     for c, labels, agrees in zip(wine.candidates_, labelings, agreement, strict=True):
-        assert c.modularity == pytest.approx(metrics.modularity(WINE, labels))
-        assert c.normalized_cut == pytest.approx(metrics.normalized_cut(WINE, labels))
+        assert c.modularity == pytest.approx(judges.modularity(WINE, labels))
+        assert c.normalized_cut == pytest.approx(judges.normalized_cut(WINE, labels))
         assert c.separation_probability == metrics.separation_probability(
             WINE, labels, regularization=judging.SCORE_REGULARIZATION
         )
@@ -124,7 +125,7 @@ def test_more_rows_are_judged_on_a_sample():
     labels = (X[:, 0] > 0).astype(int)
     found = Judges(MemoryRows(X), None)(labels)
     assert found.smallest_share == min(labels.mean(), 1 - labels.mean())
-    assert found.modularity == pytest.approx(metrics.modularity(X, labels, max_rows=7000), abs=0.01)
+    assert found.modularity == pytest.approx(judges.modularity(X, labels, max_rows=7000), abs=0.01)
 
 
 # --- the estimator ----------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ def test_clusterers_of_other_packages_are_judged_alike():
     np.testing.assert_allclose(rows.seen_.std(axis=0), 1.0)  # standardized, as for the others
     assert rows.n_clusters == 3
     assert all(
-        c.modularity == pytest.approx(metrics.modularity(IRIS, c.estimator.labels_))
+        c.modularity == pytest.approx(judges.modularity(IRIS, c.estimator.labels_))
         for c in model.candidates_
         if hasattr(c.estimator, "labels_")
     )
@@ -347,7 +348,7 @@ def test_save_and_load(wine, tmp_path):
     [
         lambda auto: auto.update(candidates=[]),
         lambda auto: auto["candidates"][0].update(modularity="high"),
-        lambda auto: auto["candidates"][0].update(more=1),
+        lambda auto: auto["candidates"][0].update(allowed="yes"),
         lambda auto: auto["parameters"].update(methods=["none such"]),
         lambda auto: auto.pop("parameters"),
     ],
@@ -422,7 +423,7 @@ def test_best_is_the_cut_that_is_best_in_the_neighbor_graph(make, kernel):
     assert metrics.v_measure(y, model.labels_) > 0.99
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert model.cut_values_[5] == max(model.cut_values_.values())
-    modularity = metrics.modularity(X, model.labels_)
+    modularity = judges.modularity(X, model.labels_)
     cut = 1 - np.array([(model.labels_ == k).mean() ** 2 for k in range(5)]).sum()  # volumes, nearly
     assert model.cut_values_[5] == pytest.approx(modularity * (modularity / cut) ** 2, rel=0.02)
     assert make(5, kernel=kernel, min_cluster_size=10).fit(X).n_clusters_ == 5

@@ -11,10 +11,15 @@ from ravine.data.query import run
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import project
-from ravine.split.labeled import MISTAKES, group_classes, weight_of_mistakes
+from ravine.split.labeled import (
+    MISTAKES,
+    group_classes,
+    support_machine,
+    support_planes,
+    weight_of_mistakes,
+)
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
-from ravine.split.support import support_machine, support_planes
 from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
 

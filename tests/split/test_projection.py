@@ -46,7 +46,7 @@ def test_the_reported_figures_are_those_of_the_exact_sums():
     value, threshold = oracles.phi(points, np.ones(800), h, 0.9, 0.05 * h)
     assert split.value == pytest.approx(value, rel=1e-4)
     assert split.boundary.threshold == pytest.approx(threshold, abs=1e-3 * h)
-    assert split.relative_depth == pytest.approx(metrics.relative_depth(points, threshold, h), rel=1e-3)
+    assert split.relative_depth == pytest.approx(oracles.relative_depth(points, h, threshold), rel=1e-3)
     gradient = oracles.central_difference(log_phi, split.direction, 1e-5)
     assert split.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=0.05, abs=1e-3)
 
@@ -64,10 +64,10 @@ def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
     plane = model.tree_.splits[0].boundary
     svm = SVC(kernel="linear", C=1e8).fit(X, model.labels_)
     widest = 1 / np.linalg.norm(svm.coef_)
-    found = metrics.margin(X, -plane.intercept, normal=plane.normal)
+    found = oracles.margin(X, plane)
     assert found == pytest.approx(widest, rel=0.02)
     first = MinimumDensity(2, standardize=False).fit(X).tree_.splits[0].boundary
-    assert found > metrics.margin(X, -first.intercept, normal=first.normal)
+    assert found > oracles.margin(X, first)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from ravine import (
     MinimumDensity,
     PrincipalDirection,
     SpectralConnectivity,
-    metrics,
 )
 from ravine.data.node import LARGE_SAMPLE
 from ravine.data.node import measure as measure_node
@@ -20,7 +19,7 @@ from ravine.data.query import run
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.search import Outcome, Verbs, measure_boundary, search
 from tests.nodes import measured, node_of
-from tests.oracles import two_blobs
+from tests.oracles import relative_depth, two_blobs
 
 
 @dataclass
@@ -407,7 +406,7 @@ def test_quality_is_the_relative_depth_of_the_signed_distances_for_every_method(
     model = METHODS[name].set_params(standardize=standardize).fit(X)
     (split,) = (split for split in model.tree_.splits if split is not None)
     distances = split.boundary.signed_distance(model.tree_.rows(X))
-    expected = metrics.relative_depth(distances, 0.0, split.facts["bandwidth"])
+    expected = relative_depth(distances, split.facts["bandwidth"], 0.0)
     assert 0.0 <= split.quality <= 1.0
     assert split.quality == pytest.approx(expected / (1.0 + expected), abs=0.01)
     assert split.relative_depth == pytest.approx(expected, rel=0.05, abs=0.05)

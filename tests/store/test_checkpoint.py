@@ -256,7 +256,10 @@ def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, ch
     [
         (lambda meta, arrays: meta["fit"].update(tol=True), "fit has to be one text"),
         (lambda meta, arrays: meta["fit"].update(more=[1]), "fit has to be one text"),
-        (lambda meta, arrays: meta.update(reads=10**400), "reads has to be at most"),
+        (
+            lambda meta, arrays: meta.update(reads=10**400),
+            "reads has to be a whole number of at least 0 and at most",
+        ),
     ],
 )
 def test_crafted_checkpoints_are_refused(written, tmp_path, change, reason):

@@ -20,7 +20,6 @@ from ravine.io.atomic import all_or_none
 from ravine.io.source import Source
 from ravine.io.table import Choice, Table, read_for_model
 from ravine.store.model_file import load, save, stored_parameters
-from ravine.tree.edit import cut_into
 
 
 def model_of(arguments: Namespace, *, needs_tree: bool = True) -> Any:
@@ -140,6 +139,6 @@ def run_cut(arguments: Namespace) -> None:
     """
     check_files(arguments, "out")
     model = _winner(model_of(arguments))
-    model.tree_ = cut_into(model.tree_, arguments.clusters)
+    model.tree_ = model.tree_.cut(arguments.clusters)
     save(model.set_params(n_clusters=arguments.clusters), arguments.out)
     print(model.tree_, f"model: {arguments.out}", sep="\n")

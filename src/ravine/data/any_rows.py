@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray, check_standardize
-from ravine.io.block_file import is_block_source
+from ravine._validate import FloatArray, IntArray, check_standardize, is_block_source
 
 
 def length(rows: Any) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, is_block_source
 from ravine.data.block_pass import (
     BlockData,
     Count,
@@ -34,7 +34,6 @@ from ravine.data.read_ahead import over_blocks
 from ravine.data.sample import OnSample, Sample, Short, bounded
 from ravine.data.threads import ONE_THREAD, Threads
 from ravine.exceptions import InvalidInputError, RavineError
-from ravine.io.block_file import is_block_source
 
 Result = TypeVar("Result")
 

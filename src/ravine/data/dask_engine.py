@@ -24,8 +24,7 @@ from dask.core import get_dependencies
 from dask.delayed import Delayed, delayed
 from scipy import sparse
 
-from ravine._rows import refuse_shared_names
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, refuse_shared_names
 from ravine.data import partition_tasks as tasks
 from ravine.data.block_engine import BlockEngine, BlockRows
 from ravine.data.block_pass import (

@@ -387,7 +387,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         parameters = self.get_params(deep=False)
         if self.methods is not None and not all(isinstance(one, str) for one in self.methods):
             parameters["methods"] = None
-        figures = [one.figures() | {"name": [one.name]} for one in self.candidates_]
+        figures = [one.figures() for one in self.candidates_]
         return {"parameters": parameters, "candidates": figures}
 
     def _from_winner(self, winner: TreeClusterer, figures: Sequence[dict[str, Any]]) -> None:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from ravine._rows import check_rows
 from ravine._validate import (
     FloatArray,
     IntArray,
     check_jobs,
+    check_rows,
     check_standardize,
     check_weights,
     listed,

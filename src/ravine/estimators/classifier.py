@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import (
+    UNLABELED,
     FloatArray,
     check_bool,
     check_choice,
@@ -29,7 +30,6 @@ from ravine.estimators.base import RowsEstimator, warn_constant
 from ravine.estimators.class_boundaries import BoundarySearch, ClassBoundary, check_scheme
 from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import (
-    UNLABELED,
     check_classes,
     check_labels,
     classes_from,
@@ -60,9 +60,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     density decides; then gamma grows.
 
     Unlabeled rows can mislead. So the default boundary is a supervised one, a logistic regression on the
-    labeled rows, whose penalty is chosen by left-out labels if there are ten per class or more. The
-    hyperplane of lowest density replaces it only if at most 20 labels are known, the density is clearly lower
-    there, and no more labeled rows are on the wrong side; `split.method` of `boundaries_` says which it is.
+    labeled rows. The hyperplane of lowest density replaces it only if at most 20 labels are known, the
+    density is clearly lower there, and no more labeled rows are on the wrong side; `split.method` of
+    `boundaries_` says which it is.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.spread_ = stored.number("spread", low=sys.float_info.min)
         splits = splits_from(stored, n_columns)
         planes = all(isinstance(split.boundary, Hyperplane) for split in splits)
-        require(planes, "several_split", "absent from a classifier", "boundaries that are not hyperplanes")
+        require(planes, "splits", "hyperplanes in a classifier", "other boundaries")
         sides = stored.integers("class_sides", len(splits), len(self.classes_), low=-1, high=1)
         self.boundaries_ = [
             ClassBoundary(

@@ -380,7 +380,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _partial_labels(self, y: Any, rows: MemoryRows, method: Method) -> Labels | None:
         """Return the partial labels in y, or None, with a warning if the method does not support them."""
-        labels = partial_labels(y, rows)
+        labels = None if y is None else partial_labels(y, rows)
         if labels is None or method.takes_labels:
             return labels
         warnings.warn(

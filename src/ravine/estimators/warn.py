@@ -14,7 +14,7 @@ from ravine._validate import listed
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import DiscreteColumnWarning, OneClusterWarning
 from ravine.split.split import MADE_BY
-from ravine.tree.features import names_of
+from ravine.tree.export import names_of
 from ravine.tree.summary import why_one_cluster
 from ravine.tree.tree import ClusterTree
 

@@ -126,8 +126,8 @@ function drawState() {
   by("redo").disabled = !state.redo;
   by("cut").max = state.most_leaves;
   by("cut").disabled = state.most_leaves < 2;
-  by("cut").value = state.leaves.length;
-  by("cut-value").textContent = many(state.leaves.length, "cluster");
+  by("cut").value = n;
+  by("cut-value").textContent = many(n, "cluster");
   by("sql").hidden = state.mapped;
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;

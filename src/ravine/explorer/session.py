@@ -89,8 +89,8 @@ class Session:
 
     @property
     def most_leaves(self) -> int:
-        """The largest number of leaves that a cut can leave."""
-        return self.states[self._base("cut")].tree.n_leaves
+        """The largest number of clusters that a cut can leave."""
+        return self.states[self._base("cut")].tree.n_clusters
 
     def _next(self, step: int) -> int:
         if not 0 <= self.position + step < len(self.states):

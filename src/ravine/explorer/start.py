@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ravine._rows import check_rows
-from ravine._validate import IntArray
+from ravine._validate import IntArray, check_rows
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import INDEX, Session, hold
 from ravine.explorer.state import Rows

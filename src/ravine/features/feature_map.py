@@ -13,13 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, is_block_source
 from ravine.data.any_rows import length, take
 from ravine.data.block_engine import BlockSource, rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.threads import Threads
 from ravine.features.kernel import MAP_ROWS
-from ravine.io.block_file import is_block_source
 
 HELD_BYTES = 1 << 28  # most bytes of mapped rows that are kept in memory; else mapped again in every pass
 

@@ -65,7 +65,7 @@ def _check_archive(path: Path) -> None:
         raise TableError(f"{path} is a zip archive or an NPZ file without its end; copy it again")
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-    if "meta.npy" in names and "parent.npy" in names:
+    if "meta.npy" in names and "left.npy" in names:
         raise TableError(f"{path} is a ravine model, where a table is expected", "model")
     if not all(name.endswith(".npy") for name in names):
         raise _not_a_table(path)

@@ -13,10 +13,10 @@ from ravine.data.query import Query, gather
 from ravine.optimize.alternation import two_means
 from ravine.optimize.cutting_plane import CuttingPlaneEnd, LinearFunctions, cutting_planes
 from ravine.optimize.pursuit import limit_status, limit_steps
+from ravine.split.labeled import support_planes
 from ravine.split.projection import USEFUL
 from ravine.split.search import Outcome, Verbs
 from ravine.split.starts import between_directions, random_directions, small_sample
-from ravine.split.support import support_planes
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
 AUTO_BALANCE = 0.03  # default bound on the mean of f; rows on the margin have |f| = 1 (benchmarks/RESULTS.md)

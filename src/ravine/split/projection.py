@@ -28,12 +28,17 @@ from ravine.optimize.pursuit import (
     pursue,
     pursue_all,
 )
-from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
+from ravine.split.labeled import (
+    group_classes,
+    labeled_indices,
+    sides_of,
+    support_planes,
+    weight_of_mistakes,
+)
 from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts, random_directions
-from ravine.split.support import support_planes
 
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5

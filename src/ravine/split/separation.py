@@ -32,11 +32,11 @@ from ravine.optimize.minimax import MAX_FEATURES
 from ravine.optimize.pursuit import Optimum
 from ravine.optimize.sides import Cut, LineMoments, Side, SideSums, kappa, variance
 from ravine.split.boundary import Hyperplane
+from ravine.split.labeled import support_planes
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome, Verbs
 from ravine.split.starts import small_sample
-from ravine.split.support import support_planes
 
 SOLVERS = ("mpm", "gep", "eig", "pursuit")
 

@@ -7,6 +7,7 @@ finds a result there does not search. It is written like a model file, without p
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 import time
 import warnings
@@ -24,11 +25,18 @@ from ravine.data.node import Labels
 from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split
-from ravine.store.archive import Stored, checksum, read_archive, read_if_archive, require, write_archive
-from ravine.store.json_text import refusing
-from ravine.store.parts import MAX_COUNT, splits_from, splits_to_parts
+from ravine.store.archive import (
+    Stored,
+    checksum,
+    read_archive,
+    read_if_archive,
+    refusing,
+    require,
+    write_archive,
+)
+from ravine.store.parts import splits_from, splits_to_parts
 
-FORMAT, VERSION = "ravine checkpoint", 3
+FORMAT, VERSION = "ravine checkpoint", 4
 WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
 MAX_SHOWN = 60  # characters of a value in a message
 ADVICE = "give another path, or delete the file"
@@ -150,7 +158,7 @@ class Checkpoint:
         if content is None:
             raise InvalidInputError(f"{what}; {ADVICE}")
         with refusing(what, ADVICE):
-            stored = read_archive(content, len(content))
+            stored = read_archive(content)
             version = _version_of(stored)
         if version != VERSION:
             raise self._of_another_fit(f"it has version {version} of the format, and this is {VERSION}")
@@ -160,13 +168,10 @@ class Checkpoint:
             require(texts, "fit", "one text per parameter", before)
             data = stored.inner("data")
             self._before = {name: data.integer(name, low=0) for name in ("rows", "weights", "labels")}
-            data.finish()
-            self._blocks_before = stored.integers("blocks", None, low=0, high=MAX_COUNT)
+            self._blocks_before = stored.integers("blocks", None, low=0, high=sys.maxsize)
             self.found = _found_from(stored)
             self.seconds = stored.number("seconds", low=0)
             reads = stored.integer("reads", low=0)
-            require(reads <= MAX_COUNT, "reads", f"at most {MAX_COUNT}", reads)
-            stored.finish()
         for name in sorted({*before, *self.fit}):
             then, now = before.get(name), self.fit.get(name)
             if then != now:

@@ -30,9 +30,7 @@ def map_from(stored: Stored, n_features: int, kernel: Any) -> FeatureMap | None:
     facts = stored.inner("map")
     kind = facts.text("kind", kernel_names())
     require(kind == kernel, "map.kind", f"the kernel of the parameters, {shown(kernel)}", kind)
-    found = (_diffusion_from if kind == "diffusion" else _kernel_from)(stored, facts, kind, n_features)
-    facts.finish()
-    return found
+    return (_diffusion_from if kind == "diffusion" else _kernel_from)(stored, facts, kind, n_features)
 
 
 def _coefficients_from(stored: Stored) -> FloatArray:

@@ -1,4 +1,4 @@
-"""A tree in other forms: text, HTML, data frame, SciPy linkage, Graphviz, SQL; methods of `ClusterTree`."""
+"""A tree in other forms: text, HTML, data frame, SciPy linkage, SQL; methods of `ClusterTree`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,45 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, check_choice, on_one_line
+from ravine._validate import FloatArray, IntArray, check_choice, on_one_line
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import MADE_BY, Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_of, strongest
 
 DEEPEST = 100  # levels below the root that text, HTML and rules show: a line begins with a mark per level
 DEEPER = "... deeper levels are not shown"
+
+
+def names_of(tree: TreeArrays, names: Sequence[str] | None, n_features: int | None = None) -> list[str]:
+    """Return the names of the columns: those given, those seen in `fit`, or x0, x1, ...
+
+    Without `n_features` they are counted in the first split; a tree without splits needs no names.
+    """
+    if n_features is None:
+        n_features = next((len(split.direction) for split in tree.splits if split is not None), None)
+    found = names if names is not None else tree.feature_names
+    if found is None or n_features is None:
+        return [f"x{j}" for j in range(n_features or 0)]
+    if len(found) != n_features:
+        raise InvalidInputError(f"{n_features} feature names are needed, got {len(found)}")
+    return [str(name) for name in found]
+
+
+def ranked(split: Split) -> IntArray:
+    """Return the features of a split, the one with the largest weight in its direction first.
+
+    Weights are those of the search, of standardized columns unless the method was asked not to standardize.
+    """
+    order = np.argsort(-np.abs(split.direction), kind="stable")
+    return np.asarray(order[split.direction[order] != 0])
+
+
+def strongest(split: Split, names: Sequence[str], n_features: int) -> str:
+    """Name the first features of the ranking with the signs of their weights, as in "+proline, -hue"."""
+    return ", ".join(
+        f"{'+' if split.direction[j] > 0 else '-'}{names[j]}" for j in ranked(split)[:n_features]
+    )
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
@@ -171,29 +201,6 @@ def linkage(tree: TreeArrays) -> FloatArray:
     return merges
 
 
-def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
-    """Return the tree in the DOT language of Graphviz.
-
-    Parameters
-    ----------
-    feature_names : sequence of str, optional
-        Names of the columns, by default those seen in `fit`.
-    """
-    names = names_of(tree, feature_names)
-    lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
-    for node, split in enumerate(tree.splits):
-        title = f"{tree.weight[node]:g} rows"
-        if split is None:
-            title = f"cluster {tree.label[node]}\n{title}"
-        else:
-            title += f"\nquality {split.quality:.2f}\n{strongest(split, names, 3)}"
-        escaped = title.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        lines.append(f'  {node} [label="{escaped}"];')
-        if node:
-            lines.append(f"  {tree.parent[node]} -> {node};")
-    return "\n".join([*lines, "}"])
-
-
 # Quotation marks of identifiers in each dialect.
 QUOTES = {
     "duckdb": ('"', '"'),
@@ -209,7 +216,7 @@ QUOTES = {
 def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence[str] | None = None) -> str:
     """Return one SELECT of the columns of a table and `cluster`: the database predicts the clusters itself.
 
-    Every inner node is a CASE on (column - pivot) * weight + ... > threshold, with all digits of the numbers
+    Every inner node is a CASE on (column - pivot) * weight + ... <= threshold, with all digits of the numbers
     of `predict`; a row with a NULL among the columns gets NULL.
 
     Parameters
@@ -240,32 +247,22 @@ def _quoted(name: str, opening: str, closing: str) -> str:
 
 
 def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
-    """Return the nested CASE of a tree, and the columns in it; a stack of nodes and text avoids recursion."""
-    pieces: list[str] = []
+    """Return the nested CASE of a tree, and the columns in it."""
     used: set[str] = set()
-    stack: list[int | str] = [0]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            pieces.append(item)
-            continue
-        split = tree.splits[item]
+
+    def item(node: int) -> tuple[str, str]:
+        split, parent = tree.splits[node], tree.parent[node]
+        lead = "" if node == 0 else " THEN " if tree.left[parent] == node else " ELSE "
         if split is None:
-            pieces.append(str(int(tree.label[item])))
-            continue
+            return f"{lead}{tree.label[node]}", ""
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
                 "SQL is not available for splits in several directions, whose boundaries are not linear: "
                 'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
             )
-        features = [int(j) for j in np.flatnonzero(split.boundary.normal)]
+        plane, features = split.boundary, np.flatnonzero(split.boundary.normal).tolist()
         used.update(names[j] for j in features)
-        test = _condition(split.boundary, features, names)
-        stack += [" END", int(tree.left[item]), " ELSE ", int(tree.right[item]), f"CASE WHEN {test} THEN "]
-    return "".join(pieces), used
+        terms = [f"({names[j]} - ({plane.pivot[j]:.17e})) * ({plane.normal[j]:.17e})" for j in features]
+        return f"{lead}CASE WHEN {' + '.join(terms)} <= ({plane.threshold:.17e})", " END"
 
-
-def _condition(boundary: Hyperplane, features: Sequence[int], names: Sequence[str]) -> str:
-    """Return the condition for the right side of a hyperplane."""
-    terms = [f"({names[j]} - ({boundary.pivot[j]:.17e})) * ({boundary.normal[j]:.17e})" for j in features]
-    return f"{' + '.join(terms)} > ({boundary.threshold:.17e})"
+    return nested(tree, item, tree.n_nodes), used

@@ -11,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._rows import check_rows
-from ravine._validate import listed
+from ravine._validate import check_rows, is_block_source, listed
 from ravine.data.any_rows import is_dask
 from ravine.data.memory import cache_rows
 from ravine.exceptions import InvalidInputError
-from ravine.io.block_file import is_block_source
 from ravine.view.column_facts import ColumnFacts
 
 Mask = npt.NDArray[np.bool_]

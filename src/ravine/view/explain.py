@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.export import DEEPER, DEEPEST
-from ravine.tree.features import ranked
+from ravine.tree.export import DEEPER, DEEPEST, ranked
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.view.fitted import column_names, counted_rows, tree_of
 from ravine.view.pairs import ClassPairs

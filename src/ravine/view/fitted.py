@@ -14,7 +14,7 @@ from ravine._validate import WITHOUT_EFFECT
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.tree.arrays import TreeArrays, as_rows
-from ravine.tree.features import names_of
+from ravine.tree.export import names_of
 from ravine.view.classes import tree_of_classes
 from ravine.view.pairs import pairs_of_classes
 

@@ -17,7 +17,7 @@ from ravine.estimators.minimum_density import MinimumDensity
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_of, strongest
+from ravine.tree.export import names_of, strongest
 from ravine.view import palette
 from ravine.view.density import NodeDensity, densities
 from ravine.view.draw import DISTANCE
