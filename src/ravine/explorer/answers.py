@@ -24,10 +24,9 @@ from ravine.view import palette
 from ravine.view.density import NodeDensity, density_of
 from ravine.view.explain import Explanation, explain_means
 from ravine.view.fitted import column_names, columns_of, scales
-from ravine.view.plane import Plane, plane_of, spread
+from ravine.view.row_map import RowMap, map_rows
 
 N_DRIVERS = 8  # columns that the page shows of a split or a cluster
-TAG_WIDTH = 0.075  # of the label of a cluster on the map, over half the width of the map
 N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its picture
 N_VALUES = 4  # columns that the page shows of typical rows
 N_EXEMPLARS = 5  # rows nearest to the mean of a node
@@ -71,11 +70,11 @@ class Shown:
     Rows that are far from all others or set aside weigh nothing in it: they would hide the others.
     """
 
-    def __init__(self, session: Session, state: State, plane: Plane) -> None:
+    def __init__(self, session: Session, state: State, row_map: RowMap) -> None:
         self.session, self.state, self.tree = session, state, state.tree
         self.weight = session.rows.counted(state)
         self.rows: MemoryRows = session.rows.weighted(state.model, self.weight)
-        self.plane = plane.of(state.tree)
+        self.row_map = row_map.of(state.tree)
         self._profiles: dict[int, NodeProfile] = {}
 
     def with_state(self, state: State) -> Shown:
@@ -141,7 +140,7 @@ class Answers:
     ) -> None:
         self.session, self.row_ids, self.title, self.row_html = session, row_ids, title, row_html
         self._shown: dict[int, Shown] = {}
-        self._planes: dict[int, Plane] = {}
+        self._maps: dict[int, RowMap] = {}
 
     def shown(self) -> Shown:
         """Return the present state with what is known of it."""
@@ -157,26 +156,26 @@ class Answers:
                 )
                 same = next(known, None)  # names, colors and marks change nothing that is computed
                 self._shown[id(state)] = (
-                    Shown(self.session, state, self._plane(state)) if same is None else same.with_state(state)
+                    Shown(self.session, state, self._map(state)) if same is None else same.with_state(state)
                 )
             return self._shown[id(state)]
 
-    def _plane(self, state: State) -> Plane:
+    def _map(self, state: State) -> RowMap:
         """Return the map of a model's rows, which stays the same while its tree is edited."""
         key = id(self.session.rows.of(state.model))
-        if key not in self._planes:
+        if key not in self._maps:
             weight = self.session.rows.counted(state)
             rows = self.session.rows.weighted(state.model, weight)
             first = self.session.states[0].tree.route(self.session.rows.of(self.session.states[0].model))
             columns = columns_of(state.model, self.session.rows.X, rows, weight)
-            self._planes[key] = plane_of(
+            self._maps[key] = map_rows(
                 state.tree,
                 rows,
                 first,
                 standardize=scales(state.model),
                 columns=None if columns is rows else columns,
             )
-        return self._planes[key]
+        return self._maps[key]
 
     # --- the whole ---
 
@@ -197,8 +196,8 @@ class Answers:
                 "leaves": tree.leaves.tolist(),
                 "most_leaves": session.most_leaves,
                 "clusters": _clusters(shown),
-                "leaf": shown.plane.leaf.tolist(),
-                "tags": _tags(shown.plane, tree.label),
+                "leaf": shown.row_map.leaf.tolist(),
+                "tags": shown.row_map.tags(tree.label[shown.row_map.leaf]),
                 "marks": [[int(i), k] for i, k in state.marks.items()],
                 "aside": list(state.aside),
                 "far": session.rows.far(state.model).tolist(),
@@ -209,15 +208,15 @@ class Answers:
 
     def places(self) -> dict[str, Any]:
         """Return the rows of the map."""
-        plane = self.shown().plane
-        numbers = plane.numbers.tolist()
-        (x, y), half = plane.frame
+        row_map = self.shown().row_map
+        numbers = row_map.numbers.tolist()
+        (x, y), half = row_map.frame
         frame = {"x": float(x), "y": float(y), "half": half}
         return {
-            "points": plane.points.tolist(),
+            "points": row_map.points.tolist(),
             "numbers": numbers,
             "ids": [self._id(number) for number in numbers],
-            "axes": plane.axes,
+            "axes": row_map.axes,
             "frame": frame,
         }
 
@@ -277,11 +276,11 @@ class Answers:
             members = shown.members(_node_of(shown.tree, node))
             for split in splits:
                 state = ACTIONS["split"](shown.state, rows, **split)
-                other = Shown(self.session, state, self._plane(state))
+                other = Shown(self.session, state, self._map(state))
                 label = other.tree.label[other.leaf]
                 labels.append(label[members])
                 at = node_at_same_place(shown.tree, other.tree, node)
-                found.append(_candidate(other, at, label[shown.plane.numbers]))
+                found.append(_candidate(other, at, label[shown.row_map.numbers]))
             return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
 
 
@@ -293,7 +292,7 @@ def _node_of(tree: ClusterTree, node: int) -> int:
 
 def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:
     """Return the sides of a split, its density and its line on the map."""
-    sides, profile, line = shown.explained.splits[node], shown.profile(node), shown.plane.lines.get(node)
+    sides, profile, line = shown.explained.splits[node], shown.profile(node), shown.row_map.lines.get(node)
     return {
         "quality": split.quality,
         "p": None if split.evidence is None else split.evidence.p_value,
@@ -306,7 +305,7 @@ def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:
             "quality": profile.quality.round(3).tolist(),
         },
         "movable": isinstance(split.boundary, Hyperplane),
-        "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
+        "line": None if line is None else [*line.normal.tolist(), line.intercept],
     }
 
 
@@ -351,15 +350,6 @@ def _cluster(shown: Shown, label: int) -> dict[str, Any]:
         "weight": float(shown.means.cluster_weight[label]),
         "words": ", ".join(words),
     }
-
-
-def _tags(plane: Plane, label_of: IntArray) -> list[list[float]]:
-    """Return the label of each cluster on the map with its place: the middle of its rows, or beside it."""
-    label = label_of[plane.leaf]
-    present = np.unique(label)
-    middles = np.array([np.median(plane.points[label == k], axis=0) for k in present])
-    at = spread(middles, TAG_WIDTH * plane.frame[1])
-    return [[int(k), float(x), float(y)] for k, (x, y) in zip(present, at, strict=True)]
 
 
 def _curve(curve: NodeDensity) -> dict[str, Any]:
