@@ -14,7 +14,7 @@ import ravine
 from ravine import InvalidInputError, MinimumDensity, explain
 from ravine.explorer import start
 from ravine.explorer.answers import Answers
-from ravine.explorer.exports import EXPORTS, Export
+from ravine.explorer.exports import EXPORTS, model_of
 from ravine.explorer.session import Session, digest
 from ravine.explorer.state import ACTIONS, Rows
 
@@ -55,6 +55,10 @@ def run(session, X=X):
         warnings.simplefilter("ignore")
         exec(script, {"X": X}, written)
     return written
+
+
+def export(session, what, row_ids=None):
+    return EXPORTS[what][2](Answers(session, row_ids)).decode()
 
 
 def do(session, work):
@@ -112,7 +116,7 @@ def test_a_file_is_explored_like_an_array(session, tmp_path, monkeypatch, on_dis
     do(session, work)
     np.testing.assert_array_equal(explorer.labels, labels(session))
     np.testing.assert_array_equal(run(explorer.session, file)["labels"], explorer.labels)
-    report = Export(Answers(explorer.session)).make("report").decode()
+    report = export(explorer.session, "report")
     assert f"{explorer.tree.n_clusters} clusters in 178 rows" in report
 
 
@@ -403,6 +407,7 @@ def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
     session.act("set_aside", {"numbers": [0, 1, 2, 3, 4, 5]})
     assert answers.summary()["nodes"][0]["weight"] == 171
     assert answers.node(0)["left"] + answers.node(0)["right"] == 171
+    assert "Split of 171 rows" in export(session, "report")
     session.act("set_aside", {"numbers": list(range(178))})
     assert answers.summary()["nodes"][0]["weight"] == 178  # all are shown where none would count
 
@@ -447,7 +452,7 @@ def test_rows_set_aside_have_a_label_and_no_influence(session):
 def test_saved_labels_are_no_formulas_of_a_spreadsheet(session):
     session.act("rename", {"label": 0, "name": "=1+1"})
     ids = ["@a", *range(1, len(X))]
-    lines = Export(Answers(session, ids)).make("labels").decode().splitlines()
+    lines = export(session, "labels", ids).splitlines()
     assert lines[0] == "id,cluster,name"
     assert lines[1].startswith("'@a,")
     assert {line.split(",")[2] for line in lines[1:] if line.split(",")[1] == "0"} == {"'=1+1"}
@@ -473,10 +478,10 @@ def test_every_change_has_another_version(session):
 def test_what_is_saved_from_a_session_does_not_change_it(session):
     tree, before = MODEL.tree_, MODEL.labels_
     session.act("cut", {"n_leaves": 2})
-    export = Export(Answers(session))
-    for what in EXPORTS:
-        export.make(what)
-    assert (export.model().tree_.n_leaves, len(set(export.model().labels_))) == (2, 2)
+    answers = Answers(session)
+    for _, _, make in EXPORTS.values():
+        make(answers)
+    assert (model_of(answers).tree_.n_leaves, len(set(model_of(answers).labels_))) == (2, 2)
     assert session.states[0].model is MODEL
     assert MODEL.tree_ is tree
     assert MODEL.labels_ is before

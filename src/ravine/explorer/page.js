@@ -127,7 +127,7 @@ function drawState() {
   by("cut").max = state.most_leaves;
   by("cut").disabled = state.most_leaves < 2;
   by("cut").value = state.leaves.length;
-  by("cut-value").textContent = many(state.leaves.length, "cluster");
+  by("cut-value").textContent = cutTo(state.leaves.length);
   by("sql").hidden = state.mapped;
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;
@@ -140,6 +140,11 @@ function drawState() {
   by("far").textContent = state.far.length === 1 ? "Choose the row far from all others" :
     `Choose the ${count(state.far.length)} rows far from all others`;
   drawClusters();
+}
+
+// leaves are clusters, unless some were merged
+function cutTo(n) {
+  return state.leaves.length === state.clusters.length ? many(n, "cluster") : `${n} ${n === 1 ? "leaf" : "leaves"}`;
 }
 
 function drawClusters() {
@@ -239,14 +244,15 @@ function drawDrivers() {
 }
 
 function drawExemplars() {
-  const { columns, rows, html } = shown.exemplars;
+  const { rows, html } = shown.exemplars;
+  const columns = shown.exemplars.columns.slice(0, 4); // what fits beside the map
   const lines = rows.map(([number, id, ...values], i) => {
     const tick = make("input", { type: "checkbox", "aria-label": "Choose row " + id, onchange: (event) => {
       if (event.target.checked) chosen.add(number); else chosen.delete(number);
       drawChosen();
     } });
     tick.checked = chosen.has(number);
-    return [make("label", {}, tick, " " + id), ...(html ? [trusted(html[i])] : []), ...values.map(few)];
+    return [make("label", {}, tick, " " + id), ...(html ? [trusted(html[i])] : []), ...values.slice(0, columns.length).map(few)];
   });
   fillTable(by("exemplars"), "Typical rows", [["row", false], ...(html ? [["shown", false]] : []), ...columns.map((name) => [name, true])], lines);
 }
@@ -586,7 +592,7 @@ function candidate(one, wish) {
 function listen() {
   by("undo").addEventListener("click", () => act("undo"));
   by("redo").addEventListener("click", () => act("redo"));
-  by("cut").addEventListener("input", () => { by("cut-value").textContent = many(Number(by("cut").value), "cluster"); });
+  by("cut").addEventListener("input", () => { by("cut-value").textContent = cutTo(Number(by("cut").value)); });
   by("cut").addEventListener("change", () => act("cut", { n_leaves: Number(by("cut").value) }));
   by("merge").addEventListener("click", () => act("merge", { a: ticked[0], b: ticked[1] }));
   by("prune").addEventListener("click", () => act("prune", { node }));
@@ -629,7 +635,8 @@ guarded(async () => {
   const options = (names) => names.map((name) => make("option", { value: name }, name));
   by("method").replaceChildren(...options(answer.methods));
   by("other").replaceChildren(...options(answer.methods));
-  by("other").selectedIndex = 1;
+  by("method").value = "MinimumDensity";
+  by("other").value = "SpectralConnectivity";
   by("kernel").replaceChildren(make("option", { value: "" }, "none"), ...options(answer.kernels));
   await show(answer);
   setInterval(look, 1000);

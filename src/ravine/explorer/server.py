@@ -15,7 +15,7 @@ from typing import Any
 from ravine._validate import check_int
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.explorer.answers import Answers
-from ravine.explorer.exports import EXPORTS, Export
+from ravine.explorer.exports import EXPORTS
 
 try:
     import uvicorn
@@ -29,11 +29,6 @@ except ImportError as error:
 
 HOST = "127.0.0.1"
 MAX_BODY = 1 << 22  # bytes of a request
-PAGE_FILES = {
-    "": ("page.html", "text/html"),
-    "page.css": ("page.css", "text/css"),
-    "page.js": ("page.js", "text/javascript"),
-}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -50,7 +45,7 @@ Make = Callable[["Request", Any], Any]  # an answer, from a request and its body
 class Server:
     """A server in a thread of its own; `address` has the token, without which nothing is answered."""
 
-    def __init__(self, answers: Answers, token: str, port: int = 0, export: Export | None = None) -> None:
+    def __init__(self, answers: Answers, token: str, port: int = 0) -> None:
         if check_int("port", port, 0) > 65535:
             raise InvalidInputError(f"port has to be a whole number from 0 to 65535, got {port}")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -64,7 +59,7 @@ class Server:
             ) from error
         self.port = int(self._socket.getsockname()[1])
         self.address = f"http://{HOST}:{self.port}/{token}/"
-        app = Guard(_application(answers, export or Export(answers)), token, self.port)
+        app = Guard(_application(answers), token, self.port)
         config = uvicorn.Config(app, log_level="critical", access_log=False, timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
@@ -130,7 +125,7 @@ class Guard:
         return None
 
 
-def _application(answers: Answers, export: Export) -> Starlette:
+def _application(answers: Answers) -> Starlette:
     """Return the routes; each runs in a worker thread, because a search takes time."""
 
     def act(_: Request, body: Any) -> Any:
@@ -152,8 +147,9 @@ def _application(answers: Answers, export: Export) -> Starlette:
     posts: dict[str, Make] = {"/api/act": act, "/api/compare": compare}
     routes = [Route(path, _answer(make), methods=["GET"]) for path, make in gets.items()]
     routes += [Route(path, _answer(make, has_body=True), methods=["POST"]) for path, make in posts.items()]
-    routes += [Route(f"/{name}", _file(*where), methods=["GET"]) for name, where in PAGE_FILES.items()]
-    routes.append(Route("/export/{what}", _export(export), methods=["GET"]))
+    files = {"/": "html", "/page.css": "css", "/page.js": "javascript"}
+    routes += [Route(path, _file(path, kind), methods=["GET"]) for path, kind in files.items()]
+    routes.append(Route("/export/{what}", _export(answers), methods=["GET"]))
     return Starlette(routes=routes)
 
 
@@ -224,21 +220,21 @@ def _finite(content: Any) -> Any:
     return [_finite(value) for value in content] if isinstance(content, list | tuple) else content
 
 
-def _file(name: str, kind: str) -> Callable[[Request], Any]:
+def _file(path: str, kind: str) -> Callable[[Request], Any]:
     async def handle(request: Request) -> Response:
-        text = resources.files("ravine.explorer").joinpath(name).read_text("utf-8")
-        return Response(text, 200, HEADERS, kind)
+        file = resources.files("ravine.explorer").joinpath(path[1:] or "page.html")
+        return Response(file.read_text("utf-8"), 200, HEADERS, f"text/{kind}")
 
     return handle
 
 
-def _export(export: Export) -> Callable[[Request], Any]:
+def _export(answers: Answers) -> Callable[[Request], Any]:
     async def handle(request: Request) -> Response:
         what = request.path_params["what"]
         if what not in EXPORTS:
             return _json({"error": f"there is no export {what}"}, 404)
-        content = await run_in_threadpool(export.make, what)
-        file, kind = EXPORTS[what]
+        file, kind, make = EXPORTS[what]
+        content = await run_in_threadpool(make, answers)
         headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
         return Response(content, 200, headers, kind)
 

@@ -22,15 +22,14 @@ from ravine.explorer.state import Rows
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import changed_parameters
 
-TOKEN_BYTES = 24  # of the secret in the address
 MEMORY_CELLS = 1 << 27  # values of a file that is read into memory, at most: 1 GiB
 
 
 class Explorer:
     """A running explorer: its address, the tree and labels as they are now; `stop()` ends it."""
 
-    def __init__(self, session: Session, server: Any, model: Any) -> None:
-        self.session, self._server, self._model = session, server, model
+    def __init__(self, session: Session, server: Any, answers: Any) -> None:
+        self.session, self._server, self._answers = session, server, answers
         self.address: str = server.address
 
     @property
@@ -46,7 +45,9 @@ class Explorer:
     @property
     def model(self) -> Any:
         """The model with the tree as it is now."""
-        return self._model()
+        from ravine.explorer.exports import model_of
+
+        return model_of(self._answers)
 
     @property
     def script(self) -> str:
@@ -123,7 +124,6 @@ def explore(
     >>> explorer.stop()
     """
     from ravine.explorer.answers import Answers
-    from ravine.explorer.exports import Export
     from ravine.explorer.server import Server
 
     model = getattr(model, "best_estimator_", model)  # the tree of an AutoCluster is that of its winner
@@ -144,13 +144,12 @@ def explore(
             found = Session(rows, model, folder, code=made, names=listed)
         found.held = held
         answers = Answers(found, row_ids, title=source or "", row_html=row_html)
-        export = Export(answers, source, table=Path(source).stem if source else "data")
-        server = Server(answers, secrets.token_urlsafe(TOKEN_BYTES), port, export)
+        server = Server(answers, secrets.token_urlsafe(), port)
         server.start()
         on_error.pop_all()
     if open_browser:
         _open(server.address, folder / "open.html")
-    return Explorer(found, server, export.model)
+    return Explorer(found, server, answers)
 
 
 def _open(address: str, file: Path) -> None:
