@@ -126,7 +126,7 @@ class Guard:
 
 
 def _application(answers: Answers) -> Starlette:
-    """Return the routes; each runs in a worker thread, because a search takes time."""
+    """Return the routes of the page; what they answer is made of a request and its body."""
 
     def act(_: Request, body: Any) -> Any:
         notes = answers.session.act(body.get("action"), body.get("arguments", {}))
@@ -138,56 +138,67 @@ def _application(answers: Answers) -> Starlette:
             raise InvalidInputError("a comparison takes a node and the arguments of two splits")
         return answers.compare(body.get("node"), first, second)
 
+    def export(request: Request, _: Any) -> Any:
+        what = request.path_params["what"]
+        if what not in EXPORTS:
+            return _json({"error": f"there is no export {what}"}, 404)
+        file, kind, make = EXPORTS[what]
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
+        return Response(make(answers), 200, headers, kind)
+
     gets: dict[str, Make] = {
+        "/": lambda request, _: _file("page.html", "text/html"),
+        "/page.css": lambda request, _: _file("page.css", "text/css"),
+        "/page.js": lambda request, _: _file("page.js", "text/javascript"),
         "/api/version": lambda request, _: {"version": answers.session.version},
         "/api/state": lambda request, _: answers.summary(),
         "/api/map": lambda request, _: answers.places(),
         "/api/node/{node}": lambda request, _: answers.node(_number(request.path_params["node"])),
+        "/export/{what}": export,
     }
     posts: dict[str, Make] = {"/api/act": act, "/api/compare": compare}
-    routes = [Route(path, _answer(make), methods=["GET"]) for path, make in gets.items()]
-    routes += [Route(path, _answer(make, has_body=True), methods=["POST"]) for path, make in posts.items()]
-    files = {"/": "html", "/page.css": "css", "/page.js": "javascript"}
-    routes += [Route(path, _file(path, kind), methods=["GET"]) for path, kind in files.items()]
-    routes.append(Route("/export/{what}", _export(answers), methods=["GET"]))
+    routes = [Route(path, _handler(make), methods=["GET"]) for path, make in gets.items()]
+    routes += [Route(path, _handler(make, has_body=True), methods=["POST"]) for path, make in posts.items()]
     return Starlette(routes=routes)
 
 
-def _answer(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
-    """Return a handler that answers with what `make` returns of a request and its body, as JSON."""
+def _handler(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
+    """Return a handler that answers with what `make` returns, as JSON where it is no response yet.
+
+    It runs in a worker thread, because a search takes time. Wrong input is answered with its sentence; any
+    other error is ours, and logged.
+    """
 
     async def handle(request: Request) -> Response:
-        body: Any = None
-        if has_body:
-            raw = await _body(request)
-            if raw is None or not request.headers.get("content-type", "").startswith("application/json"):
-                return _json({"error": "a small request in JSON is needed"}, 400)
-            try:
-                body = json.loads(raw)
-            except (ValueError, RecursionError):
-                return _json({"error": "the request is not JSON, or too deeply nested"}, 400)
-            if not isinstance(body, dict):
-                return _json({"error": "the request has to be an object of JSON"}, 400)
-        return _json(await run_in_threadpool(make, request, body))
-
-    return _refusing(handle)
-
-
-def _refusing(handle: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    """Return a handler that answers wrong input with 400 and its sentence; any other error is logged."""
-
-    async def refuse(request: Request) -> Response:
         try:
-            answer: Response = await handle(request)
+            body = await _body(request) if has_body else None
+            answer = await run_in_threadpool(make, request, body)
         except RavineError as error:
             return _json({"error": str(error)}, 400)
         except Exception as error:
             logging.getLogger(__name__).exception("the explorer could not answer %s", request.scope["path"])
             text = f"an unexpected {type(error).__name__}, of which the terminal shows more: {error}"
             return _json({"error": text}, 500)
-        return answer
+        return answer if isinstance(answer, Response) else _json(answer)
 
-    return refuse
+    return handle
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """Return the body of a request: a small object of JSON."""
+    raw = b""
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > MAX_BODY:
+            raise InvalidInputError("the request is too long")
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        body = None
+    kind = request.headers.get("content-type", "")  # that of a form of another page is never JSON
+    if not isinstance(body, dict) or not kind.startswith("application/json"):
+        raise InvalidInputError("the request has to be an object of JSON, not too deeply nested")
+    return body
 
 
 def _number(text: str) -> int:
@@ -196,14 +207,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-async def _body(request: Request) -> bytes | None:
-    """Return the body of a request, or None if it is too long."""
-    raw = b""
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > MAX_BODY:
-            return None
-    return raw
+def _file(name: str, kind: str) -> Response:
+    text = resources.files("ravine.explorer").joinpath(name).read_text("utf-8")
+    return Response(text, 200, HEADERS, kind)
 
 
 def _json(content: Any, status: int = 200) -> Response:
@@ -218,24 +224,3 @@ def _finite(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     return [_finite(value) for value in content] if isinstance(content, list | tuple) else content
-
-
-def _file(path: str, kind: str) -> Callable[[Request], Any]:
-    async def handle(request: Request) -> Response:
-        file = resources.files("ravine.explorer").joinpath(path[1:] or "page.html")
-        return Response(file.read_text("utf-8"), 200, HEADERS, f"text/{kind}")
-
-    return handle
-
-
-def _export(answers: Answers) -> Callable[[Request], Any]:
-    async def handle(request: Request) -> Response:
-        what = request.path_params["what"]
-        if what not in EXPORTS:
-            return _json({"error": f"there is no export {what}"}, 404)
-        file, kind, make = EXPORTS[what]
-        content = await run_in_threadpool(make, answers)
-        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
-        return Response(content, 200, headers, kind)
-
-    return _refusing(handle)
