@@ -443,6 +443,16 @@ def test_rows_set_aside_have_a_label_and_no_influence(session):
     assert session.state.weights(len(X)) is None
 
 
+def test_rows_set_aside_have_no_influence_below_the_root(session):
+    aside = np.flatnonzero(MODEL.labels_ != 1)[::2].tolist()
+    do(session, [("set_aside", {"numbers": aside}), ("split", {"node": 1})])
+    w = np.ones(len(X))
+    w[aside] = 0
+    expected = MODEL.tree_.resplit(1, MinimumDensity(2), X, sample_weight=w)
+    np.testing.assert_allclose(session.state.tree.weight, expected.weight)
+    assert (expected.weight != MODEL.tree_.resplit(1, MinimumDensity(2), X).weight).any()
+
+
 def test_saved_labels_are_no_formulas_of_a_spreadsheet(session):
     session.act("rename", {"label": 0, "name": "=1+1"})
     ids = ["@a", *range(1, len(X))]
