@@ -15,7 +15,7 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.catalog import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
-from ravine.explorer.state import ACTIONS, KERNELS, State, checked
+from ravine.explorer.state import ACTIONS, KERNELS, State, check_arguments
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.edit import node_at_same_place
@@ -32,7 +32,7 @@ N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its p
 N_EXEMPLARS = 5  # rows nearest to the mean of a node
 
 
-class Shown:
+class StateView:
     """One state with everything that is computed of it, each at its first use.
 
     Rows that are far from all others or set aside weigh nothing in it: they would hide the others.
@@ -44,7 +44,7 @@ class Shown:
         self.rows: MemoryRows = session.rows.weighted(state.model, self.weight)
         self.row_map = row_map.of(state.tree)
 
-    def with_state(self, state: State) -> Shown:
+    def with_state(self, state: State) -> StateView:
         """Return the same for a state with the same tree and weights; what was computed stays."""
         other = copy(self)
         other.state = state
@@ -100,15 +100,15 @@ class Answers:
         row_html: Callable[[int], str] | None = None,
     ) -> None:
         self.session, self.row_ids, self.title, self.row_html = session, row_ids, title, row_html
-        self._last: Shown | None = None
+        self._last: StateView | None = None
         self._map: tuple[MemoryRows, RowMap] | None = None
 
-    def shown(self) -> Shown:
+    def shown(self) -> StateView:
         """Return the present state with what is known of it."""
         with self.session.lock:
             state, last = self.session.state, self._last
             if last is None or last.tree is not state.tree or last.state.aside != state.aside:
-                last = Shown(self.session, state, self.row_map(state))
+                last = StateView(self.session, state, self.row_map(state))
             elif last.state is not state:  # names, colors and marks change nothing that is computed
                 last = last.with_state(state)
             self._last = last
@@ -198,7 +198,7 @@ class Answers:
             }
         return {"node": node, **found, "exemplars": self._exemplars(shown, node, columns)}
 
-    def _exemplars(self, shown: Shown, node: int, columns: list[str]) -> dict[str, Any]:
+    def _exemplars(self, shown: StateView, node: int, columns: list[str]) -> dict[str, Any]:
         """Return the rows of a node that are nearest to its mean, with the columns that matter there."""
         members = shown.members(node)
         members = members[:: max(1, -(-len(members) // MAP_ROWS))]  # of many, some
@@ -220,11 +220,13 @@ class Answers:
         """Return what two methods would make of a node, and how much they agree."""
         with self.session.lock:
             shown, rows, found, labels = self.shown(), self.session.rows, [], []
-            splits = [checked("split", {"node": node, **wanted}, rows.n_rows) for wanted in (first, second)]
+            splits = [
+                check_arguments("split", {"node": node, **wanted}, rows.n_rows) for wanted in (first, second)
+            ]
             members = shown.members(_known_node(shown.tree, node))
             for split in splits:
                 state = ACTIONS["split"](shown.state, rows, **split)
-                other = Shown(self.session, state, self.row_map(state))
+                other = StateView(self.session, state, self.row_map(state))
                 label = other.tree.label[other.leaf]
                 labels.append(label[members])
                 at = node_at_same_place(shown.tree, other.tree, node)
@@ -238,7 +240,7 @@ def _known_node(tree: ClusterTree, node: int) -> int:
     return node
 
 
-def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:
+def _split(shown: StateView, node: int, split: Split) -> dict[str, Any]:
     """Return the sides of a split, its density and its line on the map."""
     sides, line, (distance, weight) = (
         shown.explained.splits[node],
@@ -273,7 +275,7 @@ def _places(curve: NodeDensity, distance: FloatArray, weight: FloatArray) -> dic
     return {"at": at.tolist(), "left": left.tolist(), "quality": quality.round(3).tolist()}
 
 
-def _candidate(other: Shown, node: int, labels: IntArray) -> dict[str, Any]:
+def _candidate(other: StateView, node: int, labels: IntArray) -> dict[str, Any]:
     """Return the first split that a method would make of a node, the sizes of its clusters, and the map."""
     tree, split = other.tree, other.tree.splits[node]
     return {
@@ -301,7 +303,7 @@ def _node(tree: ClusterTree, weight: FloatArray, node: int) -> dict[str, Any]:
     }
 
 
-def _clusters(shown: Shown) -> list[dict[str, Any]]:
+def _clusters(shown: StateView) -> list[dict[str, Any]]:
     """Return every cluster with its name, color and size, and what sets it apart in a few words."""
     found = []
     for label in np.unique(shown.tree.label[shown.tree.leaves]).tolist():

@@ -101,7 +101,7 @@ class Guard:
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
-        refused = self._refused(headers, scope["path"])
+        refused = self._why_refused(headers, scope["path"])
         if refused is not None:
             await Response(refused, 403, HEADERS, "text/plain")(scope, receive, send)
             return
@@ -109,7 +109,7 @@ class Guard:
         inner["raw_path"] = inner["path"].encode()
         await self.app(inner, receive, send)
 
-    def _refused(self, headers: dict[str, str], path: str) -> str | None:
+    def _why_refused(self, headers: dict[str, str], path: str) -> str | None:
         if headers.get("host") not in self.hosts:
             return "This page is only for the machine that it runs on."
         origin = headers.get("origin")

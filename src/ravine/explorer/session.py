@@ -17,7 +17,7 @@ import numpy as np
 
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.explorer.script import code_of, script_of
-from ravine.explorer.state import ACTIONS, Rows, State, check_state, checked
+from ravine.explorer.state import ACTIONS, Rows, State, check_arguments, check_state
 from ravine.io.atomic import write_atomically
 from ravine.store.model_file import load, save
 from ravine.tree.tree import ClusterTree
@@ -73,7 +73,7 @@ class Session:
             if action in ("undo", "redo"):
                 position = self._next(-1 if action == "undo" else 1)
             else:
-                given, base = checked(action, arguments, self.rows.n_rows), self._base(action)
+                given, base = check_arguments(action, arguments, self.rows.n_rows), self._base(action)
                 found = ACTIONS[action](states[base], self.rows, **given)
                 found = self._write(replace(found, action=action, arguments=given))
                 states = [*states[: base + 1], found]
@@ -168,7 +168,7 @@ class Session:
             tree = ClusterTree.from_json(_inside(self.folder, record["tree"]).read_text("utf-8"))
             parts: dict[str, Any] = {key: dict(record[key]) for key in ("names", "colors", "marks")}
             if self.states:
-                arguments = checked(record["action"], record["arguments"], self.rows.n_rows)
+                arguments = check_arguments(record["action"], record["arguments"], self.rows.n_rows)
                 parts |= {"action": record["action"], "arguments": arguments}
             files = record["model"], record["tree"]
             state = State(models[files[0]], tree, aside=tuple(record["aside"]), files=files, **parts)

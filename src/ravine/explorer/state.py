@@ -100,7 +100,7 @@ class Rows:
         return self.of(model) if weights is None else replace(self.of(model), weights=weights)
 
 
-# --- actions: each takes a state, the rows and its own arguments, after `checked` ---
+# --- actions: each takes a state, the rows and its own arguments, after `check_arguments` ---
 
 
 def split(
@@ -154,16 +154,16 @@ def cut(state: State, rows: Rows, *, n_leaves: int) -> State:
 
 def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
     """Give a cluster a name; an empty one removes it."""
-    names = {k: v for k, v in {**state.names, _known(state, label): name.strip()}.items() if v}
+    names = {k: v for k, v in {**state.names, _check_label(state, label): name.strip()}.items() if v}
     return replace(state, names=names)
 
 
 def color(state: State, rows: Rows, *, label: int, color: str) -> State:
     """Give a cluster a color."""
-    return replace(state, colors={**state.colors, _known(state, label): color})
+    return replace(state, colors={**state.colors, _check_label(state, label): color})
 
 
-def _known(state: State, label: int) -> int:
+def _check_label(state: State, label: int) -> int:
     if label not in state.tree.label[state.tree.leaves]:
         raise InvalidInputError(f"there is no cluster {label!r}")
     return label
@@ -209,7 +209,7 @@ def _with_tree(
 # --- what comes from the page or from a file is checked before it is used ---
 
 
-def checked(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
+def check_arguments(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
     """Return the arguments of an action, with its defaults; refuse what it does not take."""
     if action not in tuple(ACTIONS):
         raise InvalidInputError(f"there is no action {action!r}; there are {', '.join(ACTIONS)}, undo, redo")
@@ -222,10 +222,10 @@ def checked(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
     if not isinstance(arguments, dict) or not needed <= set(arguments) <= set(known):
         raise InvalidInputError(f"{action} takes the arguments {', '.join(known)}, got {arguments!r}")
     given = {name: arguments.get(name, one.default) for name, one in known.items()}
-    return {name: _checked_value(name, value, n_rows) for name, value in given.items()}
+    return {name: check_value(name, value, n_rows) for name, value in given.items()}
 
 
-def _checked_value(name: str, value: Any, n_rows: int) -> Any:
+def check_value(name: str, value: Any, n_rows: int) -> Any:
     """Return the value of an argument, which is checked by its name."""
     choices = {"method": tuple(CLUSTERERS), "kernel": (*KERNELS, None)}
     if name in choices:
@@ -260,8 +260,8 @@ def check_state(state: State, rows: Rows) -> None:
         raise InvalidInputError("the tree has other columns than its model")
     for name, given in (("name", state.names), ("color", state.colors)):
         for label, value in given.items():
-            _known(state, check_int("label", label, 0))
-            _checked_value(name, value, n_rows)
-    _checked_value("numbers", [*state.aside, *state.marks], n_rows)
+            _check_label(state, check_int("label", label, 0))
+            check_value(name, value, n_rows)
+    check_value("numbers", [*state.aside, *state.marks], n_rows)
     for label in state.marks.values():
         check_int("label", label, 0)

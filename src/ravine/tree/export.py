@@ -51,45 +51,28 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
     return "\n".join(lines)
 
 
-def html(
-    tree: TreeArrays, drawing: Callable[[int], str] | None = None, style: Callable[[int], str] | None = None
-) -> str:
-    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped.
-
-    `drawing` returns what stands before the text of a split, `style` the style of the name of a cluster.
-    """
+def html(tree: TreeArrays) -> str:
+    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
     names, is_tested = names_of(tree, None), _is_tested(tree)
-
-    def item(node: int) -> tuple[str, str]:
-        split, label = tree.splits[node], int(tree.label[node])
-        if split is None:
-            own = f' style="{style(label)}"' if style else ""
-            return f"<li><b{own}>cluster {label}</b>: {escape(_leaf_text(tree, node, is_tested))}</li>", ""
-        title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        end = f"<li>{DEEPER}</li></ul></li>" if tree.depth[node] == DEEPEST else "</ul></li>"
-        return f"<li>{drawing(node) if drawing else ''}{title}<ul>", end
-
-    return f'<ul class="ravine-tree">{nested(tree, item, DEEPEST)}</ul>'
-
-
-def nested(tree: TreeArrays, item: Callable[[int], tuple[str, str]], deepest: int) -> str:
-    """Return the texts of all nodes, those of children inside that of their parent, down to a level.
-
-    `item(node)` returns what stands before and after the children of a node.
-    """
     pieces: list[str] = []
-    stack: list[int | str] = [0]
+    stack: list[int | str] = [0]  # nodes, and what ends the list of a node's children
     while stack:
         node = stack.pop()
         if isinstance(node, str):
             pieces.append(node)
             continue
-        before, after = item(node)
-        pieces.append(before)
-        stack.append(after)
-        if tree.left[node] >= 0 and tree.depth[node] < deepest:
+        split = tree.splits[node]
+        if split is None:
+            text = escape(_leaf_text(tree, node, is_tested))
+            pieces.append(f"<li><b>cluster {tree.label[node]}</b>: {text}</li>")
+            continue
+        pieces.append(f"<li>{escape(_split_text(tree, node, split) + strongest(split, names, 3))}<ul>")
+        stack.append("</ul></li>")
+        if tree.depth[node] == DEEPEST:
+            pieces.append(f"<li>{DEEPER}</li>")
+        else:
             stack += [int(tree.right[node]), int(tree.left[node])]
-    return "".join(pieces)
+    return f'<ul class="ravine-tree">{"".join(pieces)}</ul>'
 
 
 def _size(tree: TreeArrays, node: int) -> str:

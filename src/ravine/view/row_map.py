@@ -130,7 +130,10 @@ def map_rows(
     few = _copy_rows(rows.select(numbers))
     leaf = tree.leaf_of(few)
     if coordinates is not None:
-        points, axes = _given(coordinates, rows.shape[0])[numbers], ("first coordinate", "second coordinate")
+        points, axes = (
+            _check_coordinates(coordinates, rows.shape[0])[numbers],
+            ("first coordinate", "second coordinate"),
+        )
     elif columns is not None:
         points, axes, *_ = _principal_plane(_copy_rows(columns.select(numbers)), standardize=True)
     else:
@@ -162,7 +165,7 @@ def _copy_rows(rows: MemoryRows) -> MemoryRows:
     return MemoryRows(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
 
 
-def _given(coordinates: Any, n_rows: int) -> FloatArray:
+def _check_coordinates(coordinates: Any, n_rows: int) -> FloatArray:
     points = np.asarray(coordinates, dtype=np.float64)
     if points.shape != (n_rows, 2) or not np.isfinite(points).all():
         raise InvalidInputError(
