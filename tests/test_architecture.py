@@ -60,6 +60,7 @@ ONE_PLACE = {
     "dask": {"data/dask_engine.py"},
     "distributed": {"data/dask_engine.py"},
     "daqp": {"optimize/cutting_plane.py"},
+    "jinja2": {"view/pages.py"},
     "matplotlib": {"view/plot.py"},
     "pyarrow": {"io/arrow_files.py"},
     "pynndescent": {"features/neighbors.py"},
@@ -68,9 +69,9 @@ ONE_PLACE = {
     "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},
 }
-# A view that fits models, to show how a fit converges; the view of an estimator in a notebook; a partition
-# that is mapped on its worker; a file that is small enough for memory; a table that is a model file; models,
-# which name their classes; joining leaves again, which edits the tree.
+# The view of an estimator in a notebook; a partition that is mapped on its worker; a file that is small
+# enough for memory; a table that is a model file; models, which name their classes; joining leaves again,
+# which edits the tree.
 EXCEPTIONS = {
     ("data/partition_tasks.py", "ravine.features.feature_map"),
     ("io/open_file.py", "ravine.data.memory"),
@@ -80,7 +81,6 @@ EXCEPTIONS = {
     ("store/model_file.py", "ravine.estimators.selection"),
     ("evidence/reunite.py", "ravine.tree.edit"),
     ("evidence/reunite.py", "ravine.tree.tree"),
-    ("view/plot.py", "ravine.estimators.minimum_density"),
     ("estimators/clusterer.py", "ravine.view.notebook"),
 }
 
@@ -170,7 +170,7 @@ def test_importing_loads_no_optional_package():
         module.split(".")[0]
         for module in run("import sys; from ravine import *; print(*sys.modules)").split()
     }
-    assert not loaded & (set(ONE_PLACE) - {"pyarrow", "threadpoolctl"})
+    assert not loaded & (set(ONE_PLACE) - {"jinja2", "pyarrow", "threadpoolctl"})
 
 
 def test_importing_sets_no_global_state():

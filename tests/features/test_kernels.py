@@ -230,16 +230,12 @@ def test_what_needs_columns_is_refused_with_a_sentence():
     assert "component" in model.tree_.export_text()
 
 
-def test_a_pursuit_in_the_feature_space_is_drawn():
+def test_splits_of_the_feature_space_are_drawn():
     pytest.importorskip("matplotlib").use("Agg")
     from ravine.view import plot
-    from ravine.view.node import pursuit_path
 
     model = MinimumDensity(2, kernel="rbf").fit(WINE)
-    steps = pursuit_path(model, WINE)
-    assert len(steps) > 2
-    assert steps[-1].direction.shape == (model.feature_map_.n_components,)
-    for draw in (plot.density, plot.path, plot.split, plot.tree):
+    for draw in (plot.density, plot.split, plot.tree):
         assert draw(model, WINE) is not None
 
 

@@ -271,7 +271,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             raise not_finite()
         if self._is_tree:
             return self._path_minima(distances)
-        return self._votes(distances)
+        return self.votes(distances)
 
     def _path_minima(self, distances: FloatArray) -> FloatArray:
         scores = np.full((distances.shape[1], len(self.classes_)), np.inf)
@@ -281,7 +281,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
                 scores[:, columns] = np.minimum(scores[:, columns], inside[:, None])
         return scores
 
-    def _votes(self, distances: FloatArray) -> FloatArray:
+    def votes(self, distances: FloatArray) -> FloatArray:
+        """Return the votes of `decision_function` from the distances (pairs, rows) to all boundaries."""
         votes = np.zeros((distances.shape[1], len(self.classes_)))
         distances = np.clip(distances, -LARGEST, LARGEST)  # three times their sum is finite
         sums = np.zeros_like(votes)

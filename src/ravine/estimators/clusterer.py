@@ -42,7 +42,6 @@ from ravine.tree.priorities import PRIORITIES
 from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
-from ravine.view.notebook import show, sketch
 
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
 BEST_LEAVES = 20  # leaves of the tree that "best" cuts
@@ -214,7 +213,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         self.tree_: ClusterTree = self._grown.cut(n_leaves)
         self._set_labels(_routed(self.tree_, rows))
-        self._sketch_ = sketch(self.tree_, rows)
 
     def _set_labels(self, labels: IntArray) -> None:
         """Keep the labels of the training rows; with `outliers="label"`, -1 for those far from all others."""
@@ -269,7 +267,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         )
         self._set_labels(grown.labels)
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
-        self._sketch_ = sketch(self.tree_, rows)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Find the clusters and return the cluster of every row."""
@@ -431,9 +428,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""
+        from ravine.view.notebook import show  # a fit draws nothing
 
         shown: str = super()._repr_html_inner()
-        return shown + show(self.tree_, getattr(self, "_sketch_", ())) if hasattr(self, "tree_") else shown
+        return shown + show(self) if hasattr(self, "tree_") else shown
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)

@@ -81,45 +81,28 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
     return "\n".join(lines)
 
 
-def html(
-    tree: TreeArrays, drawing: Callable[[int], str] | None = None, style: Callable[[int], str] | None = None
-) -> str:
-    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped.
-
-    `drawing` returns what stands before the text of a split, `style` the style of the name of a cluster.
-    """
+def html(tree: TreeArrays) -> str:
+    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
     names, is_tested = names_of(tree, None), _is_tested(tree)
-
-    def item(node: int) -> tuple[str, str]:
-        split, label = tree.splits[node], int(tree.label[node])
-        if split is None:
-            own = f' style="{style(label)}"' if style else ""
-            return f"<li><b{own}>cluster {label}</b>: {escape(_leaf_text(tree, node, is_tested))}</li>", ""
-        title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        end = f"<li>{DEEPER}</li></ul></li>" if tree.depth[node] == DEEPEST else "</ul></li>"
-        return f"<li>{drawing(node) if drawing else ''}{title}<ul>", end
-
-    return f'<ul class="ravine-tree">{nested(tree, item, DEEPEST)}</ul>'
-
-
-def nested(tree: TreeArrays, item: Callable[[int], tuple[str, str]], deepest: int) -> str:
-    """Return the texts of all nodes, those of children inside that of their parent, down to a level.
-
-    `item(node)` returns what stands before and after the children of a node.
-    """
     pieces: list[str] = []
-    stack: list[int | str] = [0]
+    stack: list[int | str] = [0]  # nodes, and what ends the list of a node's children
     while stack:
         node = stack.pop()
         if isinstance(node, str):
             pieces.append(node)
             continue
-        before, after = item(node)
-        pieces.append(before)
-        stack.append(after)
-        if tree.left[node] >= 0 and tree.depth[node] < deepest:
+        split = tree.splits[node]
+        if split is None:
+            text = escape(_leaf_text(tree, node, is_tested))
+            pieces.append(f"<li><b>cluster {tree.label[node]}</b>: {text}</li>")
+            continue
+        pieces.append(f"<li>{escape(_split_text(tree, node, split) + strongest(split, names, 3))}<ul>")
+        stack.append("</ul></li>")
+        if tree.depth[node] == DEEPEST:
+            pieces.append(f"<li>{DEEPER}</li>")
+        else:
             stack += [int(tree.right[node]), int(tree.left[node])]
-    return "".join(pieces)
+    return f'<ul class="ravine-tree">{"".join(pieces)}</ul>'
 
 
 def _size(tree: TreeArrays, node: int) -> str:
@@ -247,22 +230,32 @@ def _quoted(name: str, opening: str, closing: str) -> str:
 
 
 def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
-    """Return the nested CASE of a tree, and the columns in it."""
+    """Return the nested CASE of a tree, and the columns in it; a stack of nodes and text avoids recursion."""
+    pieces: list[str] = []
     used: set[str] = set()
-
-    def item(node: int) -> tuple[str, str]:
-        split, parent = tree.splits[node], tree.parent[node]
-        lead = "" if node == 0 else " THEN " if tree.left[parent] == node else " ELSE "
+    stack: list[int | str] = [0]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+            continue
+        split = tree.splits[item]
         if split is None:
-            return f"{lead}{tree.label[node]}", ""
+            pieces.append(str(int(tree.label[item])))
+            continue
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
                 "SQL is not available for splits in several directions, whose boundaries are not linear: "
                 'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
             )
-        plane, features = split.boundary, np.flatnonzero(split.boundary.normal).tolist()
+        features = [int(j) for j in np.flatnonzero(split.boundary.normal)]
         used.update(names[j] for j in features)
-        terms = [f"({names[j]} - ({plane.pivot[j]:.17e})) * ({plane.normal[j]:.17e})" for j in features]
-        return f"{lead}CASE WHEN {' + '.join(terms)} <= ({plane.threshold:.17e})", " END"
+        test = _condition(split.boundary, features, names)
+        stack += [" END", int(tree.left[item]), " ELSE ", int(tree.right[item]), f"CASE WHEN {test} THEN "]
+    return "".join(pieces), used
 
-    return nested(tree, item, tree.n_nodes), used
+
+def _condition(boundary: Hyperplane, features: Sequence[int], names: Sequence[str]) -> str:
+    """Return the condition for the right side of a hyperplane."""
+    terms = [f"({names[j]} - ({boundary.pivot[j]:.17e})) * ({boundary.normal[j]:.17e})" for j in features]
+    return f"{' + '.join(terms)} > ({boundary.threshold:.17e})"
