@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from benchmarks.datasets import load
 from benchmarks.generators import topics
 from ravine import MinimumDensity, SpectralConnectivity, metrics
 
-METHODS = {"MinimumDensity": MinimumDensity, "SpectralConnectivity": SpectralConnectivity}
+METHODS: dict[str, Any] = {"MinimumDensity": MinimumDensity, "SpectralConnectivity": SpectralConnectivity}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -305,7 +305,7 @@ def test_with_auto_they_get_the_number_of_clusters_of_the_best_of_ravine():
         ({"min_share": 0.7}, "min_share"),
         ({"level": 2}, "level"),
         ({"standardize": "no"}, "standardize has to be True, False"),
-        ({"callback": 3}, "callback"),
+        ({"verbose": "loud"}, "verbose"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"random_state": "x"}, "random_state"),
     ],
@@ -371,8 +371,10 @@ def test_pickle_pipeline_and_threads(wine):
 
 def test_progress_and_verbose(capsys):
     seen = []
-    AutoCluster(3, methods=FEW, callback=seen.append, verbose=1).fit(WINE)
+    AutoCluster(3, methods=FEW, verbose=seen.append).fit(WINE)
     assert len(seen) == 2 * len(FEW)
+    assert not capsys.readouterr().out
+    AutoCluster(3, methods=FEW, verbose=True).fit(WINE)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == [f"[AutoCluster] {name}" for name in FEW]
 
@@ -395,11 +397,11 @@ def test_expensive_methods_are_left_out_of_large_data():
 
 
 def test_estimators_of_ravine_keep_their_own_parameters():
-    given = [MinimumDensity(bandwidth_factor=0.5), SpectralConnectivity(beta=1.0)]
+    given = [MinimumDensity(bandwidth_factor=0.5), SpectralConnectivity(sigma_factor=2.0)]
     model = AutoCluster(3, methods=given).fit(IRIS)
     found = {type(c.estimator).__name__: c.estimator for c in model.candidates_}
     assert found["MinimumDensity"].bandwidth_factor == 0.5
-    assert found["SpectralConnectivity"].beta == 1.0
+    assert found["SpectralConnectivity"].sigma_factor == 2.0
     assert given[0].n_clusters == "auto"  # a clone was fitted
 
 
@@ -433,21 +435,9 @@ def test_best_with_one_number_for_all_candidates(tmp_path):
     model = AutoCluster("best", methods=[*FEW, KMeans(n_init=1, random_state=0)]).fit(X)
     assert {c.n_clusters for c in model.candidates_} == {5}
     assert metrics.v_measure(y, model.labels_) > 0.99
-    single = MinimumDensity("best", max_leaves=3).fit(X)
-    assert single.n_clusters_ <= 3
+    single = MinimumDensity("best").fit(X)
     ravine.save(single, tmp_path / "m")
     assert ravine.load(tmp_path / "m").n_clusters == "best"
-
-
-def test_best_finds_more_than_twenty_clusters_if_the_tree_may_have_more_leaves():
-    """Thirty classes of fifteen rows in 500 columns."""
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(30), 15)
-    X = rng.normal(size=(30, 500))[y] + 0.3 * rng.normal(size=(450, 500))
-    model = SpectralConnectivity("best", max_leaves=40, min_cluster_size=5).fit(X)
-    assert max(model.cut_values_) == 40
-    assert 28 <= model.n_clusters_ <= 32
-    assert metrics.v_measure(y, model.labels_) > 0.95
 
 
 def test_best_where_there_is_no_split_is_one_cluster():

@@ -16,7 +16,7 @@ from ravine import (
     metrics,
     select,
 )
-from ravine.estimators.catalog import CLUSTERERS
+from ravine.estimators import CLUSTERERS
 from ravine.estimators.judging import SCORE_REGULARIZATION
 from tests.split.test_separation import with_a_far_row
 

@@ -456,7 +456,7 @@ CHANGES = {
         lambda m, a: m.update({"class": "MinimumDensityClassifier"}, parameters={}),
         "classes has to be an array of the file, got no such array",
     ),
-    "a function to call": ("one", _parameter(callback="print"), "callback has to be a function or None"),
+    "a function to call": ("one", _parameter(verbose="print"), "verbose has to be True, False or a function"),
     "an unknown parameter": ("one", _parameter(shell=True), "parameters has to be of .*, got \\['shell'\\]"),
     "too many facts": ("merged", lambda m, a: m["facts"].append({}), "facts has to be a list of"),
     "a fact of text": ("merged", lambda m, a: m["facts"][0].update(x="many"), "facts has to be a number"),

@@ -13,6 +13,7 @@ from ravine import InvalidInputError, MinimumDensity, PrincipalDirection, Ravine
 from ravine.exceptions import OutlierWarning
 from ravine.view import plot
 from ravine.view.node import node_rows, pursuit_path
+from tests.changed_method import with_method
 
 mpl.use("Agg")
 from matplotlib import pyplot
@@ -161,7 +162,7 @@ def test_the_tree_shows_every_node():
 
 
 def test_the_landscape_is_lowest_where_the_fit_ended():
-    model = MinimumDensity(2, tol=1e-4, max_iter=50).fit(PLANE)
+    model = with_method(MinimumDensity(2, max_iter=50), tol=1e-4).fit(PLANE)
     ax = plot.landscape(PLANE, model)
     angles, values = line(ax, "projection index").get_data()
     found = line(ax, "split of the model").get_xdata()[0]

@@ -29,7 +29,7 @@ from ravine.cli.reading import check_notes, exclude_value, opened, read, source_
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
-from ravine.estimators.catalog import DIFFUSION
+from ravine.estimators import DIFFUSION
 from ravine.estimators.judging import MIN_SHARE, Judges
 from ravine.estimators.selection import fit_candidate, judged
 from ravine.io.atomic import all_or_none
@@ -93,11 +93,10 @@ def fit_table(
     console.notes(notes)
     size = f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}"
     console.print(f"{size} of {source_name(arguments)}")
-    own["callback"] = console.progress
-    model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
+    model.set_params(n_jobs=arguments.jobs or os.cpu_count(), verbose=console.progress, **own)
     with console.capture_warnings(partial(_warning_texts, arguments, table)) as caught:
         model.fit(rows)
-    model.set_params(n_jobs=arguments.jobs, **dict.fromkeys(own))
+    model.set_params(n_jobs=arguments.jobs, verbose=False, **dict.fromkeys(own))
     _add_columns(model, table)
     return notes, caught
 

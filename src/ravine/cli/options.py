@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import ravine
 from ravine.cli.arguments import METHODS
 from ravine.cli.errors import UsageError
@@ -26,11 +24,9 @@ OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
     "n_jobs": "; use --jobs",
     "kernel": "; use --kernel",
     "checkpoint": "; use --checkpoint",
-    "callback": "",
     "verbose": "",
 }
 KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
-NAMED_STARTS = ("random", "2-means")  # values of init that are not directions
 LABEL_OUTPUTS = ("out", "append")
 SWITCHES = {"standardize": ("auto",)}  # parameters that are on or off, or one of these words
 LINEAR = [  # what --method auto tries if its result is to be explained by columns
@@ -111,8 +107,7 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     model = make(
         n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
     )
-    # The number of columns is not known before the data is read; only the shape of `init` depends on it.
-    model._check_parameters(_n_columns(settings.get("init")))
+    model._check_parameters(1)  # the number of columns is not known before the data is read
     return model
 
 
@@ -122,17 +117,6 @@ def _check_report(n_clusters: int) -> None:
 
     if n_clusters > MAX_LEAVES:
         raise UsageError(f"--report: a page has at most {MAX_LEAVES} clusters, got --clusters {n_clusters}")
-
-
-def _n_columns(init: Any) -> int:
-    """Return the number of columns that start directions have, 1 if there are none."""
-    if init is None or init in NAMED_STARTS:
-        return 1
-    try:
-        return int(np.atleast_2d(np.asarray(init, dtype=np.float64)).shape[-1])
-    except (ValueError, TypeError, OverflowError):
-        text = f"init has to be an array of numbers of shape (n_starts, n_features), got {init!r}"
-        raise InvalidInputError(text) from None
 
 
 def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
@@ -152,10 +136,8 @@ def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
     if getattr(arguments, "sql", None):
         if arguments.one_hot:
             raise UsageError("--sql cannot be used with --one-hot: a table has no columns for the indicators")
-        if settings.get("projection") == "orthogonal":
-            raise UsageError(
-                "--sql cannot be used with --set projection=orthogonal: boundaries are not linear"
-            )
+        if settings.get("n_directions", 1) != 1:
+            raise UsageError("--sql cannot be used with --set n_directions: boundaries are not linear")
     if arguments.command == "fit":
         settings |= _kernel_settings(arguments, settings, defaults)
     return settings

@@ -28,18 +28,19 @@ from ravine._validate import (
     check_jobs,
     check_real,
     check_standardize,
+    check_verbose,
     make_rng,
 )
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
-from ravine.estimators.base import RowsEstimator
-from ravine.estimators.catalog import CLUSTERERS, DIFFUSION
+from ravine.estimators import CLUSTERERS, DIFFUSION
+from ravine.estimators.base import Prepared, RowsEstimator
 from ravine.estimators.clusterer import TreeClusterer, has_several_clusters
 from ravine.estimators.judging import MIN_SHARE, Judges
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
-from ravine.exceptions import InterruptedWarning, InvalidInputError
+from ravine.exceptions import InterruptedWarning, InvalidInputError, warn_caller
 from ravine.features.kernel import Scaling, scaling_of
 from ravine.optimize.minimax import MAX_FEATURES
 from ravine.tree.progress import Progress
@@ -107,10 +108,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     outliers : {"assign", "label", "include"}, default "assign"
         The label of rows far from all others, as in the methods of ravine, which get it. The judges leave
         these rows out.
-    verbose : int, default 0
-        1 prints one line per candidate.
-    callback : callable, optional
-        Called after each split of each candidate with a `ravine.Progress`.
+    verbose : bool or callable, default False
+        True prints one line per candidate. A function is called with a `ravine.Progress` after each split of
+        each candidate.
     random_state : int, Generator or None
         Source of samples and starts of all candidates. None is a fixed seed.
     n_jobs : int, optional
@@ -156,8 +156,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     level: float = 0.01
     standardize: bool | Literal["auto"] = "auto"
     outliers: Literal["assign", "label", "include"] = "assign"
-    verbose: int = 0
-    callback: Callable[[Progress], None] | None = None
+    verbose: bool | Callable[[Progress], None] = False
     random_state: int | np.random.Generator | np.random.RandomState | None = None
     n_jobs: int | None = None
 
@@ -207,7 +206,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.candidates_ = judged(judges, fitted, share)
         self._keep(self.candidates_[0], fitted)
         for warning in caught.get(self.candidates_[0].name, []):
-            warnings.warn(warning.message, warning.category, stacklevel=3)
+            warn_caller(warning.message, warning.category)
         return self
 
     def _keep(self, best: Candidate, fitted: Sequence[Fitted]) -> None:
@@ -235,7 +234,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                     level=self.level / n_own,
                     standardize=self.standardize,
                     outliers=self.outliers,
-                    callback=self.callback,
+                    verbose=callable(self.verbose) and self.verbose,
                     random_state=self.random_state,
                     n_jobs=self.n_jobs,
                 )
@@ -248,13 +247,13 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     ) -> list[Fitted]:
         """Fit the methods of ravine; their warnings are kept, to be given for the winner only."""
         fitted: list[Fitted] = []
-        maps: dict[str, Any] = {}
+        shared: dict[str, Prepared] = {}
         names = getattr(self, "feature_names_in_", None)
         for name, model in models.items():
             began = time.perf_counter()
             with warnings.catch_warnings(record=True) as caught[name]:
                 warnings.simplefilter("always")
-                model._fit(X, None, weights, maps)
+                _fit_shared(model, X, weights, shared)
             fitted.append(Fitted(name, model, np.asarray(model.labels_), time.perf_counter() - began))
             if names is not None:
                 model.feature_names_in_ = names
@@ -301,7 +300,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return fitted
 
     def _say(self, one: Fitted) -> None:
-        if self.verbose:
+        if self.verbose and not callable(self.verbose):
             print(f"[AutoCluster] {one.name}: {len(np.unique(one.labels))} clusters, {one.seconds:.2f} s")
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
@@ -413,11 +412,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         check_real("min_share", self.min_share, 0, 0.5, open_low=False)
         check_real("level", self.level, 0, 0.5)
         check_standardize(self.standardize)
-        check_int("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        check_verbose(self.verbose)
         check_jobs(self.n_jobs)
         make_rng(0 if self.random_state is None else self.random_state)
-        if self.callback is not None and not callable(self.callback):
-            raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
         if isinstance(self.methods, str):
             raise InvalidInputError(f"methods has to be a list of methods, got {self.methods!r}")
         for model in self._candidates((2, n_columns)).values():
@@ -430,6 +427,20 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         # scikit-learn's check of sparse input reads these tags of every estimator with predict_proba
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+def _fit_shared(
+    model: TreeClusterer, X: Any, weights: FloatArray | None, shared: dict[str, Prepared]
+) -> None:
+    """Fit a candidate to the rows that one with the same kernel has prepared; files are mapped again."""
+    X, weights = model._checked(X, weights, reset=True)
+    kernel = repr((model.kernel, model._map_params))
+    if kernel not in shared:
+        shared[kernel] = model._prepare(X, weights)
+    elif not isinstance(shared[kernel].rows, MemoryRows):
+        model.feature_map_ = shared[kernel].feature_map
+        shared[kernel] = replace(shared[kernel], rows=model._blocks(X, shared[kernel].weights))
+    model._fit_prepared(X, None, shared[kernel])
 
 
 def _with_best_number(fitted: list[Fitted], X: Any, weights: FloatArray | None) -> list[Fitted]:

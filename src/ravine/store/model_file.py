@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ravine import papers
 from ravine._validate import FloatArray
+from ravine.estimators import CLUSTERERS
 from ravine.estimators.auto_cluster import AutoCluster
-from ravine.estimators.catalog import ESTIMATORS
+from ravine.estimators.classifier import MinimumDensityClassifier
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.io.atomic import write_atomically
 from ravine.split.far import FarRows
@@ -20,6 +22,11 @@ from ravine.store.archive import Stored, read_archive, read_if_archive, require,
 from ravine.store.json_text import FORMAT, VERSION, check_version, refusing, version_of
 from ravine.store.stored_map import map_from
 
+ESTIMATORS: dict[str, Any] = {  # the classes that a file may name
+    **CLUSTERERS,
+    "MinimumDensityClassifier": MinimumDensityClassifier,
+    **{name: getattr(papers, name) for name in papers.__all__},
+}
 NOT_NEGATIVE = (  # figures of a candidate that are at least 0
     *("separation_probability", "normalized_cut", "cut_ratio", "agreement"),
     *("rank_sum", "smallest_share", "seconds"),

@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
-from ravine.estimators.minimum_density import MinimumDensity
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node
+from ravine.data.query import run
 from ravine.exceptions import InvalidInputError, RavineError
+from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
+from ravine.split.projection import ProjectionMethod
+from ravine.split.search import search
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.features import names_of, strongest
 from ravine.view import palette
@@ -337,16 +342,16 @@ def convergence(X: Any, factors: Sequence[float] = (1.0, 0.5, 0.25, 0.1, 0.05, 0
 
 def _falling_bandwidths(points: FloatArray, factors: Sequence[float]) -> tuple[list[Line], IntArray]:
     """Return the minimum density hyperplane for each bandwidth, and the clusters of the last one."""
-
-    init: FloatArray | None = None
+    rows, init = MemoryRows(points), None
     labels = np.zeros(len(points), dtype=np.int64)
     lines: list[Line] = []
     for factor in factors:
-        model = MinimumDensity(2, bandwidth_factor=factor, init=init, max_iter=60, tol=1e-4).fit(points)
-        found = model.tree_.splits[0]
+        method = ProjectionMethod(MinimumDensitySchedule(factor), init=init, max_iter=60, tol=1e-4)
+        _, found = run(search(Node(rows, standardize=True), method))
         if found is None or not isinstance(found.boundary, Hyperplane):
             break
-        init, labels = found.boundary.normal[None, :], model.labels_
+        init = found.boundary.normal[None, :]
+        labels = (found.boundary.signed_distance(rows) > 0).astype(np.int64)
         lines.append((found.boundary.normal, found.boundary.intercept, f"bandwidth factor {factor:g}"))
     if not lines:
         raise InvalidInputError("the density of these rows has no valley for a hyperplane")
