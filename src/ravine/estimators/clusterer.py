@@ -145,6 +145,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _prepare(self, X: Any, weights: FloatArray | None) -> Prepared:
         """Map checked rows into the space of the kernel, if there is one."""
+        check_verbose(self.verbose)
         rule, outliers, graph = None, NO_NUMBERS, None
         include = check_choice("outliers", self.outliers, OUTLIERS) == "include"
         if self.kernel is not None:
