@@ -49,9 +49,9 @@ def minimum_density(X: Array, y: Array) -> Array:
 
 def as_published(X: Array, y: Array) -> Array:
     """Ours with the settings of the paper."""
-    from ravine import MinimumDensityClassifier
+    from ravine.papers import SemiSupervisedMDP2
 
-    return np.asarray(MinimumDensityClassifier.as_published().fit(X, y).predict(X))
+    return np.asarray(SemiSupervisedMDP2().fit(X, y).predict(X))
 
 
 METHODS: dict[str, Method] = {
