@@ -81,7 +81,7 @@ EXCEPTIONS = {
     ("io/open_file.py", "ravine.data.memory"),
     ("io/files.py", "ravine.store.archive"),
     ("store/model_file.py", "ravine.estimators.auto_cluster"),
-    ("store/model_file.py", "ravine.estimators"),
+    ("store/model_file.py", "ravine.estimators.methods"),
     ("store/model_file.py", "ravine.estimators.classifier"),
     ("store/model_file.py", "ravine.papers"),
     ("evidence/reunite.py", "ravine.tree.edit"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ravine
-from ravine.estimators import CLUSTERERS
+from ravine.estimators.methods import CLUSTERERS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "ravine"

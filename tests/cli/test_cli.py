@@ -502,10 +502,9 @@ def test_boolean_settings_accept_yes_and_no(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, n_features), got 'x'"),
-        (["--set", "init=" + 500 * "["], "init has to be an array of numbers"),
-        (["--set", "init={[]: 1}"], "init has to be an array of numbers"),
         (["--set", "kernel_params=[1]"], "kernel_params has to be a dict, got [1]"),
+        (["--set", "alpha_max=" + 500 * "["], "alpha_max has to be a number"),
+        (["--set", "alpha_max={[]: 1}"], "alpha_max has to be a number"),
         (["--kernel", "chi2"], "--kernel chi2 needs values of at least 0"),
         (["--kernel", "chi2", "--set", "standardize=no"], "X has negative ones"),
         (

@@ -8,9 +8,9 @@ import pytest
 from sklearn.base import clone
 
 from ravine import InvalidInputError
-from ravine.estimators import CLUSTERERS
 from ravine.estimators.base import RowsEstimator
 from ravine.estimators.clusterer import TreeClusterer
+from ravine.estimators.methods import CLUSTERERS
 from ravine.store.model_file import ESTIMATORS
 
 MOST = 16  # parameters of an estimator

@@ -29,8 +29,8 @@ from ravine.cli.reading import check_notes, exclude_value, opened, read, source_
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
 from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
-from ravine.estimators import DIFFUSION
 from ravine.estimators.judging import MIN_SHARE, Judges
+from ravine.estimators.methods import DIFFUSION
 from ravine.estimators.selection import fit_candidate, judged
 from ravine.io.atomic import all_or_none
 from ravine.io.on_disk import FileMatrix

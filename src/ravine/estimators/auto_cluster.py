@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -35,37 +34,15 @@ from ravine.data.any_rows import scales_columns
 from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
-from ravine.estimators import CLUSTERERS, DIFFUSION
 from ravine.estimators.base import Prepared, RowsEstimator
 from ravine.estimators.clusterer import TreeClusterer, has_several_clusters
 from ravine.estimators.judging import MIN_SHARE, Judges
+from ravine.estimators.methods import default_methods, make_method
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
 from ravine.exceptions import InterruptedWarning, InvalidInputError, warn_caller
 from ravine.features.kernel import Scaling, scaling_of
-from ravine.optimize.minimax import MAX_FEATURES
 from ravine.tree.progress import Progress
 from ravine.tree.tree import ClusterTree
-
-MARGIN_CELLS = 1 << 19  # most values (rows x columns) for maximum margins, whose passes are many
-DIFFUSION_CELLS = 1 << 24  # most values (rows x columns) for the diffusion map, which searches neighbors
-METHODS = {
-    "minimum-density": ("MinimumDensity", None),
-    "spectral-connectivity": ("SpectralConnectivity", None),
-    "maximin-separation": ("MaximinSeparation", None),
-    "maximum-margin": ("MaximumMargin", None),
-    "principal-direction": ("PrincipalDirection", None),
-    "minimum-density diffusion": ("MinimumDensity", "diffusion"),
-    "spectral-connectivity diffusion": ("SpectralConnectivity", "diffusion"),
-    "maximin-separation diffusion": ("MaximinSeparation", "diffusion"),
-    "maximum-margin diffusion": ("MaximumMargin", "diffusion"),
-}
-FOREIGN: dict[
-    str, tuple[str, str, dict[str, Any]]
-] = {  # methods of other packages: where they are, and their parameters
-    "spectral-clustering": ("sklearn.cluster", "SpectralClustering", {"affinity": "nearest_neighbors"}),
-    "hdbscan": ("sklearn.cluster", "HDBSCAN", {"copy": True}),
-    "genie": ("genieclust", "Genie", {}),
-}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -93,12 +70,11 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     methods : sequence, optional
         The methods to try: names, and estimators with `fit_predict` or `labels_`, also of other packages,
         which get standardized rows and the same `n_clusters`. Names are "minimum-density",
-        "spectral-connectivity", "maximin-separation", "maximum-margin" and "principal-direction"; the first
-        four also followed by " diffusion"; "spectral-clustering" and "hdbscan" (of scikit-learn), and
-        "genie" (of genieclust). Rows that a method labels -1, such as noise, are judged as one more cluster.
-        By default the first four, and the first two with diffusion; without
-        "maximum-margin" above 2^19 values, without diffusion above 2^24, and without "maximin-separation"
-        above 4096 columns.
+        "spectral-connectivity", "maximin-separation", "maximum-margin" and "principal-direction", also
+        followed by " diffusion"; "spectral-clustering" and "hdbscan" (of scikit-learn), and "genie" (of
+        genieclust). Rows that a method labels -1, such as noise, are judged as one more cluster. By default
+        the first four, and the first two with diffusion; without "maximum-margin" above 2^19 values, without
+        diffusion above 2^24, and without "maximin-separation" above 4096 columns.
     min_share : float, default 0.05
         Minimum share of the rows in the smaller of two clusters.
     level : float, default 0.01
@@ -222,7 +198,8 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return the estimators to fit by their names, with the parameters that all share."""
         found = {}
         for given in default_methods(shape) if self.methods is None else self.methods:
-            name, model = (given, named(given)) if isinstance(given, str) else (_name(given), clone(given))
+            by_name = isinstance(given, str)
+            name, model = (given, make_method(given)) if by_name else (_name(given), clone(given))
             if name in found:
                 raise InvalidInputError(f"methods has {name} twice; each can be given once")
             found[name] = model
@@ -453,35 +430,6 @@ def _with_best_number(fitted: list[Fitted], X: Any, weights: FloatArray | None) 
         model._cut_to(min(k, model._grown.n_leaves), model._blocks(X, weights))
         found.append(replace(one, labels=np.asarray(model.labels_)))
     return found
-
-
-def default_methods(shape: tuple[int, int]) -> list[str]:
-    """Return the names of the methods that are tried on so many rows and columns.
-
-    >>> default_methods((10_000_000, 5000))
-    ['minimum-density', 'spectral-connectivity']
-    """
-    cells = shape[0] * shape[1]
-    found = ["minimum-density", "spectral-connectivity"]
-    found += ["maximin-separation"] if shape[1] <= MAX_FEATURES else []
-    found += ["maximum-margin"] if cells <= MARGIN_CELLS else []
-    mapped = [name for name, (make, kernel) in METHODS.items() if kernel is not None and make in DIFFUSION]
-    return found + (mapped if cells <= DIFFUSION_CELLS else [])
-
-
-def named(name: str) -> Any:
-    """Return a method by its name."""
-    if name in METHODS:
-        make, kernel = METHODS[name]
-        return CLUSTERERS[make](kernel=kernel)
-    if name not in FOREIGN:
-        known = ", ".join(map(repr, (*METHODS, *FOREIGN)))
-        raise InvalidInputError(f"methods may name {known}, got {name!r}; or give an estimator")
-    module, make, parameters = FOREIGN[name]
-    try:
-        return getattr(import_module(module), make)(**parameters)
-    except ImportError:
-        raise InvalidInputError(f"{name!r} needs the package {module}; install it, or leave it out") from None
 
 
 def _name(model: Any) -> str:

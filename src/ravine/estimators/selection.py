@@ -15,8 +15,8 @@ from sklearn.model_selection import ParameterGrid
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_int, check_real, check_weights
 from ravine.data.block_engine import rows_of
-from ravine.estimators import CLUSTERERS, DIFFUSION
 from ravine.estimators.judging import MIN_SHARE, Judges, Judgment, best_first, rank_sums
+from ravine.estimators.methods import CLUSTERERS, DIFFUSION
 from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.metrics import agreement
 

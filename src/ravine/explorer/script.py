@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ravine.estimators import CLUSTERERS
+from ravine.estimators.methods import CLUSTERERS
 from ravine.estimators.partial_labels import UNLABELED
 from ravine.explorer.state import State
 from ravine.tree.tree import ClusterTree
