@@ -46,6 +46,10 @@ MAY_IMPORT = {
         *("store", "tree", "evidence", "split", "optimize", "features", "data", "index", "metrics", "io"),
         *("_validate", "exceptions"),
     },
+    "papers": {
+        *("estimators", "split", "optimize", "data", "index"),
+        *("_validate",),
+    },
     "explorer": {
         *("store", "estimators", "view", "tree", "split", "data", "io"),
         *("_validate", "exceptions"),
@@ -77,8 +81,10 @@ EXCEPTIONS = {
     ("io/open_file.py", "ravine.data.memory"),
     ("io/files.py", "ravine.store.archive"),
     ("store/model_file.py", "ravine.estimators.auto_cluster"),
-    ("store/model_file.py", "ravine.estimators.catalog"),
+    ("store/model_file.py", "ravine.estimators.methods"),
+    ("store/model_file.py", "ravine.estimators.classifier"),
     ("store/model_file.py", "ravine.estimators.selection"),
+    ("store/model_file.py", "ravine.papers"),
     ("evidence/reunite.py", "ravine.tree.edit"),
     ("evidence/reunite.py", "ravine.tree.tree"),
     ("estimators/clusterer.py", "ravine.view.notebook"),

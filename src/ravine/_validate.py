@@ -22,7 +22,7 @@ IntArray = npt.NDArray[np.int64]
 UNLABELED = -1  # label of a row whose class is unknown
 MAX_EXPONENT = 200  # weights are at most 2**200, so that the product of five of them is finite
 MAX_NAMED = 5  # number of columns that an error names
-WITHOUT_EFFECT = ("n_jobs", "verbose", "callback", "checkpoint")  # parameters that do not change the result
+WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the result
 # how the names of the types of columns begin that are not numbers, in pandas and polars
 NOT_NUMBERS = ("category", "categorical", "enum", "date", "time", "duration", "period", "interval")
 
@@ -323,25 +323,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def is_random(init: Any) -> bool:
-    """Return whether starts are to be random."""
-    return isinstance(init, str) and init == "random"
-
-
-def check_directions(name: str, value: Any, n_features: int) -> FloatArray:
-    """Return `value` as an array of directions, one per row, none of them zero."""
-    try:
-        directions = np.atleast_2d(np.asarray(value, dtype=np.float64))
-    except (ValueError, TypeError, OverflowError):
-        raise InvalidInputError(
-            f"{name} has to be an array of numbers of shape (n_starts, {n_features}), got {value!r}"
-        ) from None
-    if directions.ndim != 2 or directions.shape[1] != n_features or len(directions) == 0:
-        raise InvalidInputError(
-            f"{name} has to be an array of shape (n_starts, {n_features}), got shape {np.shape(value)}"
-        )
-    if not np.isfinite(directions).all() or not (directions != 0).any(axis=1).all():
-        raise InvalidInputError(
-            f"{name} has a direction that is zero or not finite; every start needs a finite one"
-        )
-    return directions
+def check_verbose(value: Any) -> None:
+    """Check that progress is printed, not printed, or given to a function (None in a model file)."""
+    if value is not None and not isinstance(value, int) and not callable(value):
+        raise InvalidInputError(f"verbose has to be True, False or a function, got {value!r}")

@@ -51,7 +51,7 @@ def test_a_killed_worker_changes_nothing(client):
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    one, two = MinimumDensity(4).fit(X), MinimumDensity(4, callback=kill).fit(rows)
+    one, two = MinimumDensity(4).fit(X), MinimumDensity(4, verbose=kill).fit(rows)
     assert killed
     assert one.tree_ == two.tree_
     np.testing.assert_array_equal(two.labels_.compute(), one.labels_)
@@ -102,7 +102,7 @@ def test_a_lost_scheduler_is_not_called_bad_data(scheduler):
     with Client(scheduler_file=where, timeout=30, set_as_default=False) as own, own.as_current():
         rows = da.from_array(X, chunks=(chunk_rows(N), 4)).persist()
         with pytest.raises(RavineError, match=r"connection to the scheduler .*lost"):
-            MinimumDensity(4, callback=kill).fit(rows)
+            MinimumDensity(4, verbose=kill).fit(rows)
 
 
 def test_data_frames_weights_and_probabilities_on_a_cluster(client):

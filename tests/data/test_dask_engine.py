@@ -151,7 +151,7 @@ def test_weights_labels_kernels_and_other_methods():
         MinimumDensity(2, kernel="diffusion", kernel_params={"landmarks": 300, "n_components": 3}),
         MinimumDensity("auto"),
         SpectralConnectivity(2),
-        SpectralConnectivity(2, projection="orthogonal", n_directions=2),
+        SpectralConnectivity(2, n_directions=2),
         SpectralConnectivity(2, large_margin=True),
     ],
     ids=["diffusion", "auto", "connectivity", "several directions", "large margin"],
@@ -206,8 +206,8 @@ def test_labels_of_the_best_cut_are_lazy():
     few, lengths = X[: 2 * STEP], [STEP, 0, STEP]
     rows = delayed_array(lambda i: few[[0, STEP, STEP][i] : [STEP, STEP, 2 * STEP][i]], lengths)
     for model in (
-        MinimumDensity("best", max_leaves=5),
-        AutoCluster("best", methods=[MinimumDensity(max_leaves=5)]),
+        MinimumDensity("best"),
+        AutoCluster("best", methods=[MinimumDensity()]),
     ):
         one = model.fit(few).labels_
         lazy = model.fit(rows).labels_

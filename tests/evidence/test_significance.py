@@ -30,6 +30,7 @@ from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Verbs, search
+from tests.changed_method import with_method
 from tests.nodes import measured, node_of
 
 
@@ -83,7 +84,7 @@ def test_the_reference_lies_in_the_columns_as_the_rows_do():
 def test_given_starts_do_not_break_the_test(d):
     X = np.column_stack([blobs(2, 3, 0)[0], np.ones(300), np.zeros((300, d - 4))])
     X[:, 4:] = 0.1 * np.random.default_rng(0).standard_normal((300, d - 4))
-    model = MinimumDensity("auto", init=np.eye(d)[:2], standardize=False)
+    model = with_method(MinimumDensity("auto", standardize=False), init=np.eye(d)[:2])
     with pytest.warns(UserWarning, match="constant"):
         assert model.fit(X).n_clusters_ == 2
 
@@ -206,7 +207,6 @@ def test_fallbacks_are_tested_at_a_share_of_the_level_with_the_rows_own_tails():
 
 def test_auto_with_bounds_and_other_methods():
     X, _ = blobs(6, 5, 2)
-    assert MinimumDensity("auto", max_leaves=3).fit(X).n_clusters_ == 3
     assert MinimumDensity("auto", max_depth=1).fit(X).n_clusters_ == 2
     assert PrincipalDirection("auto", threshold="density").fit(blobs(2, 4, 0)[0]).n_clusters_ == 2
 

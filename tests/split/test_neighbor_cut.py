@@ -19,6 +19,7 @@ from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
 from ravine.tree.priorities import PRIORITIES
+from tests.changed_method import with_order
 from tests.nodes import measured, node_of
 
 
@@ -147,8 +148,8 @@ def test_an_end_with_two_large_sides_comes_before_one_with_a_smaller_cut(digits,
 
 
 def test_of_several_directions_too(digits, graph):
-    estimator = SpectralConnectivity(2, projection="orthogonal", beta=1.5, n_microclusters=100)
-    method = run(estimator._method(64).prepare(digits))
+    method = SpectralConnectivity(2, n_directions=2)._method(64)
+    method = run(replace(method, betas=(1.5,), n_microclusters=100).prepare(digits))
     clusters = method.given.clusters
     rng = np.random.default_rng(7)
     ends = [method.pursue(rng.standard_normal((2, 64))) for _ in range(5)]
@@ -173,7 +174,7 @@ def test_of_several_directions_too(digits, graph):
 
 def test_split_order_neighbors_splits_where_the_cut_is_smallest(digits):
     rows = digits.rows
-    tree = SpectralConnectivity(6, split_order="neighbors").fit(rows.array).tree_
+    tree = SpectralConnectivity(6).fit(rows.array).tree_
     leaf = np.zeros(rows.shape[0], dtype=int)
     for node in tree.inner:
         promise = {}
@@ -197,14 +198,14 @@ def test_split_order_neighbors_prefers_two_groups_to_a_larger_one():
     X[300:, 0] += 15.0
     X[440:, 1] += 6.0
     for order, expected in sizes.items():
-        found = np.bincount(SpectralConnectivity(3, split_order=order, standardize=False).fit(X).labels_)
+        found = np.bincount(with_order(SpectralConnectivity(3, standardize=False), order).fit(X).labels_)
         assert set(expected) <= set(found.tolist())
 
 
 def test_with_a_kernel_the_neighbors_in_the_raw_columns_do_not_count():
     for kernel, counts in ((None, True), ("rbf", False), ("diffusion", False)):
-        for projection in ("univariate", "orthogonal"):
-            method = SpectralConnectivity(2, kernel=kernel, projection=projection)._method(4)
+        for n_directions in (1, 2):
+            method = SpectralConnectivity(2, kernel=kernel, n_directions=n_directions)._method(4)
             assert getattr(method, "univariate", method).neighbor_cut is counts
 
 

@@ -17,6 +17,7 @@ from ravine.optimize.pursuit import evaluate
 from ravine.split import projection, search
 from ravine.split.projection import ProjectionMethod
 from tests import oracles
+from tests.changed_method import with_method
 
 
 def split_of(X, weights=None, min_weight=1.0, n_jobs=1, **options):
@@ -57,9 +58,8 @@ def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
     X, _ = oracles.two_blobs(80, 3, gap=8.0, seed=seed)
     init = None
     for factor in 0.5 ** np.arange(0, 7):
-        model = MinimumDensity(
-            2, standardize=False, bandwidth_factor=factor, init=init, tol=1e-4, max_iter=300
-        ).fit(X)
+        usual = MinimumDensity(2, standardize=False, bandwidth_factor=factor, max_iter=300)
+        model = with_method(usual, init=init, tol=1e-4).fit(X)
         init = model.tree_.splits[0].boundary.normal[None, :]
     plane = model.tree_.splits[0].boundary
     svm = SVC(kernel="linear", C=1e8).fit(X, model.labels_)

@@ -231,18 +231,6 @@ def test_whether_samples_are_used_is_up_to_the_prepared_method():
     assert other.node_in("starts").rows is node.rows
 
 
-def test_correlated_directions_end_in_a_univariate_search_that_goes_through_samples():
-    method = SpectralConnectivity(2, projection="correlated")._method(3)
-    several = SpectralConnectivity(2, projection="orthogonal")._method(3)
-    assert method.samples
-    assert not several.samples
-    node = measured(two_blobs(300, 3)[0])
-    prepared = run(method.prepare(node))
-    assert prepared.init.shape[1] == 3
-    assert replace(prepared, init=None, full_steps=method.univariate.full_steps) == method.univariate
-    assert prepared.full_steps < method.univariate.full_steps  # the start took two passes
-
-
 def test_refine_gets_the_measured_split_and_its_answer_is_the_result():
     class Better(Recording):
         def refine(self, node, split):
@@ -388,9 +376,8 @@ METHODS = {
     "connectivity": SpectralConnectivity(2),
     "connectivity, standard": SpectralConnectivity(2, laplacian="standard"),
     "large margin": SpectralConnectivity(2, large_margin=True),
-    "correlated": SpectralConnectivity(2, projection="correlated"),
-    "orthogonal": SpectralConnectivity(2, projection="orthogonal"),
-    "orthogonal, large margin": SpectralConnectivity(2, projection="orthogonal", large_margin=True),
+    "orthogonal": SpectralConnectivity(2, n_directions=2),
+    "orthogonal, large margin": SpectralConnectivity(2, n_directions=2, large_margin=True),
 }
 
 

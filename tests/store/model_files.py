@@ -485,7 +485,7 @@ CHANGES = {
         lambda m, a: m.update({"class": "MinimumDensityClassifier"}, parameters={}),
         "classes has to be an array of the file, got no such array",
     ),
-    "a function to call": ("one", _parameter(callback="print"), "callback has to be a function or None"),
+    "a function to call": ("one", _parameter(verbose="print"), "verbose has to be True, False or a function"),
     "an unknown parameter": ("one", _parameter(shell=True), "parameters has to be of .*, got \\['shell'\\]"),
     "facts of a list": ("merged", _split(facts=[]), "splits.facts has to be an object of JSON"),
     "a fact of text": ("merged", _split(facts={"x": "many"}), "facts.x has to be a number"),

@@ -56,10 +56,10 @@ def end_after(n_leaves):
 
 def ended_and_resumed(make, rows, folder, n_leaves, **fit):
     """Fit until there are some leaves, then with the same call again; return the model of the second call."""
-    model = make.set_params(checkpoint=folder / "fit.checkpoint", callback=end_after(n_leaves))
+    model = make.set_params(checkpoint=folder / "fit.checkpoint", verbose=end_after(n_leaves))
     with pytest.raises(Ended):
         model.fit(rows, **fit)
-    return model.set_params(callback=None).fit(rows, **fit)
+    return model.set_params(verbose=False).fit(rows, **fit)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +94,7 @@ def test_a_fit_goes_on_where_it_ended(kind, tmp_path):
         (MinimumDensity("auto"), {}),
         (MinimumDensity(5), {"sample_weight": WEIGHTS[:1500]}),
         (MinimumDensity(5), {"y": np.where(np.arange(1500) % 100 == 0, X[:1500, 0] > 0, -1)}),
-        (SpectralConnectivity(4, projection="orthogonal", n_microclusters=60), {}),
+        (SpectralConnectivity(4, n_directions=2), {}),
         (MinimumDensity(4, kernel="rbf", kernel_params={"landmarks": 50, "n_components": 5}), {}),
     ],
     ids=["auto", "weights", "labels", "several directions", "kernel"],
@@ -254,7 +254,7 @@ def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, ch
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda meta, arrays: meta["fit"].update(tol=True), "fit has to be one text"),
+        (lambda meta, arrays: meta["fit"].update(level=True), "fit has to be one text"),
         (lambda meta, arrays: meta["fit"].update(more=[1]), "fit has to be one text"),
         (
             lambda meta, arrays: meta.update(reads=10**400),
@@ -344,7 +344,7 @@ def test_the_rank_of_a_split_does_not_depend_on_what_was_searched_before_a_break
         return dict(zip(stored.facts["paths"], stored.arrays["rank"].reshape(-1, 4).tolist(), strict=True))
 
     def model(path=None):
-        return SpectralConnectivity(K, split_order="neighbors", checkpoint=path)
+        return SpectralConnectivity(K, checkpoint=path)
 
     whole = model(tmp_path / "whole").fit(rows)
     for n_leaves in (2, 3, 4):

@@ -57,7 +57,6 @@ METHODS = {
     "connectivity": CONNECTIVITY,
     "orthogonal": SEVERAL,
     "orthogonal, large margin": replace(SEVERAL, large_margin=True, normalized=False),
-    "correlated": replace(SEVERAL, omega=0.3, n_directions=3),
     "large margin": LargeMarginMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True),
     "principal": PrincipalMethod("density"),
     "margin": MarginMethod(),

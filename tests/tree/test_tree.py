@@ -17,6 +17,7 @@ from ravine.tree.edit import _keep_splits
 from ravine.tree.export import DEEPEST
 from ravine.tree.score import depth_at_boundary
 from ravine.tree.simplify import _best_threshold
+from tests.changed_method import with_method
 from tests.engines import in_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -269,7 +270,7 @@ def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place()
     rng = np.random.default_rng(0)
     coarse = rng.integers(0, 4, 400) + 6.0 * (np.arange(400) % 2)
     X = np.column_stack([coarse, coarse + rng.standard_normal(400), rng.standard_normal(400)])
-    model = MinimumDensity(2, init=[[1.0, 3.0, 1.0]], max_iter=0).fit(X)
+    model = with_method(MinimumDensity(2, max_iter=0), init=np.array([[1.0, 3.0, 1.0]])).fit(X)
     assert model.n_clusters_ == 2
     simple = model.tree_.simplify(X, max_features=1, agreement=0.5)
     share = float(simple.splits[0].status.split(":")[1].split("%")[0]) / 100
@@ -279,9 +280,7 @@ def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place()
 # --- growth bounds, score, size ---
 
 
-def test_max_leaves_and_max_depth_bound_growth():
-    assert PrincipalDirection(8, max_leaves=3).fit(DIGITS).n_clusters_ == 3
-    assert PrincipalDirection(3, max_leaves=8).fit(DIGITS).n_clusters_ == 3
+def test_max_depth_bounds_growth():
     model = PrincipalDirection(8, max_depth=2).fit(DIGITS)
     assert model.n_clusters_ == 4
     assert model.tree_.depth.max() == 2

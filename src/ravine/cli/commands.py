@@ -27,7 +27,7 @@ from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
-from ravine.estimators.catalog import DIFFUSION
+from ravine.estimators.methods import DIFFUSION
 from ravine.io.atomic import all_or_none
 from ravine.io.on_disk import FileMatrix
 from ravine.io.open_file import matrix_blocks

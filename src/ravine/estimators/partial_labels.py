@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from ravine._validate import UNLABELED, has_label, label_array
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, labels_of
-from ravine.exceptions import InvalidInputError
+from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.store.archive import Stored, require
 
 
@@ -82,11 +81,7 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
     classes = np.unique(given[counted])
     if len(classes) < 2:
         if len(classes) == 1:
-            warnings.warn(
-                f"y has labels of one class only ({classes[0]}), so the labels have no effect",
-                UserWarning,
-                stacklevel=6,
-            )
+            warn_caller(f"y has labels of one class only ({classes[0]}), so the labels have no effect")
         return None
     return labels_of(rows, np.flatnonzero(counted), np.searchsorted(classes, given[counted]))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ravine._validate import UNLABELED
-from ravine.estimators.catalog import CLUSTERERS
+from ravine.estimators.methods import CLUSTERERS
 from ravine.explorer.state import State
 from ravine.tree.tree import ClusterTree
 

@@ -12,7 +12,7 @@ import numpy as np
 from ravine._validate import UNLABELED, FloatArray, IntArray, check_int, check_real, listed
 from ravine.data.memory import MemoryRows
 from ravine.data.threads import Threads
-from ravine.estimators.catalog import CLUSTERERS
+from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import columns_of, far_rows, rows_for_tree

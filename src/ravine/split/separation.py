@@ -188,6 +188,7 @@ class SeparationMethod(Verbs):
 class SeparationPursuit(ProjectionMethod):
     """Maximize the separation probability directly, at the root from the rows `given` as the right side."""
 
+    max_iter: int = 50  # evaluations
     given: RowSet | None = None
 
     portable = False  # the given rows cannot travel

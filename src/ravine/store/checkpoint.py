@@ -6,20 +6,22 @@ finds a result there does not search. It is written like a model file, without p
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import textwrap
 import time
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravine._validate import IntArray
+import ravine
+from ravine._validate import WITHOUT_EFFECT, IntArray
 from ravine.data.block_engine import block_lengths, fingerprint
 from ravine.data.node import Labels
 from ravine.exceptions import InvalidInputError
@@ -239,3 +241,35 @@ def _shown(text: str | None) -> str:
 
 def _shown_blocks(lengths: IntArray) -> str:
     return f"{len(lengths)} block{'s' * (len(lengths) != 1)} of at most {lengths.max(initial=0)} rows"
+
+
+def describe(estimator: Any, stream: Sequence[int]) -> dict[str, str]:
+    """Return version, class and parameters of an estimator as texts; `stream` is the seed of its fit.
+
+    Two fits with the same texts and the same rows have the same result.
+
+    >>> from ravine import MinimumDensity
+    >>> described = describe(MinimumDensity(3), (7,))
+    >>> described["class"], described["n_clusters"], described["random_state"]
+    ('MinimumDensity', '3', 'null, with the seed 7')
+    """
+    found = {
+        name: json.dumps(value, default=_plain, sort_keys=True)
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in WITHOUT_EFFECT
+    }
+    seed = ", ".join(map(str, stream))
+    return {
+        **found,
+        "random_state": f"{found['random_state']}, with the seed {seed}",
+        "ravine": ravine.__version__,
+        "class": type(estimator).__name__,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has no value for: arrays as lists, functions and others by their names."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"

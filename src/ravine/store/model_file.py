@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ravine import papers
 from ravine._validate import FloatArray
 from ravine.estimators.auto_cluster import AutoCluster
-from ravine.estimators.catalog import ESTIMATORS
+from ravine.estimators.classifier import MinimumDensityClassifier
+from ravine.estimators.methods import CLUSTERERS
 from ravine.estimators.selection import Candidate
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.io.atomic import write_atomically
@@ -29,6 +31,12 @@ from ravine.store.archive import (
 )
 from ravine.store.parts import FORMAT, VERSION, check_format
 from ravine.store.stored_map import map_from
+
+ESTIMATORS: dict[str, Any] = {  # the classes that a file may name
+    **CLUSTERERS,
+    "MinimumDensityClassifier": MinimumDensityClassifier,
+    **{name: getattr(papers, name) for name in papers.__all__},
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

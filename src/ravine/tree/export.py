@@ -246,7 +246,7 @@ def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
                 "SQL is not available for splits in several directions, whose boundaries are not linear: "
-                'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
+                "fit with n_directions=1, or make hyperplanes with tree.simplify"
             )
         features = [int(j) for j in np.flatnonzero(split.boundary.normal)]
         used.update(names[j] for j in features)

@@ -1,4 +1,4 @@
-"""The order in which leaves are split: values of `split_order`; the leaf of highest priority comes first."""
+"""The order in which leaves are split, by its name in a clusterer: the highest priority comes first."""
 
 from __future__ import annotations
 
