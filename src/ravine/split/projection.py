@@ -84,10 +84,6 @@ class ProjectionMethod(Verbs):
     def name(self) -> str:
         return self.schedule.name + (" with labels" if self.right is not None else "")
 
-    @property
-    def portable(self) -> bool:  # type: ignore[override]
-        return not self.neighbor_cut  # the graph is that of all rows of the node
-
     def fallbacks(self) -> Sequence[ProjectionMethod]:
         """Return the method with the schedule's fallbacks."""
         return [replace(self, schedule=schedule) for schedule in self.schedule.fallbacks()]
