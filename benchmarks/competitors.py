@@ -102,7 +102,7 @@ def kernel_spectral(X: Any, k: int) -> Iterator[Array]:
     """Spectral clustering with the kernel matrix of KMDH: the RBF with ravine's width."""
     from sklearn.preprocessing import StandardScaler
 
-    from ravine.features.kernel import rbf_width
+    from ravine.features.kernel_map import rbf_width
 
     points = StandardScaler().fit_transform(X)
     centers, follows = representatives(points, DENSE)

@@ -26,7 +26,7 @@ import ravine
 from benchmarks.kernels import spirals
 from ravine.data.memory import MemoryRows
 from ravine.evidence.graph_test import GraphTest
-from ravine.features.row_graph import row_graph
+from ravine.features.neighbors import row_graph
 
 Array = np.ndarray[Any, Any]
 ASPECT = 8.0  # length of a band over its width

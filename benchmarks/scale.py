@@ -130,10 +130,11 @@ def task(n: int, d: int) -> None:
     values, ids = rng.standard_normal((n, d), dtype=np.float32), rng.integers(16, size=n, dtype=np.int32)
     grid, directions = Grid(-5.0, 0.009, 1111), np.linalg.qr(rng.standard_normal((d, d)))[0]
     groups = [Group((k,), None, (ProfileSum(own, directions[k % d], grid, True),)) for k in range(16)]
+    work = tasks.Constant(groups)
     seen = tasks.Seen(tasks.open_partition(values, 0), 0)
 
     def answer() -> Any:
-        return tasks.answer(values, ids, None, seen, None, groups)
+        return tasks.answer(values, ids, None, seen, None, work)
 
     def spent(work: Any, times: int = 10) -> float:
         began = time.process_time()
@@ -147,10 +148,8 @@ def task(n: int, d: int) -> None:
     def make(_: int) -> Any:
         return [[tuple(np.ones(shape) for shape in shapes)] for _ in range(16)]
 
-    tasks.merge(groups, parts)
-    print(
-        f"answer a block: {spent(answer):.1f} ms, merge 16: {spent(lambda: tasks.merge(groups, parts)):.1f}"
-    )
+    tasks.merge(work, parts)
+    print(f"answer a block: {spent(answer):.1f} ms, merge 16: {spent(lambda: tasks.merge(work, parts)):.1f}")
     options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
     with distributed.LocalCluster(n_workers=2, **options) as cluster, distributed.Client(cluster) as client:
         one, other = client.scheduler_info()["workers"]

@@ -64,16 +64,14 @@ ONE_PLACE = {
     "daqp": {"optimize/cutting_plane.py"},
     "matplotlib": {"view/plot.py"},
     "pyarrow": {"io/arrow_files.py"},
-    "pynndescent": {"features/neighbors.py"},
     "starlette": {"explorer/server.py"},
     "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},
 }
-# A view that fits models, to show how a fit converges; the view of an estimator in a notebook; a partition
-# that is mapped on its worker; a file that is small enough for memory; a table that is a model file; models,
+# A view that fits models, to show how a fit converges; the view of an estimator in a notebook;
+# a file that is small enough for memory; a table that is a model file; models,
 # which name their classes; joining leaves again, which edits the tree.
 EXCEPTIONS = {
-    ("data/partition_tasks.py", "ravine.features.feature_map"),
     ("io/open_file.py", "ravine.data.memory"),
     ("io/files.py", "ravine.store.archive"),
     ("store/model_file.py", "ravine.estimators.auto_cluster"),

@@ -12,13 +12,13 @@ from sklearn.utils import check_array
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, IntArray, check_bool, check_int, check_real, check_weights
-from ravine.data.block_engine import rows_of
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.query import run
+from ravine.data.rows import rows_of
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
-from ravine.features.row_graph import JUDGE_NEIGHBORS, row_graph
+from ravine.features.neighbors import NEIGHBORS, row_graph
 from ravine.index.base import Profile
 from ravine.index.density import bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax
@@ -275,7 +275,7 @@ def modularity(
     X: Any,
     labels: Any,
     *,
-    n_neighbors: int = JUDGE_NEIGHBORS,
+    n_neighbors: int = NEIGHBORS,
     max_rows: int | None = None,
     standardize: bool = True,
     sample_weight: Any = None,
@@ -308,7 +308,7 @@ def normalized_cut(
     X: Any,
     labels: Any,
     *,
-    n_neighbors: int = JUDGE_NEIGHBORS,
+    n_neighbors: int = NEIGHBORS,
     max_rows: int | None = None,
     standardize: bool = True,
     sample_weight: Any = None,

@@ -821,7 +821,7 @@ def test_every_public_clusterer_is_a_method():
 
 
 def test_the_lists_of_choices_are_complete():
-    from ravine.features.kernel import kernel_names
+    from ravine.features.kernel_map import kernel_names
     from ravine.io.files import FORMATS
     from ravine.tree.export import QUOTES
 

@@ -27,8 +27,7 @@ from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
-from ravine.data.any_rows import scales_columns
-from ravine.data.block_engine import rows_of
+from ravine.data.rows import rows_of, scales_columns
 from ravine.estimators.catalog import DIFFUSION
 from ravine.estimators.judging import MIN_SHARE, Judges
 from ravine.estimators.selection import fit_candidate, judged

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-import dask
 import numpy as np
 from dask.array import concatenate, from_delayed
+from dask.base import compute, persist
+from dask.delayed import delayed
 from scipy import sparse
 
 from ravine._rows import refuse_shared_names
@@ -284,24 +285,24 @@ def _join(chunks: Sequence[Any], lengths: Sequence[float], rest: tuple[int, ...]
 
 
 def _task(function: Callable[..., Any], *of: Any) -> Any:
-    return dask.delayed(function, pure=False, traverse=False)(*of)
+    return delayed(function, pure=False, traverse=False)(*of)
 
 
 def _key_of(content: Any) -> Any:
     """Return an object as one key of a graph, which many tasks use; dask does not look into it."""
-    return dask.delayed(tasks.Constant(content), pure=False, traverse=False)
+    return delayed(tasks.Constant(content), pure=False, traverse=False)
 
 
 def _compute(lazy: Sequence[Any]) -> list[Any]:
     """Compute tasks on the scheduler that is in use."""
     with _on_a_cluster():
-        return list(dask.compute(*lazy))
+        return list(compute(*lazy))
 
 
 def _persist(lazy: Sequence[Any]) -> list[Any]:
     """Compute tasks whose results stay where they are."""
     with _on_a_cluster():
-        return list(dask.persist(*lazy))
+        return list(persist(*lazy))
 
 
 @contextmanager

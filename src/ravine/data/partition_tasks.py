@@ -130,15 +130,10 @@ def take(partition: Any, opened: Opened, places: IntArray) -> Any:
 
 
 def _data(partition: Any, weights: Any, seen: Seen, feature_map: Any) -> BlockData:
-    opened, start = seen.opened, seen.start
-    values = _checked(partition, opened)
+    values = _checked(partition, seen.opened)
     if feature_map is not None:
-        own = feature_map.content
-        from ravine.features.feature_map import MappedRows, held
-
-        nothing = np.empty((0, own.n_components))
-        values = held(MappedRows(values, own)) if opened.n_rows else nothing
-    return BlockData(values, weights, start)
+        values = feature_map.content.map_all(values)
+    return BlockData(values, weights, seen.start)
 
 
 def answer(

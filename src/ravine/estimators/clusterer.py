@@ -17,11 +17,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
-from ravine.data.any_rows import scales_columns
-from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
+from ravine.data.rows import rows_of, scales_columns
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, warn_constant
 from ravine.estimators.described import describe
@@ -31,7 +30,7 @@ from ravine.estimators.partial_labels import partial_labels
 from ravine.estimators.searched import searched_parameters
 from ravine.estimators.warn import warn_about_splits, warn_about_weights
 from ravine.exceptions import InvalidInputError
-from ravine.features.row_graph import RowGraph, row_graph
+from ravine.features.neighbors import RowGraph, row_graph
 from ravine.split.search import Method
 from ravine.store.archive import Stored, require
 from ravine.store.checkpoint import Checkpoint, check_path

@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ravine.data.any_rows import is_dask
+from ravine.data.rows import is_dask
 
 
 def lazily(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

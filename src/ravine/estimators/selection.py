@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from ravine._rows import check_rows
 from ravine._validate import FloatArray, check_int, check_real, check_weights
-from ravine.data.block_engine import rows_of
+from ravine.data.rows import rows_of
 from ravine.estimators.catalog import CLUSTERERS, DIFFUSION
 from ravine.estimators.judging import MIN_SHARE, Judges, Judgment, best_first, rank_sums
 from ravine.exceptions import InvalidInputError

@@ -13,6 +13,7 @@ from ravine.data.node import Node, finest_sample
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
+from ravine.features.neighbors import RowGraph
 from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.budget import FULL_STEPS, PASS_LIMIT, steps_on
 from ravine.optimize.descent import CONVERGED, ITERATION_LIMIT
@@ -28,7 +29,7 @@ from ravine.optimize.pursuit import (
     pursue_all,
 )
 from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
-from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
+from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts, random_directions
@@ -290,7 +291,7 @@ def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     return replace(node, labels=replace(node.labels, classes=sides))
 
 
-def _cuts(graph: NeighborGraph, node: Node, ends: Sequence[Pursued]) -> list[float]:
+def _cuts(graph: RowGraph, node: Node, ends: Sequence[Pursued]) -> list[float]:
     """Return the normalized cut of the two sides of every end."""
     points = graph.project(node.standardization, np.array([end.point.direction for end in ends]))
     thresholds = [end.point.index_value.threshold for end in ends]

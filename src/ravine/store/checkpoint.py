@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravine._validate import IntArray
-from ravine.data.block_engine import block_lengths, fingerprint
 from ravine.data.node import Labels
+from ravine.data.rows import block_lengths, fingerprint
 from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split

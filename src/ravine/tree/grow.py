@@ -17,7 +17,7 @@ from ravine.evidence.graph_test import GraphTest, graph_tests
 from ravine.evidence.reunite import reunite
 from ravine.evidence.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.exceptions import InterruptedWarning
-from ravine.features.row_graph import RowGraph
+from ravine.features.neighbors import RowGraph
 from ravine.split.boundary import Boundary
 from ravine.split.far import FarRows, find_far
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._rows import check_rows
-from ravine.data.any_rows import is_dask
 from ravine.data.memory import cache_rows
+from ravine.data.rows import is_dask
 from ravine.exceptions import InvalidInputError
 from ravine.io.block_file import is_block_source
 from ravine.view.column_facts import ColumnFacts
