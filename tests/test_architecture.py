@@ -67,17 +67,14 @@ ONE_PLACE = {
     "jinja2": {"view/pages.py"},
     "matplotlib": {"view/plot.py"},
     "pyarrow": {"io/arrow_files.py"},
-    "pynndescent": {"features/neighbors.py"},
     "shtab": {"cli/completion.py"},
     "starlette": {"explorer/server.py"},
     "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},
 }
-# The view of an estimator in a notebook; a partition that is mapped on its worker; a file that is small
-# enough for memory; a table that is a model file; models, which name their classes; joining leaves again,
-# which edits the tree.
+# The view of an estimator in a notebook; a file small enough for memory; a table that is a model file;
+# models, which name their classes; joining leaves again, which edits the tree.
 EXCEPTIONS = {
-    ("data/partition_tasks.py", "ravine.features.feature_map"),
     ("io/open_file.py", "ravine.data.memory"),
     ("io/files.py", "ravine.store.archive"),
     ("store/model_file.py", "ravine.estimators.auto_cluster"),

@@ -791,7 +791,7 @@ def test_every_public_clusterer_is_a_method():
 
 
 def test_the_lists_of_choices_are_complete():
-    from ravine.features.kernel import kernel_names
+    from ravine.features.kernel_map import kernel_names
     from ravine.tree.export import QUOTES
 
     assert set(arguments.KERNELS) == set(kernel_names())

@@ -24,7 +24,7 @@ from ravine import (
 from ravine.data.memory import MemoryRows
 from ravine.estimators import judging, methods
 from ravine.estimators.judging import Judges, Judgment, best_first
-from ravine.features.row_graph import row_graph
+from ravine.features.neighbors import row_graph
 from ravine.store.archive import read_archive, write_archive
 from tests import judges
 

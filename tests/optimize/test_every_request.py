@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from ravine.data.memory import MemoryRows
-from ravine.data.microclusters import NearestSum, RadiusSum
+from ravine.data.microclusters import Compared, NearestSum
 from ravine.data.node import Node
 from ravine.data.principal import Covariance, CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
@@ -38,9 +38,9 @@ REQUESTS = {
     "profile": ProfileSum(OWN, UNIT, GRID, True),
     "profile without rows": ProfileSum(OWN, UNIT, GRID, False),
     "slope": SlopeSum(OWN, UNIT, GRID, RNG.standard_normal(GRID.n_bins)),
-    "nearest": NearestSum(OWN, AXES, SEEDS),
-    "nearest along axes": NearestSum(OWN, np.eye(2), SEEDS, AXES),
-    "radius": RadiusSum(OWN, AXES, SEEDS, np.tanh),
+    "nearest": NearestSum(Compared(OWN, directions=AXES), SEEDS),
+    "nearest along axes": NearestSum(Compared(OWN, AXES), SEEDS),
+    "radius": NearestSum(Compared(OWN, AXES, place=np.tanh), SEEDS),
     "all rows": SideSums(OWN, None),
     "side": SideSums(OWN, CUT),
     "side without squares": SideSums(OWN, CUT, squares=False),

@@ -12,6 +12,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.microclusters import nearest
 from ravine.data.node import Labels
 from ravine.data.query import run
+from ravine.features import neighbors
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.split import neighbor_cut
 from ravine.split.boundary import Hyperplane
@@ -69,7 +70,7 @@ def test_a_weight_is_as_many_copies():
     for direction in rng.standard_normal((3, 2)):
         expected = slow_cut((copies - copies.mean(axis=0)) / copies.std(axis=0), copies @ direction > 0.2)
         for graph in graphs:
-            assert graph.cut(graph.rows.array @ direction > 0.2) == pytest.approx(expected, rel=1e-9)
+            assert graph.cut(graph.values @ direction > 0.2) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_cut_is_zero_between_groups_one_for_random_sides_and_two_for_an_empty_side():
@@ -77,24 +78,24 @@ def test_the_cut_is_zero_between_groups_one_for_random_sides_and_two_for_an_empt
     X = rng.standard_normal((400, 3))
     X[:200, 0] += 20.0
     graph = graph_of(X)
-    assert graph.cut(graph.rows.array[:, 0] > 10.0) == 0.0
+    assert graph.cut(graph.values[:, 0] > 10.0) == 0.0
     assert graph.cut(rng.random(400) < 0.5) == pytest.approx(1.0, abs=0.1)
     assert graph.cut(np.zeros(400, dtype=bool)) == 2.0
 
 
 def test_many_or_wide_rows_are_sampled(monkeypatch):
     X = np.random.default_rng(3).standard_normal((6000, 4))
-    assert graph_of(X).rows.shape[0] == 2000
-    monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 1000)
-    assert graph_of(X).rows.shape[0] == 250
-    monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 10)
-    assert graph_of(X).rows.shape[0] == 100
+    assert len(graph_of(X).numbers) == 2000
+    monkeypatch.setattr(neighbors, "GRAPH_CELLS", 4000)
+    assert len(graph_of(X).numbers) == 1000
+    monkeypatch.setattr(neighbors, "GRAPH_CELLS", 10)
+    assert len(graph_of(X).numbers) == 500
 
 
 def test_all_callers_see_the_same_rows():
     node = measured(np.random.default_rng(3).standard_normal((6000, 4)))
     first, again = (run(neighbor_graph(replace(node, stream=stream))) for stream in ((0,), (7, 1, 2)))
-    np.testing.assert_array_equal(first.rows.array, again.rows.array)
+    np.testing.assert_array_equal(first.values, again.values)
 
 
 @pytest.fixture(scope="module")
@@ -257,9 +258,14 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
         here = np.flatnonzero(right)[:size]
         leaf = replace(root, rows=root.rows.select(here), root=root.standardization, memo={})
         graph = run(neighbor_graph(leaf))
-        assert sorted(graph.rows.numbers_in_data.tolist()) == here.tolist()
-        edges = {tuple(sorted(pair)) for pair in graph.rows.numbers_in_data[graph.ends].T.tolist()}
-        of_root = {tuple(sorted(pair)) for pair in whole.rows.numbers_in_data[whole.ends].T.tolist()}
+        assert sorted(graph.numbers.tolist()) == here.tolist()
+        edges, of_root = (
+            {
+                tuple(sorted(pair))
+                for pair in own.numbers[np.argsort(own.group)][np.argwhere(own.near.toarray())].tolist()
+            }
+            for own in (graph, whole)
+        )
         inside = {pair for pair in of_root if set(pair) <= set(here.tolist())}
         assert (edges == inside) is shared
         assert edges >= inside or shared

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,8 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet, gather, run
-from ravine.data.sample import OnSample, Sample, part_of, sampled
+from ravine.data.sample import Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
-from ravine.data.threads import Threads
 
 PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
@@ -64,17 +63,6 @@ def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
     few = rows.select(numbers)
     values, weights = few.map(lambda block: block.dense()), few.map(lambda block: block.weights)
     return Labels(values, classes, weights)
-
-
-@dataclass(frozen=True)
-class NoRows:
-    """What a set of rows says of itself, without the rows."""
-
-    shape: tuple[int, int]
-    total: float
-    n_counted: int
-    threads: Threads
-    values_per_row: float
 
 
 @dataclass(frozen=True)
@@ -201,7 +189,7 @@ class Node:
         )
 
 
-def draw_sample(node: Node, request: Sample | OnSample) -> Query[Any]:
+def draw_sample(node: Node, request: Sample) -> Query[Any]:
     """Return the answer to a sample request; one pass, or none if it was drawn when the node was opened."""
     drawn: dict[Request, Any] = node.memo.get("drawn", {})
     if request in drawn:
@@ -229,7 +217,7 @@ def measure(node: Node) -> Query[Node]:
 
 
 def open_node(
-    node: Node, sizes: Sequence[int], ahead: Sequence[Sample | OnSample] = ()
+    node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()
 ) -> Query[tuple[Node, list[Node]]]:
     """Measure a node and draw samples of these sizes from it, in one pass; return the node and the samples.
 
@@ -274,14 +262,7 @@ def side_by_side(node: Node, queries: Sequence[Query[Any]]) -> Query[list[Any]]:
     return threads.map(run, queries)
 
 
-def detached(node: Node) -> Node:
-    """Return a node without its rows, but with their number: it can travel, and a sample can belong to it."""
-    known = node.rows
-    rows = NoRows(known.shape, known.total, known.n_counted, known.threads, known.values_per_row)
-    return replace(node, rows=cast(RowSet, rows), memo={}, tree_memo={})
-
-
-def _measure(node: Node, draws: Sequence[Sample | OnSample]) -> Query[tuple[Node, Sequence[Answer]]]:
+def _measure(node: Node, draws: Sequence[Sample]) -> Query[tuple[Node, Sequence[Answer]]]:
     """Return the measured node and the samples drawn in the same pass.
 
     At the root, where nothing is known about the columns, a few rows are looked at before.

@@ -30,17 +30,17 @@ from ravine._validate import (
     check_verbose,
     make_rng,
 )
-from ravine.data.any_rows import scales_columns
-from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
+from ravine.data.rows import rows_of, scales_columns
+from ravine.data.standardization import Standardization
 from ravine.estimators.base import Prepared, RowsEstimator
 from ravine.estimators.clusterer import TreeClusterer, has_several_clusters
 from ravine.estimators.judging import MIN_SHARE, Judges
 from ravine.estimators.methods import default_methods, make_method
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
 from ravine.exceptions import InterruptedWarning, InvalidInputError, warn_caller
-from ravine.features.kernel import Scaling, scaling_of
+from ravine.features.feature_map import measure_columns
 from ravine.tree.progress import Progress
 from ravine.tree.tree import ClusterTree
 
@@ -251,10 +251,10 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 f"{next(iter(models))} needs rows in memory; load them, or use methods of ravine only"
             )
         dense = not hasattr(X, "indptr")
-        self.scaling_: Scaling | None = None
+        self.scaling_: Standardization | None = None
         if dense:
-            self.scaling_ = scaling_of(X, weights, scales_columns(self.standardize, X))
-        points = X if self.scaling_ is None else self.scaling_(X)
+            self.scaling_ = measure_columns(X, weights, scales_columns(self.standardize, X))
+        points = X if self.scaling_ is None else self.scaling_.apply_checked(X)
         fitted = []
         for name, model in models.items():
             began = time.perf_counter()
@@ -295,7 +295,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             )
         if not isinstance(self.best_estimator_, TreeClusterer):
             X, _ = self._checked(X, None, reset=False)
-            X = X if self.scaling_ is None else self.scaling_(X)
+            X = X if self.scaling_ is None else self.scaling_.apply_checked(X)
         return getattr(self.best_estimator_, name)(X)
 
     def predict(self, X: Any) -> IntArray:

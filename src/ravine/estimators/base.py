@@ -24,20 +24,18 @@ from ravine._validate import (
     check_weights,
     make_rng,
 )
-from ravine.data.any_rows import is_dask, length, scales_columns
-from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run
+from ravine.data.rows import is_dask, length, rows_of, scales_columns
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.warn import warn_about_outliers
 from ravine.exceptions import InvalidInputError
 from ravine.features.diffusion import fit_diffusion_map
 from ravine.features.feature_map import FeatureMap, mapped_blocks
-from ravine.features.kernel import check_kernel
-from ravine.features.kernel_map import fit_kernel_map
-from ravine.features.row_graph import RowGraph, row_graph
+from ravine.features.kernel_map import check_kernel, fit_kernel_map
+from ravine.features.neighbors import RowGraph, row_graph
 from ravine.split.far import FarRows, find_far
 
 

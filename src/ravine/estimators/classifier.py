@@ -22,8 +22,8 @@ from ravine._validate import (
     check_real,
     not_finite,
 )
-from ravine.data.any_rows import length
 from ravine.data.memory import MemoryRows
+from ravine.data.rows import length
 from ravine.data.standardization import LARGEST
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, lazily

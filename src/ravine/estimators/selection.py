@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from ravine._validate import FloatArray, check_int, check_real, check_rows, check_weights
-from ravine.data.block_engine import rows_of
+from ravine.data.rows import rows_of
 from ravine.estimators.judging import MIN_SHARE, Judges, Judgment, best_first, rank_sums
 from ravine.estimators.methods import CLUSTERERS, DIFFUSION
 from ravine.exceptions import InvalidInputError, warn_caller

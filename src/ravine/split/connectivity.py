@@ -16,9 +16,9 @@ import numpy.typing as npt
 from ravine._validate import FloatArray
 from ravine.data.microclusters import (
     FINE_SEEDS,
+    Compared,
     MicroClusters,
     NearestSum,
-    fine_microclusters,
     microclusters,
     nearest,
     sample_size,
@@ -70,8 +70,6 @@ class LargeMarginMethod(ProjectionMethod):
 
     least_share: float = 0.25
     n_rows: int = 400
-
-    portable = False  # the largest sample is needed again
 
     def refine(self, node: Node, split: Split) -> Query[Split]:
         """Halve sigma until the normal no longer turns."""
@@ -276,8 +274,8 @@ class SeveralMethod(Verbs):
         own = node.standardization
         directions = self.given.directions(end.directions)
         centers = clusters.centers @ end.directions.T
-        nearest_sum = NearestSum(own, np.eye(len(directions)), centers, directions)
-        (mass, _), (product,) = yield node.ask(nearest_sum, CovarianceTimes(own, directions))
+        nearest_sum = NearestSum(Compared(own, directions), centers)
+        (mass, _, _), (product,) = yield node.ask(nearest_sum, CovarianceTimes(own, directions))
         centers, mass = centers[mass > 0], mass[mass > 0]
         if len(mass) < 2:
             return None
@@ -342,12 +340,17 @@ class SeveralMethod(Verbs):
         shortest: for those of the search, made in the whole space, the bound would be far too large.
         """
         edge = index.beta * deviations
-        fine, radii = yield from fine_microclusters(
-            node, FINE_CENTERS, directions, lambda points: contract_outliers(points, edge, index.sigma)[0]
+        fine = yield from microclusters(
+            node,
+            FINE_CENTERS,
+            FINE_SEEDS,
+            axes=directions,
+            place=lambda points: contract_outliers(points, edge, index.sigma)[0],
         )
         eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
-        diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + 2.0 * float(radii.max(initial=0.0))
-        return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
+        reach = 2.0 * float(fine.radii.max(initial=0.0))
+        diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + reach
+        return eigenvalue, index.error_bound(float(np.sort(fine.radii)[-2:].mean()), diameter)
 
 
 def _margin_samples(node: Node) -> list[Sample]:

@@ -12,6 +12,7 @@ from ravine.data.node import Node, finest_sample
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
+from ravine.features.neighbors import RowGraph
 from ravine.index.base import ProjectionIndex, Schedule
 from ravine.optimize.descent import CONVERGED, ITERATION_LIMIT
 from ravine.optimize.pursuit import (
@@ -35,7 +36,7 @@ from ravine.split.labeled import (
     support_planes,
     weight_of_mistakes,
 )
-from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
+from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import Outcome, Verbs, search
 from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts, random_directions
@@ -86,10 +87,6 @@ class ProjectionMethod(Verbs):
     @property
     def name(self) -> str:
         return self.schedule.name + (" with labels" if self.right is not None else "")
-
-    @property
-    def portable(self) -> bool:  # type: ignore[override]
-        return not self.neighbor_cut  # the graph is that of all rows of the node
 
     def fallbacks(self) -> Sequence[ProjectionMethod]:
         """Return the method with the schedule's fallbacks."""
@@ -271,7 +268,7 @@ def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     return replace(node, labels=replace(node.labels, classes=sides))
 
 
-def _cuts(graph: NeighborGraph, node: Node, ends: Sequence[Optimum]) -> list[float]:
+def _cuts(graph: RowGraph, node: Node, ends: Sequence[Optimum]) -> list[float]:
     """Return the normalized cut of the two sides of every end."""
     points = graph.project(node.standardization, np.array([end.point.direction for end in ends]))
     thresholds = [end.point.index_value.threshold for end in ends]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,11 +17,11 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.loops import bin_points
-from ravine.data.node import Node, detached, draw_sample, open_node, sample_nodes, side_by_side
+from ravine.data.node import Node, open_node, side_by_side
 from ravine.data.principal import fix_sign
 from ravine.data.profile import FINE, REACH, Grid
 from ravine.data.query import Additive, Answer, Query, gather
-from ravine.data.sample import OnSample, Sample
+from ravine.data.sample import Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
 from ravine.optimize.pursuit import project, release_rows
@@ -73,10 +72,6 @@ class Method(Protocol):
         """Whether partial labels of the node have an effect."""
 
     @property
-    def portable(self) -> bool:
-        """Whether samples may be searched in another process: the method needs no more of the node."""
-
-    @property
     def compiled(self) -> bool:
         """Whether most of a search of rows in memory is one compiled call, which frees Python's lock."""
 
@@ -119,7 +114,6 @@ class Verbs:
 
     samples = False
     takes_labels = False
-    portable = False
     compiled = False
 
     def ahead(self, node: Node) -> Sequence[Sample]:
@@ -175,9 +169,7 @@ def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
 
 def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
     stages, found = _varying(stages), None
-    if sample_search := on_workers(node, method):
-        found = yield from draw_sample(node, sample_search)
-    elif stages:
+    if stages:
         found = yield from _search_stages(stages, method)
     if found is None:
         deviation, best = yield from _search_stages([node], method)
@@ -218,26 +210,8 @@ def _varying(stages: Sequence[Node]) -> list[Node]:
 
 
 def sizes_here(node: Node, method: Method) -> list[int]:
-    """Return the sizes of the samples that come here to be searched, the smallest first."""
-    return node.sample_sizes if method.samples and on_workers(node, method) is None else []
-
-
-def on_workers(node: Node, method: Method) -> OnSample | None:
-    """Return the request for the search of the samples of a node on the workers of its engine.
-
-    None where the engine has none, or where the search needs more than samples.
-    """
-    sizes = node.sample_sizes if method.samples else []
-    if not sizes or not node.rows.engine.has_workers or not method.portable or node.labels is not None:
-        return None
-    largest = node.sample_request(max(sizes), "sample 0")
-    return OnSample(largest, method.name, partial(_search_drawn, node=detached(node), method=method))
-
-
-def _search_drawn(drawn: Answer, node: Node, method: Method) -> Query[tuple[float, list[Any]] | None]:
-    """Search samples of a node, from the largest; None if no column varies in any."""
-    stages = _varying((yield from sample_nodes(node, drawn, node.sample_sizes)))
-    return (yield from _search_stages(stages, method)) if stages else None
+    """Return the sizes of the samples that are searched before all rows, the smallest first."""
+    return node.sample_sizes if method.samples else []
 
 
 def measure_boundary(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:

@@ -191,8 +191,6 @@ class SeparationPursuit(ProjectionMethod):
     max_iter: int = 50  # evaluations
     given: RowSet | None = None
 
-    portable = False  # the given rows cannot travel
-
     def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
         """Start at the root from the direction of the mean of the given rows, if any."""
         method: ProjectionMethod = self

@@ -22,8 +22,8 @@ import numpy as np
 
 import ravine
 from ravine._validate import WITHOUT_EFFECT, IntArray
-from ravine.data.block_engine import block_lengths, fingerprint
 from ravine.data.node import Labels
+from ravine.data.rows import block_lengths, fingerprint
 from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split

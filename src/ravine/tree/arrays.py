@@ -15,11 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, check_rows, check_weights, not_finite
-from ravine.data.any_rows import is_dask
-from ravine.data.block_engine import BlockRows, rows_of, with_weights
+from ravine.data.block_engine import BlockRows
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.loops import route
 from ravine.data.memory import MemoryRows
+from ravine.data.rows import is_dask, rows_of, with_weights
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real, has_label, label_array
-from ravine.data.block_engine import rows_among
 from ravine.data.memory import MemoryRows
+from ravine.data.rows import rows_among
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split

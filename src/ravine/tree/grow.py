@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
 from ravine.data.query import Query, RowSet, run, run_all
-from ravine.data.sample import OnSample, Sample
+from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.evidence.discrete import cause, cause_samples, noted, tested
 from ravine.evidence.graph_test import GraphTest, graph_tests
 from ravine.evidence.reunite import reunite
 from ravine.evidence.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.exceptions import InterruptedWarning
-from ravine.features.row_graph import RowGraph
+from ravine.features.neighbors import RowGraph
 from ravine.split.boundary import Boundary
 from ravine.split.far import FarRows, find_far
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
-from ravine.split.search import Method, on_workers, search, sizes_here
+from ravine.split.search import Method, search, sizes_here
 from ravine.split.split import Split
 from ravine.store.checkpoint import Checkpoint, SearchResult
 from ravine.tree.background import Background
@@ -156,11 +156,9 @@ class _Growth:
         known = replace(node, labels=self.labels)
         return (yield from open_node(node, sizes_here(known, self.method), self.ahead(known)))[0]
 
-    def ahead(self, node: Node) -> list[Sample | OnSample]:
+    def ahead(self, node: Node) -> list[Sample]:
         """Return the samples that the search, the test and the priority of a node ask for."""
-        found: list[Sample | OnSample] = [*self.method.ahead(node), *cause_samples(node)]
-        if node.root is not None and (away := on_workers(node, self.method)):  # the root is measured first
-            found.append(away)
+        found: list[Sample] = [*self.method.ahead(node), *cause_samples(node)]
         found += reference_samples(node) if self.tests else []
         return [*found, graph_sample(node)] if self.priority is by_neighbors else found
 
