@@ -25,8 +25,7 @@ RNG = np.random.default_rng(0)
 
 
 def found_in(rows, weights=None, **given):
-    node, _ = run(open_node(Node(MemoryRows(rows, weights), **given), []))
-    return run(find_far(node))
+    return run(find_far(run(open_node(Node(MemoryRows(rows, weights), **given), []))))
 
 
 def spread(share, times=100):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -262,19 +262,18 @@ def answer(asked: Sequence[Asked]) -> list[Answer]:
 
 def run(query: Query[Result]) -> Result:
     """Run a query to its end. A request that fails raises inside the query, so that a traceback shows it."""
-    return cast(Result, run_while(lambda: True, query))
-
-
-def run_while(wanted: Callable[[], bool], query: Query[Result]) -> Result | None:
-    """Run a query to its end, or to its first request that is no longer wanted; the result is then None."""
-    answering = _answering(query, lambda asked: wanted())
     try:
-        next(answering)  # requests are answered inside, and one that is not wanted is yielded
+        asked = next(query)
+        while True:
+            try:
+                answers = answer(asked)
+            except Exception as error:
+                asked = query.throw(error)
+            else:
+                asked = query.send(answers)
     except StopIteration as stop:
         result: Result = stop.value
         return result
-    answering.close()
-    return None
 
 
 def run_all(queries: Sequence[Query[Result]]) -> list[Result]:
@@ -282,20 +281,17 @@ def run_all(queries: Sequence[Query[Result]]) -> list[Result]:
 
     A query that asks only about local rows does not wait for the others: it is answered at once.
     """
-    return run(gather([_answering(query, _is_local) for query in queries]))
+    return run(gather([_answer_local(query) for query in queries]))
 
 
-def _is_local(asked: Sequence[Asked]) -> bool:
-    return all(one.rows.engine.local for one in asked)
-
-
-def _answering(query: Query[Result], at_once: Callable[[Sequence[Asked]], bool]) -> Query[Result]:
-    """Answer those requests of a query for which `at_once` is true, and yield the others."""
+def _answer_local(query: Query[Result]) -> Query[Result]:
+    """Answer those requests of a query that are about local rows only, and yield the others."""
     try:
         asked = next(query)
         while True:
             try:
-                answers = answer(asked) if at_once(asked) else (yield asked)
+                local = all(one.rows.engine.local for one in asked)
+                answers = answer(asked) if local else (yield asked)
             except Exception as error:
                 asked = query.throw(error)
             else:

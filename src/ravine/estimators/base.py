@@ -211,7 +211,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             return weights
         with one_blas_thread():
             node = Node(rows_of(X, weights), (0,), standardize=scales_columns(self.standardize, X))
-            rule = run(find_far(run(open_node(node, []))[0]))
+            rule = run(find_far(run(open_node(node, []))))
         if rule is None:
             return weights
         far = self._far(X, rule)

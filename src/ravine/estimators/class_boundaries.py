@@ -11,7 +11,7 @@ import numpy as np
 
 from ravine._validate import IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Labels, Node, collect, labels_of, measure
+from ravine.data.node import Labels, Node, Opened, collect, labels_of, measure
 from ravine.data.query import AnyArray, run
 from ravine.data.standardization import Standardization
 from ravine.estimators.partial_labels import UNLABELED
@@ -114,7 +114,7 @@ class BoundarySearch:
         """Return the node of these rows (None: all) with the labels of some classes."""
         stream = (*self.node.stream, *classes)
         rows, labels = self._select(members), self._labels(classes)
-        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels, memo={})
+        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels)
         return run(collect(node))
 
     def _labels(self, classes: tuple[int, ...]) -> Labels:
@@ -134,7 +134,7 @@ class BoundarySearch:
         self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
     ) -> ClassBoundary:
         """Find the boundary between two sets of classes in these rows (None: all)."""
-        node, split = self._best(self._node(members, left + right), right)
+        opened, split = self._best(self._node(members, left + right), right)
         if split is None:
             names = ", ".join(str(self.classes[c]) for c in left + right)
             raise InvalidInputError(
@@ -142,21 +142,21 @@ class BoundarySearch:
                 if members is None
                 else f"all rows of the classes {names} are the same, so no hyperplane separates them"
             )
-        self.root = self.root or node.standardization
+        self.root = self.root or opened.node.standardization
         return ClassBoundary(left, right, split)
 
-    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
-        """Return the measured node, and the boundary of lowest density or the supervised one."""
+    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Opened, Split | None]:
+        """Return the opened node, and the boundary of lowest density or the supervised one."""
         method, supervised, labels = self.method(right), None, node.labels
         assert labels is not None
         if self.factor is not None:
-            measured, supervised = run(search(node, SupervisedMethod(self.factor, right, self.penalty)))
+            opened, supervised = run(search(node, SupervisedMethod(self.factor, right, self.penalty)))
             if supervised is not None and not are_few(labels):
-                return measured, supervised
-        measured, split = run(search(node, method))
+                return opened, supervised
+        opened, split = run(search(node, method))
         if split is None or supervised is None or is_better(split, supervised, labels, right):
-            return measured, split
-        return measured, supervised
+            return opened, split
+        return opened, supervised
 
     def _guesses(self, standardization: Standardization) -> IntArray:
         """Return the label of each row, or the class that a linear support vector machine assigns to it."""

@@ -19,7 +19,7 @@ from ravine.data.standardization import Standardization
 from ravine.optimize.budget import PASS_LIMIT, steps_on
 from ravine.optimize.descent import CONVERGED_OBJECTIVE, ITERATION_LIMIT
 from ravine.optimize.minimax import minimax
-from ravine.optimize.pursuit import held_rows
+from ravine.optimize.pursuit import hold
 from ravine.optimize.sides import Plane, Side, SideSums, varying
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
@@ -54,6 +54,7 @@ def two_means(node: Node, starts: FloatArray) -> Query[Plane]:
 
     All starts share passes. The best one has the least scatter within its two sides.
     """
+    node = hold(node)
     ends = yield from gather([lloyd(node, start, LLOYD_ROUNDS, START_SWITCHED) for start in starts])
     normal, threshold, _ = max(ends, key=lambda end: end[2])
     return Plane.across(node.standardization, normal, threshold)
@@ -68,7 +69,7 @@ def lloyd(
     the boundary in the standardized space, and the scatter between its sides. Few rows in memory are iterated
     in compiled code, all others by one pass per round.
     """
-    own, held = node.standardization, held_rows(node)
+    own, held = node.standardization, hold(node).standardized
     if held is not None:
         end: tuple[FloatArray, float, float]
         end = held.lloyd(normal, own.total, max_rounds, switched * own.total)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -218,12 +217,13 @@ class InMemory:
 
     @classmethod
     def of(cls, node: Node, index: ProjectionIndex) -> InMemory | None:
-        """Return the rows of a node if they are few and in memory and the index is compiled, else None."""
-        held = held_rows(node) if hasattr(index, "line_function") else None
-        if held is None:
+        """Return the rows of a node if it holds them standardized and the index is compiled, else None."""
+        if node.standardized is None or not hasattr(index, "line_function"):
             return None
         grid = Grid.around_mean(REACH * node.deviation, index.resolution, node.n_rows)
-        return cls(Projector(held, grid.low, grid.width, grid.n_bins, node.standardization.total), grid)
+        return cls(
+            Projector(node.standardized, grid.low, grid.width, grid.n_bins, node.standardization.total), grid
+        )
 
     def descend(self, index: CompiledIndex, descent: Descent) -> Evaluated:
         """Drive a descent to its end."""
@@ -315,7 +315,7 @@ def pursue(
     curvature: Curvature | None = None,
 ) -> Query[Pursued]:
     """Minimize a sequence of indices, the first from `start`, with the curvature of an earlier descent."""
-    pursuit = Pursuit.begin(node, start, indices, limits, curvature)
+    pursuit = Pursuit.begin(hold(node), start, indices, limits, curvature)
     yield from pursuit.follow(len(indices))
     return pursuit.end
 
@@ -333,6 +333,7 @@ def pursue_all(
     higher by `behind`, or that are at the same hyperplane as a better one.
     """
     snapped = [snap(start, spacing_for(limits.tol, len(start))) for start in starts]
+    node = hold(node)
     runs = [Pursuit.begin(node, start, indices, limits) for start in snapped]
     yield from side_by_side(node, [run.follow(1) for run in runs])
     firsts = [run.kept.point for run in runs if run.kept]
@@ -358,29 +359,19 @@ def _leads(ends: Sequence[Evaluated], i: int, j: int, behind: float, same: float
     return abs(cosine) > TOGETHER and abs(own.index_value.threshold - threshold) < same
 
 
-def held_rows(node: Node) -> StandardizedRows | None:
-    """Return the rows of a small node in memory, standardized once for all pursuits; else None."""
+def hold(node: Node) -> Node:
+    """Return a small node in memory with its rows standardized once, for all pursuits; others as they are."""
     rows = node.rows
-    if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
-        return None
+    if node.standardized is not None or not node.is_local or not isinstance(rows, MemoryRows):
+        return node  # the same for all engines: the bits differ
     if rows.picked is not None or node.labels is not None:  # no selections and no labels
-        return None
+        return node
     if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
-        return None
-    key = node.standardization.key
-    with node.memo.setdefault("holding", Lock()):  # threads that resume from several ends share the rows
-        known: tuple[bytes, StandardizedRows] | None = node.memo.get("held")
-        if known is None or known[0] != key:
-            known = node.memo["held"] = key, _hold(rows, node.standardization)
-    return known[1]
+        return node
+    return replace(node, standardized=_standardize(rows, node.standardization))
 
 
-def release_rows(node: Node) -> None:
-    """Forget the standardized rows of a node: those of all leaves that wait for a pass would add up."""
-    node.memo.pop("held", None)
-
-
-def _hold(rows: MemoryRows, own: Standardization) -> StandardizedRows:
+def _standardize(rows: MemoryRows, own: Standardization) -> StandardizedRows:
     weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
     if not sparse.issparse(rows.array):
         dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import Node, open_node
+from ravine.data.node import Node, Opened, open_node
 from ravine.data.query import Additive, Answer, Query, Request, RowSet, run
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import CONSTANT, SMALLEST
@@ -125,7 +125,7 @@ class FarWeight(Additive):
         answer[0][0] += block.weights[self.rule.distances(block) > 0].sum()
 
 
-def find_far(node: Node) -> Query[FarRows | None]:
+def find_far(opened: Opened) -> Query[FarRows | None]:
     """Return which rows of an opened node are far from everything and move its scales, or None.
 
     A row is far if, in some column, its distance from the median exceeds ten times the scale of the column
@@ -136,14 +136,14 @@ def find_far(node: Node) -> Query[FarRows | None]:
     Costs no pass where the range of every column is within the limit, and otherwise one. Sparse rows are not
     examined.
     """
-    few, weights = node.few
+    node, (few, weights) = opened.node, opened.few
     if sparse.issparse(few) or node.total < FEWEST_ROWS:
         return None
     center, scale = robust_scales(few, weights)
     rule = FarRows(center, 1.0 / np.where(scale > 0, scale, np.inf))
     usual = float(_quantiles(_largest(rule.scaled(few))[:, None], weights, WIDEST)[0])
     rule = replace(rule, limit=max(FAR, BEYOND * usual))
-    if _largest(rule.scaled(np.array(node.range))).max() <= rule.limit:
+    if _largest(rule.scaled(np.array([opened.low, opened.high]))).max() <= rule.limit:
         return None
     request = FarSample(rule, node.sample_request(FAR_ROWS, "far rows"))
     answer, (weight,) = yield node.ask(request, FarWeight(rule))
@@ -162,7 +162,7 @@ def find_far(node: Node) -> Query[FarRows | None]:
 
 def bulk_and_far(node: Node) -> tuple[RowSet, RowSet | None]:
     """Return the rows of a node that are not far from everything, and those that are, if any."""
-    rule = run(find_far(run(open_node(node, []))[0]))
+    rule = run(find_far(run(open_node(node, []))))
     if rule is None:
         return node.rows, None
     ((bulk, far),) = node.rows.engine.divide([(node.rows, rule)])

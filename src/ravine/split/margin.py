@@ -14,7 +14,7 @@ from ravine.optimize.alternation import lloyd
 from ravine.optimize.budget import status_on, steps_on
 from ravine.optimize.cutting_plane import CuttingPlaneEnd, Planes, cutting_planes
 from ravine.split.projection import USEFUL
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 from ravine.split.starts import between_directions, random_directions, small_sample
 from ravine.split.support import support_planes
 
@@ -39,7 +39,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class MarginMethod(Verbs):
+class MarginMethod(BaseMethod):
     """Solve the maximum margin problem from 2-means and principal directions, or from random planes.
 
     All starts share the passes. Among the ends with enough weight on both sides, the lowest objective is the

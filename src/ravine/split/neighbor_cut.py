@@ -90,22 +90,15 @@ def graph_sample(node: Node) -> Sample:
     return Sample(min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features)))
 
 
-def neighbor_graph(node: Node) -> Query[NeighborGraph]:
-    """Return the graph of at most 2000 rows of a node, the same for every caller and for samples of the node.
+def neighbor_graph(node: Node, of_root: NeighborGraph | None = None) -> Query[NeighborGraph]:
+    """Return the graph of at most 2000 rows of a measured node.
 
     It is part of that of the root if enough rows of the node are in it, and else a new one. A sample depends
     on hashes of the numbers of rows only: the root's rows that belong to the node are in the node's sample.
     """
-    node = node.whole or node
-    if "neighbor graph" not in node.memo:
-        answer = yield from draw_sample(node, graph_sample(node))
-        of_root: NeighborGraph | None = node.tree_memo.get("neighbor graph")
-        shared = None if of_root is None else of_root.of_rows(answer[1])
-        node.memo["neighbor graph"] = shared or _graph(node, answer)
-        if node.is_root:
-            node.tree_memo["neighbor graph"] = node.memo["neighbor graph"]
-    graph: NeighborGraph = node.memo["neighbor graph"]
-    return graph
+    answer = yield from draw_sample(node, graph_sample(node))
+    shared = None if of_root is None else of_root.of_rows(answer[1])
+    return shared or _graph(node, answer)
 
 
 def _graph(node: Node, answer: Answer) -> NeighborGraph:

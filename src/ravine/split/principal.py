@@ -20,11 +20,11 @@ from ravine.data.sample import Sample
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
 from ravine.split.far import least_group
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 
 
 @dataclass(frozen=True)
-class PrincipalMethod(Verbs):
+class PrincipalMethod(BaseMethod):
     """Divide at the mean of the first principal component (PDDP) or at its lowest density valley (dePDDP).
 
     The value gives the order in which the papers split leaves, lowest first: minus the root of the scatter

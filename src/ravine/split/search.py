@@ -18,14 +18,22 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.loops import bin_points
-from ravine.data.node import Node, detached, draw_sample, open_node, sample_nodes, side_by_side
+from ravine.data.node import (
+    Node,
+    Opened,
+    draw_sample,
+    open_node,
+    sample_nodes,
+    side_by_side,
+    without_rows,
+)
 from ravine.data.principal import fix_sign
 from ravine.data.profile import FINE, REACH, Grid
 from ravine.data.query import Additive, Answer, Query, gather
 from ravine.data.sample import OnSample, Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
-from ravine.optimize.pursuit import project, release_rows
+from ravine.optimize.pursuit import project
 from ravine.optimize.sides import LineMoments, Plane
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
@@ -77,13 +85,16 @@ class Method(Protocol):
         """Whether samples may be searched in another process: the method needs no more of the node."""
 
     @property
-    def compiled(self) -> bool:
-        """Whether most of a search of rows in memory is one compiled call, which frees Python's lock."""
+    def uses_graph(self) -> bool:
+        """Whether ends are compared by their cut in the neighbor graph of the node, see `with_graph`."""
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         """Return the other samples that the search needs, besides those that it searches."""
 
-    def prepare(self, node: Node) -> Query[Method | None]:
+    def with_graph(self, graph: Any) -> Method:
+        """Return the method with the neighbor graph of the node that it is going to search."""
+
+    def prepare(self, opened: Opened) -> Query[Method | None]:
         """Return the method for this node, possibly after a search of its own; None ends the search."""
 
     def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
@@ -101,7 +112,7 @@ class Method(Protocol):
     def finish(self, node: Node, end: Any) -> Query[Outcome | None]:
         """Return the outcome on all rows, or None if it is not a split."""
 
-    def refine(self, node: Node, split: Split) -> Query[Split]:
+    def refine(self, opened: Opened, split: Split) -> Query[Split]:
         """Return the split, or a better one that starts from it."""
 
     def test_quality(self, split: Split, total: float) -> float:
@@ -111,7 +122,7 @@ class Method(Protocol):
         """Return methods to try if this one finds no significant split."""
 
 
-class Verbs:
+class BaseMethod:
     """Defaults of a method: no labels, no preparation, the first end, nothing to resume or refine.
 
     `yield from ()` makes a function a query that asks for nothing.
@@ -120,12 +131,15 @@ class Verbs:
     samples = False
     takes_labels = False
     portable = False
-    compiled = False
+    uses_graph = False
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         return ()
 
-    def prepare(self, node: Node) -> Query[Any]:
+    def with_graph(self, graph: Any) -> Any:
+        return self
+
+    def prepare(self, opened: Opened) -> Query[Any]:
         yield from ()
         return self
 
@@ -146,7 +160,7 @@ class Verbs:
         yield from ()
         return end
 
-    def refine(self, node: Node, split: Split) -> Query[Split]:
+    def refine(self, opened: Opened, split: Split) -> Query[Split]:
         yield from ()
         return split
 
@@ -158,45 +172,48 @@ class Verbs:
         return ()
 
 
-def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
+def search(node: Node, method: Method) -> Query[tuple[Opened, Split | None]]:
     """Find the best split of a node, with at least its `min_weight` on each side.
 
-    Returns the measured node, and the split or None.
+    Returns the opened node, and the split or None.
     """
-    node, stages = yield from open_node(node, sizes_here(node, method), method.ahead(node))
-    if not node.standardization.varies.any():
-        return node, None
-    prepared = yield from method.prepare(node)
+    opened = yield from open_node(node, sizes_here(node, method), method.ahead(node))
+    return opened, (yield from search_opened(opened, method))
+
+
+def search_opened(opened: Opened, method: Method) -> Query[Split | None]:
+    """Find the best split of an opened node, or None."""
+    if not opened.node.standardization.varies.any():
+        return None
+    prepared = yield from method.prepare(opened)
     if prepared is None:
-        return node, None
-    split = yield from _search(node, stages if prepared.samples else [], prepared)
-    return node, split
+        return None
+    node, best = yield from _best_ends(opened, prepared)
+    if not best:
+        return None
+    outcome = yield from prepared.finish(node, best[0])
+    split = None if outcome is None else (yield from measure_boundary(node, prepared, outcome))
+    return None if split is None else (yield from prepared.refine(replace(opened, node=node), split))
 
 
-def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
-    stages, found = _varying(stages), None
+def _best_ends(opened: Opened, method: Method) -> Query[tuple[Node, list[Any]]]:
+    """Return the node with its first principal deviation, and the ends on all its rows, the best first."""
+    node, found = opened.node, None
     if sample_search := on_workers(node, method):
         found = yield from draw_sample(node, sample_search)
-    elif stages:
+    elif stages := _varying(opened.samples if method.samples else ()):
         found = yield from _search_stages(stages, method)
     if found is None:
         deviation, best = yield from _search_stages([node], method)
-        node = replace(node, deviation=deviation)
-    else:
-        node = replace(node, deviation=found[0])
-        best = yield from _resume(node, found[1], method, last=True)
-    if not best:
-        return None
-    outcome = yield from method.finish(node, best[0])
-    split = None if outcome is None else (yield from measure_boundary(node, method, outcome))
-    return None if split is None else (yield from method.refine(node, split))
+        return replace(node, deviation=deviation), best
+    node = replace(node, deviation=found[0])
+    return node, (yield from _resume(node, found[1], method, last=True))
 
 
 def _search_stages(stages: Sequence[Node], method: Method) -> Query[tuple[float, list[Any]]]:
     """Search nodes, each part of the next; return the first principal deviation and the ends, best first."""
     first, starts = yield from method.starts(stages[0])
     ends = yield from method.solve_all(first, starts)
-    release_rows(first)
     best = yield from method.choose(first, ends)
     for larger in stages[1:]:
         larger = replace(larger, deviation=first.deviation)
@@ -208,7 +225,6 @@ def _resume(node: Node, best: Sequence[Any], method: Method, last: bool) -> Quer
     """Continue from the best ends on fewer rows; return the ends, the best first."""
     few = best[: max(1, FINALIST_ROWS // node.n_rows)]
     resumed = yield from side_by_side(node, [method.resume(node, end, last) for end in few])
-    release_rows(node)
     ends = [end for end in resumed if end is not None]
     return (yield from method.choose(node, ends)) if len(ends) > 1 else ends
 
@@ -231,7 +247,7 @@ def on_workers(node: Node, method: Method) -> OnSample | None:
     if not sizes or not node.rows.engine.has_workers or not method.portable or node.labels is not None:
         return None
     largest = node.sample_request(max(sizes), "sample 0")
-    return OnSample(largest, method.name, partial(_search_drawn, node=detached(node), method=method))
+    return OnSample(largest, method.name, partial(_search_drawn, node=without_rows(node), method=method))
 
 
 def _search_drawn(drawn: Answer, node: Node, method: Method) -> Query[tuple[float, list[Any]] | None]:

@@ -16,7 +16,7 @@ from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
 from ravine.split.labeled import sides_of
 from ravine.split.penalty import are_enough, best_penalty, penalty_losses
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 from ravine.split.split import Split
 from ravine.split.support import mean_square, supervised_plane
 
@@ -28,7 +28,7 @@ FITTED = "fitted to the labels"
 
 
 @dataclass(frozen=True)
-class SupervisedMethod(Verbs):
+class SupervisedMethod(BaseMethod):
     """The plane of a logistic regression on the labeled rows.
 
     `penalty` is C times the mean squared length of the rows; None is chosen by the labels, if there are
