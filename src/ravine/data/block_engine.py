@@ -31,7 +31,7 @@ from ravine.data.leaves import Leaves
 from ravine.data.memory import MemoryRows, ReadCount
 from ravine.data.query import Answer, AnyArray, Asked, Divider, blame
 from ravine.data.read_ahead import over_blocks
-from ravine.data.sample import OnSample, Sample, Short, bounded
+from ravine.data.sample import Sample, bounded
 from ravine.data.threads import ONE_THREAD, Threads
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.io.block_file import is_block_source
@@ -63,7 +63,6 @@ class BlockEngine:
     """
 
     local = False
-    has_workers = False
     threads = ONE_THREAD
 
     def __init__(
@@ -417,14 +416,10 @@ def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
 
 def _bounded(one: Asked) -> Any:
     request = one.request
-    if isinstance(request, OnSample):
-        return replace(request, sample=bounded(request.sample, one.rows.n_counted))
     return bounded(request, one.rows.n_counted) if isinstance(request, Sample) else request
 
 
 def _is_short(one: Asked, answer: Any) -> bool:
     """Whether a sample has fewer rows than there are."""
     request = one.request
-    if isinstance(request, OnSample):
-        return isinstance(answer, Short)
     return isinstance(request, Sample) and len(answer[0]) < min(request.n, one.rows.n_counted)

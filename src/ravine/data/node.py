@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,8 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet, gather, run
-from ravine.data.sample import OnSample, Sample, part_of, sampled
+from ravine.data.sample import Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
-from ravine.data.threads import Threads
 
 PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
 SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
@@ -67,17 +66,6 @@ def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
 
 
 @dataclass(frozen=True)
-class NoRows:
-    """What a set of rows says of itself, without the rows."""
-
-    shape: tuple[int, int]
-    total: float
-    n_counted: int
-    threads: Threads
-    values_per_row: float
-
-
-@dataclass(frozen=True)
 class Node:
     """What a search knows about some rows: their number, weight, standardization, labels and random numbers.
 
@@ -101,7 +89,7 @@ class Node:
     deviation: float = np.nan
     labels: Labels | None = None
     is_sample: bool = False
-    drawn: Mapping[Sample | OnSample, Answer] = field(default_factory=dict, compare=False, repr=False)
+    drawn: Mapping[Sample, Answer] = field(default_factory=dict, compare=False, repr=False)
     standardized: Any = field(default=None, compare=False, repr=False)  # see `hold` in optimize/pursuit.py
 
     def ask(self, *requests: Request) -> list[Asked]:
@@ -218,7 +206,7 @@ class Opened:
         return self.node if self.node.is_local or not self.samples else self.samples[-1]
 
 
-def draw_sample(node: Node, request: Sample | OnSample) -> Query[Any]:
+def draw_sample(node: Node, request: Sample) -> Query[Any]:
     """Return the answer to a sample request; one pass, or none if it was drawn when the node was opened."""
     if request in node.drawn:
         return node.drawn[request]
@@ -245,7 +233,7 @@ def measure(node: Node) -> Query[Node]:
     return measured
 
 
-def open_node(node: Node, sizes: Sequence[int], ahead: Sequence[Sample | OnSample] = ()) -> Query[Opened]:
+def open_node(node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()) -> Query[Opened]:
     """Measure a node and draw samples of these sizes from it, in one pass.
 
     Each sample is part of the larger ones, so that one request draws them all. Where passes are expensive,
@@ -284,15 +272,8 @@ def side_by_side(node: Node, queries: Sequence[Query[Any]]) -> Query[list[Any]]:
     return threads.map(run, queries)
 
 
-def without_rows(node: Node) -> Node:
-    """Return a node with only the number of its rows: it can travel, and a sample can belong to it."""
-    known = node.rows
-    rows = NoRows(known.shape, known.total, known.n_counted, known.threads, known.values_per_row)
-    return replace(node, rows=cast(RowSet, rows), drawn={})
-
-
 def _measure(
-    node: Node, draws: Sequence[Sample | OnSample]
+    node: Node, draws: Sequence[Sample]
 ) -> Query[tuple[Node, tuple[FloatArray, FloatArray], Sequence[Answer]]]:
     """Return the measured node, the range of every column, and the samples drawn in the same pass.
 

@@ -137,7 +137,6 @@ class Engine(Protocol):
     """Answers requests about its rows, and decides in which order they are read."""
 
     local: bool  # whether passes are cheap: rows in memory
-    has_workers: bool  # whether queries about samples may run elsewhere, see `OnSample`
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
         """Answer all requests; an error carries the request that failed, see `blame`."""

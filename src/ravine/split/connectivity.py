@@ -73,8 +73,6 @@ class LargeMarginMethod(ProjectionMethod):
     n_rows: int = 400
     full_steps: int = 1  # of the univariate search, which is only the start
 
-    portable = False  # the largest sample is needed again
-
     def refine(self, opened: Opened, split: Split) -> Query[Split]:
         """Halve sigma until the normal no longer turns."""
         node = opened.node

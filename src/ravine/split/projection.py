@@ -85,10 +85,6 @@ class ProjectionMethod(BaseMethod):
         return self.schedule.name + (" with labels" if self.right is not None else "")
 
     @property
-    def portable(self) -> bool:  # type: ignore[override]
-        return not self.neighbor_cut  # the graph is that of all rows of the node
-
-    @property
     def uses_graph(self) -> bool:  # type: ignore[override]
         return self.neighbor_cut
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,19 +17,11 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.loops import bin_points
-from ravine.data.node import (
-    Node,
-    Opened,
-    draw_sample,
-    open_node,
-    sample_nodes,
-    side_by_side,
-    without_rows,
-)
+from ravine.data.node import Node, Opened, open_node, side_by_side
 from ravine.data.principal import fix_sign
 from ravine.data.profile import FINE, REACH, Grid
 from ravine.data.query import Additive, Answer, Query, gather
-from ravine.data.sample import OnSample, Sample
+from ravine.data.sample import Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
 from ravine.optimize.pursuit import project
@@ -81,10 +72,6 @@ class Method(Protocol):
         """Whether partial labels of the node have an effect."""
 
     @property
-    def portable(self) -> bool:
-        """Whether samples may be searched in another process: the method needs no more of the node."""
-
-    @property
     def uses_graph(self) -> bool:
         """Whether ends are compared by their cut in the neighbor graph of the node, see `with_graph`."""
 
@@ -130,7 +117,6 @@ class BaseMethod:
 
     samples = False
     takes_labels = False
-    portable = False
     uses_graph = False
 
     def ahead(self, node: Node) -> Sequence[Sample]:
@@ -177,7 +163,7 @@ def search(node: Node, method: Method) -> Query[tuple[Opened, Split | None]]:
 
     Returns the opened node, and the split or None.
     """
-    opened = yield from open_node(node, sizes_here(node, method), method.ahead(node))
+    opened = yield from open_node(node, sizes_for(node, method), method.ahead(node))
     return opened, (yield from search_opened(opened, method))
 
 
@@ -198,16 +184,10 @@ def search_opened(opened: Opened, method: Method) -> Query[Split | None]:
 
 def _best_ends(opened: Opened, method: Method) -> Query[tuple[Node, list[Any]]]:
     """Return the node with its first principal deviation, and the ends on all its rows, the best first."""
-    node, found = opened.node, None
-    if sample_search := on_workers(node, method):
-        found = yield from draw_sample(node, sample_search)
-    elif stages := _varying(opened.samples if method.samples else ()):
-        found = yield from _search_stages(stages, method)
-    if found is None:
-        deviation, best = yield from _search_stages([node], method)
-        return replace(node, deviation=deviation), best
-    node = replace(node, deviation=found[0])
-    return node, (yield from _resume(node, found[1], method, last=True))
+    stages = [few for few in opened.samples if method.samples and few.standardization.varies.any()]
+    deviation, best = yield from _search_stages(stages or [opened.node], method)
+    node = replace(opened.node, deviation=deviation)
+    return node, (yield from _resume(node, best, method, last=True)) if stages else best
 
 
 def _search_stages(stages: Sequence[Node], method: Method) -> Query[tuple[float, list[Any]]]:
@@ -229,31 +209,9 @@ def _resume(node: Node, best: Sequence[Any], method: Method, last: bool) -> Quer
     return (yield from method.choose(node, ends)) if len(ends) > 1 else ends
 
 
-def _varying(stages: Sequence[Node]) -> list[Node]:
-    return [stage for stage in stages if stage.standardization.varies.any()]
-
-
-def sizes_here(node: Node, method: Method) -> list[int]:
-    """Return the sizes of the samples that come here to be searched, the smallest first."""
-    return node.sample_sizes if method.samples and on_workers(node, method) is None else []
-
-
-def on_workers(node: Node, method: Method) -> OnSample | None:
-    """Return the request for the search of the samples of a node on the workers of its engine.
-
-    None where the engine has none, or where the search needs more than samples.
-    """
-    sizes = node.sample_sizes if method.samples else []
-    if not sizes or not node.rows.engine.has_workers or not method.portable or node.labels is not None:
-        return None
-    largest = node.sample_request(max(sizes), "sample 0")
-    return OnSample(largest, method.name, partial(_search_drawn, node=without_rows(node), method=method))
-
-
-def _search_drawn(drawn: Answer, node: Node, method: Method) -> Query[tuple[float, list[Any]] | None]:
-    """Search samples of a node, from the largest; None if no column varies in any."""
-    stages = _varying((yield from sample_nodes(node, drawn, node.sample_sizes)))
-    return (yield from _search_stages(stages, method)) if stages else None
+def sizes_for(node: Node, method: Method) -> list[int]:
+    """Return the sizes of the samples that are searched before all rows, the smallest first."""
+    return node.sample_sizes if method.samples else []
 
 
 def measure_boundary(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:

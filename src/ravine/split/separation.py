@@ -201,8 +201,6 @@ class SeparationPursuit(ProjectionMethod):
 
     given: RowSet | None = None
 
-    portable = False  # the given rows cannot travel
-
     def prepare(self, opened: Opened) -> Query[ProjectionMethod | None]:
         """Start at the root from the direction of the mean of the given rows, if any."""
         method: ProjectionMethod = self

@@ -12,14 +12,14 @@ import numpy as np
 
 from ravine.data.node import Labels, Node, Opened, collect, open_node
 from ravine.data.query import Query, RowSet
-from ravine.data.sample import OnSample, Sample
+from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.evidence.discrete import discrete_samples, find_cause, judge_split, name_cause
 from ravine.evidence.graph_test import GraphTest, graph_tests
 from ravine.evidence.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.features.row_graph import RowGraph
 from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
-from ravine.split.search import Method, on_workers, search_opened, sizes_here
+from ravine.split.search import Method, search_opened, sizes_for
 from ravine.split.split import Split
 from ravine.store.checkpoint import Rank, SearchResult
 
@@ -128,13 +128,11 @@ class LeafSearch:
         stream = (*self.root.stream, 0, *path)
         node = replace(self.root, rows=rows, root=self.standardization, is_root=not path, stream=stream)
         node = yield from collect(node)
-        return (yield from open_node(node, sizes_here(node, self.method), self._samples_ahead(node)))
+        return (yield from open_node(node, sizes_for(node, self.method), self._samples_ahead(node)))
 
-    def _samples_ahead(self, node: Node) -> list[Sample | OnSample]:
+    def _samples_ahead(self, node: Node) -> list[Sample]:
         """Return the samples that the search, the test and the priority of a node ask for."""
-        found: list[Sample | OnSample] = [*self.method.ahead(node), *discrete_samples(node)]
-        if node.root is not None and (away := on_workers(node, self.method)):  # the root is measured first
-            found.append(away)
+        found: list[Sample] = [*self.method.ahead(node), *discrete_samples(node)]
         found += reference_samples(node) if self.tests else []
         return [*found, graph_sample(node)] if self.needs_graph else found
 
