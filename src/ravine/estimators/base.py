@@ -226,10 +226,9 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         if len(numbers):
             n = len(numbers)
             which = f"row {numbers[0]} is" if n == 1 else f"{n} rows ({listed(numbers)}) are"
-            together = ", or for a small cluster, because they lie together" if rule and rule.together else ""
             warnings.warn(
                 f"{which} far from all others, and left out of the searches; see outliers_, and check for "
-                f"missing values that are coded as a number{together}",
+                "missing values that are coded as a number, or for a small cluster",
                 OutlierWarning,
                 stacklevel=5,
             )

@@ -19,7 +19,7 @@ from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
-from ravine.split.far import least_group
+from ravine.split.far import GROUP_SHARE
 from ravine.split.search import BaseMethod, Outcome
 
 
@@ -67,7 +67,7 @@ class PrincipalMethod(BaseMethod):
             threshold: float | None = 0.0
             value = -own.unit * math.sqrt(end.scatter)
         else:
-            least = 0.0 if self.single_rows else least_group(node)
+            least = 0.0 if self.single_rows else GROUP_SHARE * node.total
             threshold = index.lowest_valley(profile, max(node.min_weight, least))
             value = 0.0 if threshold is None else math.exp(index.log_density(profile, threshold)) / own.unit
         if threshold is None:
