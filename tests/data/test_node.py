@@ -117,8 +117,8 @@ def test_opening_measures_and_draws_in_one_pass(make, store, below):
     found = run(open_node(node, [50, 200]))
     opened, samples = found.node, found.samples
     if isinstance(node.rows, MemoryRows):
-        peek = 0 if below else nodes.PEEK_ROWS
-        assert node.rows.reads.rows == 1200 + nodes.SCALE_ROWS + peek
+        peek = 0 if below else nodes.FEW_ROWS
+        assert node.rows.reads.rows == 1200 + nodes.FEW_ROWS + peek
     else:
         assert node.rows.engine.passes == (1 if below else 2)
     plain = run(measure(node))

@@ -154,7 +154,7 @@ def test_a_group_of_less_than_two_percent_is_far_and_a_heavier_one_is_left_to_th
 
 def test_of_many_far_rows_a_few_stand_for_all(monkeypatch):
     """A far group of 300 rows of 10 000 is left to the search, also if only 20 far rows are compared."""
-    monkeypatch.setattr("ravine.split.far.SCALE_ROWS", 20)
+    monkeypatch.setattr("ravine.split.far.FEW_ROWS", 20)
     rows = np.vstack([RNG.normal(size=(10_000, 2)), RNG.normal(300.0, 0.5, (300, 2))])
     assert found_in(rows) is None
 
@@ -387,7 +387,7 @@ def test_auto_cluster_labels_outliers_if_asked():
 
 
 def test_the_end_of_a_tail_in_some_of_many_columns_is_not_far():
-    """Rows beyond the limit make several times their share of the scatter, but not 14 times."""
+    """Rows beyond the limit widen the columns by several times their share of the weight, but not by 20."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
         rows = np.hstack([rng.lognormal(0.0, 1.3, (2000, 2)), rng.normal(size=(2000, 8))])

@@ -84,10 +84,10 @@ def test_the_cut_is_zero_between_groups_one_for_random_sides_and_two_for_an_empt
 def test_many_or_wide_rows_are_sampled(monkeypatch):
     X = np.random.default_rng(3).standard_normal((6000, 4))
     assert graph_of(X).rows.shape[0] == 2000
-    monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 1000)
+    monkeypatch.setattr(neighbor_cut, "SAMPLE_CELLS", 1000)
     assert graph_of(X).rows.shape[0] == 250
-    monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 10)
-    assert graph_of(X).rows.shape[0] == 100
+    monkeypatch.setattr(neighbor_cut, "SAMPLE_CELLS", 10)
+    assert graph_of(X).rows.shape[0] == neighbor_cut.SHARED_ROWS
 
 
 def test_all_callers_see_the_same_rows():

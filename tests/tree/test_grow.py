@@ -226,7 +226,8 @@ def test_light_leaves_wait_for_heavy_ones_and_the_tree_is_the_same(name, kind, s
     found, _ = grown(X, method, 7, weights, priority=PRIORITIES[name], labels=labels)
     n_searches = len(searched)
     searched.clear()
-    monkeypatch.setattr(leaf_search, "AT_MOST_WEIGHT", ())  # no bound: every leaf is searched at once
+    no_bound = (-np.inf,) * 3  # every leaf is searched before the next split
+    monkeypatch.setattr(growing, "bound_rank", lambda priority, total, labels: (labels is None, *no_bound))
     slow, _ = grown(X, method, 7, weights, priority=PRIORITIES[name], labels=labels)
     assert replace(found.tree, refused=slow.tree.refused) == slow.tree
     np.testing.assert_array_equal(found.labels, slow.labels)

@@ -109,7 +109,6 @@ def test_all_schedules_give_the_same_bits_and_a_wave_takes_at_most_eight_passes(
 def shared(monkeypatch):
     """Threads share everything, however small."""
     monkeypatch.setattr("ravine.data.memory.THREADED_VALUES", 1)
-    monkeypatch.setattr("ravine.data.node.THREADED_CELLS", 1)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SLOW])

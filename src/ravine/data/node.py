@@ -18,11 +18,10 @@ from ravine.data.query import Answer, Asked, Query, Request, RowSet, gather, run
 from ravine.data.sample import Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 
-PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
-SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
-SCALE_CELLS = 1 << 20  # most values of these rows
+# Rows for a first guess of the middle and the width of every column, and for the scales by which rows far
+# from everything are found: enough for quantiles that few rows do not move, and read in a moment.
+FEW_ROWS = 512
 LOCAL_CELLS = 1 << 22  # most values of a node that is copied and searched in memory
-THREADED_CELLS = 1 << 16  # least values (queries x rows x columns) that threads share
 LARGE_SAMPLE = 16384  # least rows of the first sample, which is searched from all starts
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample, or of those of all leaves: 128 MiB
 
@@ -239,7 +238,7 @@ def open_node(node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()) ->
     Each sample is part of the larger ones, so that one request draws them all. Where passes are expensive,
     samples that are asked for later are drawn `ahead` in the same pass, see `draw_sample`.
     """
-    n_few = max(64, min(SCALE_ROWS, SCALE_CELLS // node.n_features))
+    n_few = min(FEW_ROWS, 1 + SAMPLE_CELLS // node.n_features)
     largest = node.sample_request(max([*sizes, n_few]), "sample 0")
     ahead = [] if node.rows.engine.local else [one for one in dict.fromkeys(ahead) if one not in node.drawn]
     measured, (low, high), (drawn, *others) = yield from _measure(node, [largest, *ahead])
@@ -258,16 +257,9 @@ def sample_nodes(node: Node, drawn: Answer, sizes: Sequence[int]) -> Query[list[
 
 
 def side_by_side(node: Node, queries: Sequence[Query[Any]]) -> Query[list[Any]]:
-    """Run queries about a node: by threads if its rows are in memory and enough, else in the same passes."""
+    """Run queries about a node: by threads if its rows are in memory, else in the same passes."""
     threads = node.rows.threads
-    work = len(queries) * node.n_rows * node.n_features
-    if (
-        threads.n == 1
-        or len(queries) == 1
-        or work < THREADED_CELLS
-        or not node.is_local
-        or not node.rows.engine.local
-    ):
+    if threads.n == 1 or len(queries) == 1 or not node.is_local or not node.rows.engine.local:
         return (yield from gather(queries))
     return threads.map(run, queries)
 
@@ -280,7 +272,7 @@ def _measure(
     At the root, where nothing is known about the columns, a few rows are looked at before.
     """
     if node.root is None:
-        (few,) = yield node.ask(Sample(PEEK_ROWS))
+        (few,) = yield node.ask(Sample(FEW_ROWS))
         pivot, scale = first_guess(sampled(few)[0])
     else:
         pivot, scale = node.root.mean, power_of_two(node.root.deviation)

@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import SCALE_ROWS, Node, Opened, open_node
+from ravine.data.node import FEW_ROWS, Node, Opened, open_node
 from ravine.data.query import Additive, Answer, Query, Request, RowSet, run
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import CONSTANT, SMALLEST
@@ -28,12 +28,11 @@ WIDEST = 0.9  # the quantile of the distances from the median that is the scale 
 FAR = 6.0  # scales from the median, in some column, beyond which a row may be far: 10 standard deviations
 GROUP_RADIUS = 1.2  # scales times the square root of the columns: rows of one cluster are nearer than this
 GROUP_SHARE = 0.02  # least share of the weight that is a cluster far away, and not a few far rows
-# Far rows are set aside if they make so much of the scatter of all columns, and so many times their share of
-# the weight, which the end of a tail does not; or so much of the variance of one column, whose scale they
-# move thirtyfold. The first two leave tails alone and find one row at 100 among three blobs (tests/split).
-SHARE_OF_SCATTER = 0.07
-LEVERAGE = 14.0
-SHARE_OF_COLUMN = 0.999
+# Far rows are set aside if they widen the columns by so much (the mean log of the ratio of variances), and by
+# so many times their share of the weight, which the end of a tail does not. Chosen such that lognormal tails
+# are left alone, and one row at 100 among three blobs of a thousand rows is not (tests/split/test_far.py).
+GROWTH = 0.1
+LEVERAGE = 20.0
 LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
 
 
@@ -125,7 +124,7 @@ def find_far(opened: Opened) -> Query[FarRows | None]:
     rule = FarRows(center, 1.0 / np.where(scale > 0, scale, np.inf))
     if _largest(rule.scale(np.array([opened.low, opened.high]))).max() <= rule.limit:
         return None
-    request = FarSample(rule, node.sample_request(SCALE_ROWS, "far rows"))
+    request = FarSample(rule, node.sample_request(FEW_ROWS, "far rows"))
     answer, (weight,) = yield node.ask(request, FarWeight(rule))
     rows, own, _ = sampled(answer)
     if not len(rows):
@@ -206,13 +205,15 @@ def _have_cluster(far: FloatArray, share: FloatArray, least: float) -> bool:
 def _matter(
     far: FloatArray, far_share: FloatArray, near: FloatArray, near_share: FloatArray, unit: FloatArray
 ) -> bool:
-    """Return whether far rows move the scales: by their share of the second moments about the center."""
+    """Return whether far rows move the scales: by how much they widen the second moments about the center.
+
+    That is the mean over the columns of the log of the ratio with and without them: one row that widens one
+    of twenty columns thousandfold matters, and so does one that widens all of them by a tenth.
+    """
     moved, usual = far_share @ far**2, near_share @ near**2
-    varies = moved + usual > 0
-    share = moved[varies] / (moved + usual)[varies]
+    varies = usual > 0
     if (unit == 1.0).all():
-        overall = float(share.mean())
+        growth = float(np.log1p(moved[varies] / usual[varies]).mean())
     else:  # without standardizing, wide columns count more
-        overall = float(unit**2 @ moved / (unit**2 @ (moved + usual)))
-    enough = max(SHARE_OF_SCATTER, LEVERAGE * float(far_share.sum()))
-    return overall >= enough or float(share.max()) >= SHARE_OF_COLUMN
+        growth = float(np.log1p(unit**2 @ moved / (unit**2 @ usual)))
+    return growth >= max(GROWTH, LEVERAGE * float(far_share.sum()))

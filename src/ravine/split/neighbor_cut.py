@@ -14,7 +14,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, draw_sample
+from ravine.data.node import SAMPLE_CELLS, Node, draw_sample
 from ravine.data.query import Answer, Query
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
@@ -22,8 +22,6 @@ from ravine.features.neighbors import distinct, near_pairs
 from ravine.split.boundary import Boundary
 
 GRAPH_ROWS = 2000  # most rows of the graph
-GRAPH_CELLS = 1 << 23  # most values (rows x columns) of these rows: 64 MiB
-FEWEST_ROWS = 100  # least rows of the graph, however wide they are
 CUT_NEIGHBORS = 10  # neighbors per row
 SHARED_ROWS = (
     200  # least rows of a node in the graph of the root; with fewer, the node has a graph of its own
@@ -87,7 +85,7 @@ class NeighborGraph:
 
 def graph_sample(node: Node) -> Sample:
     """Return the request for the rows of the graph: of smallest hash in the whole data, not in this node."""
-    return Sample(min(GRAPH_ROWS, max(FEWEST_ROWS, GRAPH_CELLS // node.n_features)))
+    return Sample(min(GRAPH_ROWS, max(SHARED_ROWS, SAMPLE_CELLS // node.n_features)))
 
 
 def neighbor_graph(node: Node, of_root: NeighborGraph | None = None) -> Query[NeighborGraph]:

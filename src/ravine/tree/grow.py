@@ -237,7 +237,7 @@ class Growth:
         """Search an opened leaf for its best split, unless an earlier fit did and left the result."""
         found = None if self.checkpoint is None else self.checkpoint.found.get(leaf.path)
         if found is None:
-            found = yield from self.search.search(opened, leaf.labels, leaf.path)
+            found = yield from self.search.search(opened, leaf.labels, leaf.path, leaf.rows.total)
             if self.checkpoint is not None:
                 self.checkpoint.note(leaf.path, found)
         leaf.found = found
@@ -313,7 +313,7 @@ class Growth:
         path = tuple(step for leaf in leaves for step in (*leaf.path, 0))
         rows = self.root.rows.engine.union([self.tree.nodes[node].rows for node in nodes])
         opened = yield from self.search.open(rows, path)
-        return (yield from self.search.search(opened, None, path))
+        return (yield from self.search.search(opened, None, path, rows.total))
 
 
 def grow(

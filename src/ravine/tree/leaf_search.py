@@ -25,7 +25,6 @@ from ravine.store.checkpoint import Rank, SearchResult
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
-ROUNDED_UP = 1.0 + 1e-9  # factor of a weight that is a bound: sums of weights differ by rounding
 
 Path = tuple[int, ...]
 AnyTest = SignificanceTest | GraphTest
@@ -63,7 +62,6 @@ PRIORITIES: dict[str, Priority] = {  # values of `split_order`; the leaf of high
     "value": by_value,
     "neighbors": by_neighbors,
 }
-AT_MOST_WEIGHT = (by_depth, by_size, by_neighbors)  # priorities that are at most the weight of the leaf
 
 
 def rank_split(split: Split, priority: float, total: float, labels: Labels | None) -> Rank:
@@ -77,10 +75,13 @@ def rank_split(split: Split, priority: float, total: float, labels: Labels | Non
 
 
 def bound_rank(priority: Priority, total: float, labels: Labels | None) -> Rank:
-    """Return a rank that is lower than that of any split of a leaf of this weight."""
+    """Return a rank that is lower than that of any split of a leaf of this weight.
+
+    All priorities but that by value are at most the weight.
+    """
     first = labels is not None
-    highest = np.inf if first or priority not in AT_MOST_WEIGHT else total * ROUNDED_UP
-    return not first, -highest, -total * ROUNDED_UP, -np.inf
+    highest = np.inf if first or priority is by_value else total
+    return not first, -highest, -total, -np.inf
 
 
 def divides_labels(labels: Labels | None, split: Split) -> bool:
@@ -136,13 +137,12 @@ class LeafSearch:
         found += reference_samples(node) if self.tests else []
         return [*found, graph_sample(node)] if self.needs_graph else found
 
-    def search(self, opened: Opened, labels: Labels | None, path: Path) -> Query[SearchResult]:
-        """Search opened rows for their best split, and rank it."""
+    def search(self, opened: Opened, labels: Labels | None, path: Path, total: float) -> Query[SearchResult]:
+        """Search opened rows of this total weight for their best split, and rank it."""
         graph = yield from self.find_graph(opened)
         split, accepted = yield from self._best_split(opened, labels, path, graph)
         if split is None or not accepted:
             return SearchResult(split, accepted)
-        total = opened.node.total
         priority = self.priority(split, total, graph) if path else 0.0  # nothing is beside the root
         return SearchResult(split, True, rank_split(split, priority, total, labels))
 
