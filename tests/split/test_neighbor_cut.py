@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from ravine import SpectralConnectivity
 from ravine.data.memory import MemoryRows
 from ravine.data.microclusters import nearest
-from ravine.data.node import Labels
+from ravine.data.node import Labels, open_node
 from ravine.data.query import run
 from ravine.features import neighbors
 from ravine.index.connectivity import ConnectivitySchedule
@@ -19,7 +19,7 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
-from ravine.tree.priorities import PRIORITIES
+from ravine.tree.leaf_search import PRIORITIES
 from tests.changed_method import with_order
 from tests.nodes import measured, node_of
 
@@ -150,7 +150,8 @@ def test_an_end_with_two_large_sides_comes_before_one_with_a_smaller_cut(digits,
 
 def test_of_several_directions_too(digits, graph):
     method = SpectralConnectivity(2, n_directions=2)._method(64)
-    method = run(replace(method, betas=(1.5,), n_microclusters=100).prepare(digits))
+    method = replace(method, betas=(1.5,), n_microclusters=100)
+    method = run(method.prepare(run(open_node(digits, []))))
     clusters = method.given.clusters
     rng = np.random.default_rng(7)
     ends = [method.pursue(rng.standard_normal((2, 64))) for _ in range(5)]
@@ -184,7 +185,7 @@ def test_split_order_neighbors_splits_where_the_cut_is_smallest(digits):
                 part = measured(rows.array[leaf == other], root=digits.standardization)
                 graph = run(neighbor_graph(part))
                 promise[int(other)] = max(0.0, 1.0 - graph.cut_by(tree.splits[other].boundary)) * part.total
-                found = run(PRIORITIES["neighbors"](tree.splits[other], part))
+                found = PRIORITIES["neighbors"](tree.splits[other], part.total, graph)
                 assert found == pytest.approx(promise[int(other)])
         assert max(promise, key=promise.get) == node
         here = np.flatnonzero(leaf == node)
@@ -216,7 +217,8 @@ def test_with_labels_fewer_mistakes_come_first(digits, graph):
     labels = Labels(digits.rows.array[known], (y[known] == 8).astype(int), np.ones(20))
     node = replace(digits, labels=labels, deviation=3.0)
     starts = random_starts(digits, 12, seed=9)
-    method = run(ProjectionMethod(ConnectivitySchedule(betas=(1.5,)), neighbor_cut=True).prepare(node))
+    method = ProjectionMethod(ConnectivitySchedule(betas=(1.5,)), neighbor_cut=True)
+    method = run(method.prepare(run(open_node(node, []))))
     ends = run(method.solve_all(node, [start / np.linalg.norm(start) for start in starts]))
 
     def judged(end):
@@ -256,8 +258,8 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
     right = X[:, 0] > 0.2
     for size, shared in ((neighbor_cut.SHARED_ROWS, True), (neighbor_cut.SHARED_ROWS - 1, False)):
         here = np.flatnonzero(right)[:size]
-        leaf = replace(root, rows=root.rows.select(here), root=root.standardization, memo={})
-        graph = run(neighbor_graph(leaf))
+        leaf = replace(root, rows=root.rows.select(here), root=root.standardization)
+        graph = run(neighbor_graph(leaf, whole))
         assert sorted(graph.numbers.tolist()) == here.tolist()
         edges, of_root = (
             {
@@ -269,13 +271,3 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
         inside = {pair for pair in of_root if set(pair) <= set(here.tolist())}
         assert (edges == inside) is shared
         assert edges >= inside or shared
-
-
-def test_the_graph_of_the_root_is_shared_whether_or_not_its_scales_were_known_before():
-    """A resumed fit knows the scales of all rows before the root is searched."""
-    node = measured(load_digits().data[:300])
-    for known in (None, node.standardization):
-        for is_root in (True, False):
-            one = replace(node, root=known, is_root=is_root, memo={}, tree_memo={})
-            graph = run(neighbor_graph(one))
-            assert (one.tree_memo.get("neighbor graph") is graph) == is_root

@@ -22,7 +22,8 @@ from tests.changed_method import with_method
 
 def split_of(X, weights=None, min_weight=1.0, n_jobs=1, **options):
     root = node.Node(MemoryRows(X, weights, Threads(n_jobs)), (0,), min_weight)
-    return run(search.search(root, ProjectionMethod(MinimumDensitySchedule(), **options)))
+    opened, split = run(search.search(root, ProjectionMethod(MinimumDensitySchedule(), **options)))
+    return opened.node, split
 
 
 def test_two_blobs_are_separated():
@@ -83,7 +84,7 @@ def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, mo
         sizes.append(wanted)
         return (yield from node.open_node(opened, wanted, ahead))
 
-    monkeypatch.setattr(search, "open_node", open_node)
+    monkeypatch.setattr("ravine.tree.leaf_search.open_node", open_node)
     X, labels = oracles.two_blobs(20_000, 8, gap=6.0)
     model = MinimumDensity(2, random_state=0).fit(X)
     assert metrics.success_ratio(labels, model.labels_) > 0.99

@@ -235,11 +235,11 @@ def test_damaged_checkpoints_are_refused_with_one_sentence(written, tmp_path):
     "change",
     [
         lambda meta, arrays: arrays["rank"].__setitem__(1, arrays["rank"][1] + 1.0),
-        lambda meta, arrays: arrays.update(worth=1 - arrays["worth"]),
+        lambda meta, arrays: arrays.update(accepted=1 - arrays["accepted"]),
         lambda meta, arrays: meta.update(seconds=meta["seconds"] + 1.0),
         lambda meta, arrays: meta.pop("checksum"),
     ],
-    ids=["rank", "worth", "seconds", "no checksum"],
+    ids=["rank", "accepted", "seconds", "no checksum"],
 )
 def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, change):
     """The archive is valid, and so is every value: only the checksum of the content tells."""
@@ -326,7 +326,7 @@ def test_the_time_of_all_fits_is_added(tmp_path):
     for _ in range(2):
         found = checkpoints.Checkpoint(tmp_path / "fit", {"class": "some"}, rows, None)
         found._began -= 1000.0  # as if it had taken that long
-        found.note((0,) * (len(found.found) + 1), checkpoints.SearchResult(None, worth=False))
+        found.note((1,) * (len(found.found) + 1), checkpoints.SearchResult(None, accepted=False))
         found.write()
     assert 2000.0 <= read_archive((tmp_path / "fit").read_bytes()).facts["seconds"] < 2100.0
 

@@ -226,7 +226,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             return weights, None, NO_NUMBERS
         with one_blas_thread():
             node = Node(rows_of(X, weights), (0,), standardize=scales_columns(self.standardize, X))
-            rule = run(find_far(run(open_node(node, []))[0]))
+            rule = run(find_far(run(open_node(node, []))))
         if rule is None:
             return weights, None, NO_NUMBERS
         far = self._far(X, rule)
@@ -237,7 +237,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _note_outliers(self, rule: FarRows | None, numbers: IntArray) -> None:
         """Store which rows are far from everything, with a warning if there are any."""
         self.outlier_rule_, self.outliers_ = rule, numbers
-        warn_about_outliers(numbers, together=rule is not None and rule.together)
+        warn_about_outliers(numbers)
 
     def _far(self, X: Any, rule: FarRows) -> npt.NDArray[np.bool_]:
         """Return which rows are far from everything; one pass."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ravine._validate import UNLABELED, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Labels, Node, collect, labels_of, measure
+from ravine.data.node import Labels, Node, Opened, collect, labels_of, measure
 from ravine.data.query import AnyArray, run
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
@@ -101,7 +101,7 @@ class BoundarySearch:
         """Return the node of these rows (None: all) with the labels of some classes."""
         stream = (*self.node.stream, *classes)
         rows, labels = self._select(members), self._labels(classes)
-        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels, memo={})
+        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels)
         return run(collect(node))
 
     def _labels(self, classes: tuple[int, ...]) -> Labels:
@@ -121,10 +121,10 @@ class BoundarySearch:
         self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
     ) -> ClassBoundary:
         """Find the boundary between two sets of classes in these rows (None: all)."""
-        node, split = self._best(self._node(members, left + right), right)
+        opened, split = self._best(self._node(members, left + right), right)
         if split is None:
             raise self._all_the_same(left + right)
-        self.root = self.root or node.standardization
+        self.root = self.root or opened.node.standardization
         return ClassBoundary(left, right, split)
 
     def _all_the_same(self, classes: tuple[int, ...]) -> InvalidInputError:
@@ -133,19 +133,19 @@ class BoundarySearch:
             f"all rows of the classes {names} are the same, so no hyperplane separates them"
         )
 
-    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
-        """Return the measured node, and the boundary of lowest density or the supervised one."""
+    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Opened, Split | None]:
+        """Return the opened node, and the boundary of lowest density or the supervised one."""
         method, supervised, labels = self.method(right), None, node.labels
         assert labels is not None
         if self.factor is not None:
-            measured, supervised = run(search(node, SupervisedMethod(self.factor, right)))
+            opened, supervised = run(search(node, SupervisedMethod(self.factor, right)))
             # With many labels the supervised boundary is hard to beat, and no valley is sought.
             if supervised is not None and float(labels.weights.sum()) > FEW_LABELS:
-                return measured, supervised
-        measured, split = run(search(node, method))
+                return opened, supervised
+        opened, split = run(search(node, method))
         if split is None or supervised is None or is_better(split, supervised, labels, right):
-            return measured, split
-        return measured, supervised
+            return opened, split
+        return opened, supervised
 
     def _guesses(self, standardization: Standardization) -> IntArray:
         """Return the label of each row, or the class that a linear support vector machine assigns to it."""

@@ -36,9 +36,8 @@ from ravine.split.search import Method
 from ravine.store.archive import Stored, require
 from ravine.store.checkpoint import Checkpoint, check_path, describe
 from ravine.store.parts import Parts, tree_from, tree_to_parts
-from ravine.tree.grow import grow
-from ravine.tree.grown import Grown, Limits
-from ravine.tree.priorities import PRIORITIES
+from ravine.tree.grow import Grown, Limits, grow
+from ravine.tree.leaf_search import PRIORITIES
 from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree

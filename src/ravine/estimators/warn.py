@@ -35,15 +35,14 @@ def warn_about_weights(rows: RowSet, min_weight: float, *, auto: bool) -> None:
         )
 
 
-def warn_about_outliers(numbers: IntArray, *, together: bool) -> None:
-    """Warn about rows far from all others, some of which may lie together."""
+def warn_about_outliers(numbers: IntArray) -> None:
+    """Warn about rows far from all others."""
     if len(numbers) == 0:
         return
     which = f"row {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} rows ({listed(numbers)}) are"
-    small = ", or for a small cluster, because they lie together" if together else ""
     warn_caller(
         f"{which} far from all others, and left out of the searches; see outliers_, and check for "
-        f"missing values that are coded as a number{small}",
+        "missing values that are coded as a number, or for a small cluster",
         OutlierWarning,
     )
 

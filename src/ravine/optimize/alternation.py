@@ -19,7 +19,7 @@ from ravine.data.query import Query
 from ravine.data.standardization import Standardization
 from ravine.optimize.descent import ITERATION_LIMIT
 from ravine.optimize.minimax import minimax
-from ravine.optimize.pursuit import MEMORY_CELLS, PASS_LIMIT, limit_steps, standardize, standardized_rows
+from ravine.optimize.pursuit import MEMORY_CELLS, PASS_LIMIT, limit_steps, standardize, with_standardized_rows
 from ravine.optimize.sides import Cut, Side, SideSums
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
@@ -48,7 +48,7 @@ def two_means(node: Node, starts: FloatArray) -> Query[Cut]:
 
     It has the least scatter within its two sides. Many rows are sampled, as the boundary is only a start.
     """
-    rows = standardized_rows(node)
+    rows = with_standardized_rows(node).standardized
     if rows is None:
         few = yield from sample(node, max(2, MEMORY_CELLS // node.n_features), "2-means")
         assert isinstance(few.rows, MemoryRows)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from threading import Lock
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -228,12 +227,12 @@ class CompiledDescent:
 
     @classmethod
     def of(cls, node: Node, index: ProjectionIndex) -> CompiledDescent | None:
-        """Return it for the rows of a node if they are few and in memory and the index is compiled."""
-        rows = standardized_rows(node) if hasattr(index, "line_function") else None
-        if rows is None:
+        """Return it for a node that has its rows standardized if the index is compiled, else None."""
+        if node.standardized is None or not hasattr(index, "line_function"):
             return None
         grid = Grid.around_mean(REACH * node.deviation, index.resolution, node.n_rows)
-        return cls(Projector(rows, grid.low, grid.width, grid.n_bins, node.standardization.total), grid)
+        total = node.standardization.total
+        return cls(Projector(node.standardized, grid.low, grid.width, grid.n_bins, total), grid)
 
     def descend(self, index: CompiledIndex, descent: Descent) -> Evaluated:
         """Drive a descent to its end."""
@@ -310,7 +309,7 @@ def pursue(
     curvature: Curvature | None = None,
 ) -> Query[Optimum]:
     """Minimize a sequence of indices, the first from `start`, with the curvature of an earlier descent."""
-    pursuit = Pursuit(node, start, indices, rule, curvature)
+    pursuit = Pursuit(with_standardized_rows(node), start, indices, rule, curvature)
     yield from pursuit.minimize(len(indices))
     assert pursuit.best is not None
     return pursuit.best
@@ -324,6 +323,7 @@ def pursue_all(
     Those that meet a better one at the first index, at nearly the same hyperplane, end there.
     """
     snapped = [snap(start, spacing_for(rule.tol, len(start))) for start in starts]
+    node = with_standardized_rows(node)
     runs = [Pursuit(node, start, indices, rule) for start in snapped]
     yield from side_by_side(node, [run.minimize(1) for run in runs])
     firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
@@ -332,24 +332,14 @@ def pursue_all(
     return [run.best for run in runs if run.best]
 
 
-def standardized_rows(node: Node) -> StandardizedRows | None:
-    """Return the rows of a small node in memory, standardized once for all pursuits; else None."""
+def with_standardized_rows(node: Node) -> Node:
+    """Return a small node in memory with its rows standardized once, for all pursuits; others as they are."""
     rows = node.rows
-    if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
-        return None
+    if node.standardized is not None or not node.is_local or not isinstance(rows, MemoryRows):
+        return node  # the same for all engines: the bits differ
     if rows.picked is not None or rows.shape[0] * rows.values_per_row > MEMORY_CELLS:
-        return None
-    key = node.standardization.key
-    with node.memo.setdefault("lock of rows", Lock()):  # threads that resume from several ends share the rows
-        known: tuple[bytes, StandardizedRows] | None = node.memo.get("standardized rows")
-        if known is None or known[0] != key:
-            known = node.memo["standardized rows"] = key, standardize(rows, node.standardization)
-    return known[1]
-
-
-def release_rows(node: Node) -> None:
-    """Forget the standardized rows of a node: those of all leaves that wait for a pass would add up."""
-    node.memo.pop("standardized rows", None)
+        return node
+    return replace(node, standardized=standardize(rows, node.standardization))
 
 
 def standardize(rows: MemoryRows, own: Standardization) -> StandardizedRows:

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters, microclusters
-from ravine.data.node import Node
+from ravine.data.node import Node, Opened
 from ravine.data.query import Query
 from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
 from ravine.optimize import several
@@ -84,12 +84,12 @@ class PublishedConnectivity(SeveralMethod):
     samples = False
     name: str = "spectral connectivity as published"
 
-    def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
+    def prepare(self, opened: Opened) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method if there are too few."""
-        given = yield from self._coordinates(node)
+        given = yield from self._coordinates(opened.node)
         if given.are_too_few(self.n_directions):
-            return (yield from self.univariate.prepare(node))
-        return replace(self, given=given)
+            return (yield from self.univariate.prepare(opened))
+        return replace(self, given=given, univariate=(yield from self.univariate.make_graph(opened)))
 
     def sides(self, found: GraphValue, mass: FloatArray) -> BoolArray:
         """Return the sides of spectral clustering."""

@@ -23,10 +23,11 @@ from ravine.data.microclusters import (
     nearest,
     sample_size,
 )
-from ravine.data.node import Node, finest_sample, sample
+from ravine.data.node import Node, Opened, sample
 from ravine.data.principal import CovarianceTimes, power_samples, principal
 from ravine.data.query import Query
 from ravine.data.sample import Sample
+from ravine.features.neighbors import RowGraph
 from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity, GraphValue
 from ravine.index.interval import contract_outliers
@@ -34,9 +35,8 @@ from ravine.optimize import several
 from ravine.optimize.large_margin import around_threshold, minimize_at_scale
 from ravine.optimize.pursuit import PASS_LIMIT
 from ravine.split.boundary import Hyperplane, NearestCenter
-from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import USEFUL, ProjectionMethod
-from ravine.split.search import Outcome, Verbs, measure_boundary
+from ravine.split.search import BaseMethod, Outcome, measure_boundary
 from ravine.split.split import Split
 
 FINE_CENTERS = 600  # micro-clusters in the projection that give the reported eigenvalue
@@ -71,9 +71,10 @@ class LargeMarginMethod(ProjectionMethod):
     least_share: float = 0.25
     n_rows: int = 400
 
-    def refine(self, node: Node, split: Split) -> Query[Split]:
+    def refine(self, opened: Opened, split: Split) -> Query[Split]:
         """Halve sigma until the normal no longer turns."""
-        few = replace(finest_sample(node), deviation=node.deviation)
+        node = opened.node
+        few = replace(opened.finest_sample, deviation=node.deviation)
         own = few.standardization
         assert isinstance(split.boundary, Hyperplane)
         sigma, beta = split.facts["sigma"] / own.unit, split.facts["beta"]
@@ -138,7 +139,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class SeveralMethod(Verbs):
+class SeveralMethod(BaseMethod):
     """Minimize lambda_2 over several directions at once, on micro-clusters (Equation 26).
 
     With `omega` the directions become parallel, and the univariate search starts from their common direction.
@@ -169,6 +170,13 @@ class SeveralMethod(Verbs):
         """Only the univariate search, which follows with `omega`, uses samples."""
         return self.omega is not None and self.univariate.samples
 
+    @property
+    def uses_graph(self) -> bool:  # type: ignore[override]
+        return self.univariate.neighbor_cut
+
+    def with_graph(self, graph: RowGraph | None) -> SeveralMethod:
+        return replace(self, univariate=self.univariate.with_graph(graph))
+
     def test_quality(self, split: Split, total: float) -> float:
         """Return 1 - lambda_2."""
         return max(0.0, 1.0 - split.value / (1.0 if self.normalized else total))
@@ -180,18 +188,19 @@ class SeveralMethod(Verbs):
         more = _margin_samples(node) if self.large_margin else []
         return [seeds, fine, *more, *power_samples(node), *self.univariate.ahead(node)]
 
-    def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
+    def prepare(self, opened: Opened) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method with `omega`, or if there are too few."""
+        node = opened.node
         given = yield from self._coordinates(node)
         if given.are_too_few(self.n_directions):
-            return (yield from self.univariate.prepare(node))
-        ready = replace(self, given=given)
+            return (yield from self.univariate.prepare(opened))
+        ready = replace(self, given=given, univariate=(yield from self.univariate.make_graph(opened)))
         if self.omega is None:
             return ready
         ends = [ready.pursue(start) for start in ready.combinations()]
         ones = np.array([given.directions(_one(end.directions)[None, :])[0] for end in ends])
         joined = replace(self.univariate, init=node.standardization.normals(ones))
-        return (yield from joined.prepare(node))
+        return (yield from joined.prepare(opened))
 
     def _coordinates(self, node: Node) -> Query[Coordinates]:
         wide = node.n_features > WIDEST
@@ -242,12 +251,14 @@ class SeveralMethod(Verbs):
 
     def choose(self, node: Node, ends: Sequence[several.Directions]) -> Query[list[several.Directions]]:
         """Return the ends with two large enough sides, the best first."""
+        yield from ()
         given = self.given
         assert given is not None
         ends = [end for end in ends if not _one_sided(end, given.clusters, self.least_share)] or list(ends)
         if len(ends) == 1 or not self.univariate.neighbor_cut:
             return sorted(ends, key=lambda end: end.result.value)
-        graph = yield from neighbor_graph(node)
+        graph = self.univariate.graph
+        assert graph is not None
 
         def cut(end: several.Directions) -> float:
             centers = given.clusters.centers @ end.directions.T

@@ -20,7 +20,7 @@ from ravine.index.base import ProjectionIndex
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.index.labels import LabeledIndex
 from ravine.optimize.pursuit import Evaluated, project
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 from ravine.split.split import Split
 
 MISTAKES = 4.0  # weight of labeled rows that the SVM misclassifies, above which labels count less
@@ -146,7 +146,7 @@ def supervised_plane(
 
 
 @dataclass(frozen=True)
-class SupervisedMethod(Verbs):
+class SupervisedMethod(BaseMethod):
     """The plane of a logistic regression on the labeled rows, measured in the density of all rows."""
 
     bandwidth_factor: float

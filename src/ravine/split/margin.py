@@ -15,7 +15,7 @@ from ravine.optimize.cutting_plane import CuttingPlaneEnd, LinearFunctions, cutt
 from ravine.optimize.pursuit import limit_status, limit_steps
 from ravine.split.labeled import support_planes
 from ravine.split.projection import USEFUL
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 from ravine.split.starts import between_directions, random_directions, small_sample
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
@@ -38,7 +38,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class MarginMethod(Verbs):
+class MarginMethod(BaseMethod):
     """Solve the maximum margin problem from 2-means and principal directions, or from random planes.
 
     All starts share the passes. Among the ends with enough weight on both sides, the lowest objective is the

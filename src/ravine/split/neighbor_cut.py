@@ -22,21 +22,14 @@ def graph_sample(node: Node) -> Sample:
     return Sample(graph_rows(GRAPH_ROWS, node.n_features))
 
 
-def neighbor_graph(node: Node) -> Query[RowGraph]:
-    """Return the graph of at most 2000 rows of a node, the same for every caller and for samples of the node.
+def neighbor_graph(node: Node, of_root: RowGraph | None = None) -> Query[RowGraph]:
+    """Return the graph of at most 2000 rows of a measured node.
 
     It is part of that of the root if enough rows of the node are in it, and else a new one. A sample depends
     on hashes of the numbers of rows only: the root's rows that belong to the node are in the node's sample.
     """
-    node = node.whole or node
-    if "neighbor graph" not in node.memo:
-        answer = yield from draw_sample(node, graph_sample(node))
-        of_root: RowGraph | None = node.tree_memo.get("neighbor graph")
-        graph = None if of_root is None else of_root.part(np.isin(of_root.numbers, answer[1]).nonzero()[0])
-        if graph is None or len(graph.numbers) < SHARED_ROWS:
-            graph = graph_of_sample(answer, node.standardization, by_angle=False)
-        node.memo["neighbor graph"] = graph
-        if node.is_root:
-            node.tree_memo["neighbor graph"] = graph
-    found: RowGraph = node.memo["neighbor graph"]
-    return found
+    answer = yield from draw_sample(node, graph_sample(node))
+    graph = None if of_root is None else of_root.part(np.isin(of_root.numbers, answer[1]).nonzero()[0])
+    if graph is None or len(graph.numbers) < SHARED_ROWS:
+        graph = graph_of_sample(answer, node.standardization, by_angle=False)
+    return graph

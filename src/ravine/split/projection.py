@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node, finest_sample
+from ravine.data.node import Node, Opened
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
@@ -37,7 +37,7 @@ from ravine.split.labeled import (
     weight_of_mistakes,
 )
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
-from ravine.split.search import Outcome, Verbs, search
+from ravine.split.search import BaseMethod, Outcome, search
 from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts, random_directions
 
@@ -49,7 +49,7 @@ CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradie
 
 
 @dataclass(frozen=True)
-class ProjectionMethod(Verbs):
+class ProjectionMethod(BaseMethod):
     """Minimize an index from several starts, all in the same passes, and choose the best end.
 
     The starts are principal directions, then others between them, or `init` (normals in the raw columns), or
@@ -80,13 +80,26 @@ class ProjectionMethod(Verbs):
     right: tuple[int, ...] | None = None
     named_sides: bool = False
     samples: bool = True
+    graph: RowGraph | None = field(default=None, compare=False, repr=False)  # of the node, if known
 
     takes_labels = True
-    compiled = True
 
     @property
     def name(self) -> str:
         return self.schedule.name + (" with labels" if self.right is not None else "")
+
+    @property
+    def uses_graph(self) -> bool:  # type: ignore[override]
+        return self.neighbor_cut
+
+    def with_graph(self, graph: RowGraph | None) -> ProjectionMethod:
+        return replace(self, graph=graph)
+
+    def make_graph(self, opened: Opened) -> Query[ProjectionMethod]:
+        """Return the method with the neighbor graph of the node, if ends are compared by it."""
+        if not self.neighbor_cut or self.graph is not None:
+            return self
+        return self.with_graph((yield from neighbor_graph(opened.node)))
 
     def fallbacks(self) -> Sequence[ProjectionMethod]:
         """Return the method with the schedule's fallbacks."""
@@ -101,20 +114,21 @@ class ProjectionMethod(Verbs):
         """Return the sample of the neighbor graph, if ends are compared by it."""
         return [graph_sample(node)] if self.neighbor_cut else []
 
-    def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
-        """Choose the classes on the right if the node has labels."""
-        if node.labels is None or self.right is not None:
-            return self
-        classes = np.unique(node.labels.classes)
+    def prepare(self, opened: Opened) -> Query[ProjectionMethod | None]:
+        """Make the neighbor graph, if it is needed, and with labels choose the classes on the right."""
+        method, labels = (yield from self.make_graph(opened)), opened.node.labels
+        if labels is None or self.right is not None:
+            return method
+        classes = np.unique(labels.classes)
         if len(classes) == 2:
-            return replace(self, right=(int(classes[1]),))
-        few = finest_sample(node)  # the groups of classes are only a start
-        plain = replace(few, labels=None, stream=(*node.stream, 1))
-        _, split = yield from search(plain, self)
+            return replace(method, right=(int(classes[1]),))
+        few = opened.finest_sample  # the groups of classes are only a start
+        plain = replace(few, labels=None, stream=(*opened.node.stream, 1))
+        _, split = yield from search(plain, method)
         if split is None:
             return None
-        right = yield from group_classes(few, self, split.direction[None, :])
-        return replace(self, right=right, init=split.boundary.normal[None, :])
+        right = yield from group_classes(few, method, split.direction[None, :])
+        return replace(method, right=right, init=split.boundary.normal[None, :])
 
     def indices(self, node: Node) -> Sequence[ProjectionIndex]:
         """Return the indices to minimize in order, with a penalty for the labels of the node."""
@@ -191,12 +205,13 @@ class ProjectionMethod(Verbs):
 
         Before the cut, with labels the fewest mistakes decide, and without them whether the schedule accepts.
         """
-        graph = yield from neighbor_graph(node)
+        yield from ()
+        assert self.graph is not None
         if node.labels is None:
             first = [self._refused(end) for end in ends]
         else:
             first = [weight_of_mistakes(node.labels, self.right, end.point) for end in ends]
-        costs = list(zip(first, _cuts(graph, node, ends), strict=True))
+        costs = list(zip(first, _cuts(self.graph, node, ends), strict=True))
         return distinct([ends[k] for k in sorted(range(len(ends)), key=costs.__getitem__)])
 
     def _refused(self, end: Optimum) -> float:

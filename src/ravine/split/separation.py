@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node
+from ravine.data.node import Node, Opened
 from ravine.data.principal import power_samples, principal
 from ravine.data.query import Query, RowSet, gather
 from ravine.data.sample import Sample
@@ -35,14 +35,14 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.labeled import support_planes
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 from ravine.split.starts import small_sample
 
 SOLVERS = ("mpm", "gep", "eig", "pursuit")
 
 
 @dataclass(frozen=True)
-class SeparationMethod(Verbs):
+class SeparationMethod(BaseMethod):
     """Find the split with the highest separation probability, by the solver `mpm`, `gep` or `eig`.
 
     `mpm` and `gep` start from 2-means (or, at the root, from the rows `init` as the right side) and alternate
@@ -76,10 +76,10 @@ class SeparationMethod(Verbs):
         """Return the sample of the eigenvectors of `eig`."""
         return power_samples(node) if self.solver == "eig" else []
 
-    def prepare(self, node: Node) -> Query[SeparationMethod]:
+    def prepare(self, opened: Opened) -> Query[SeparationMethod]:
         """Search all rows at once where samples do not help: for `eig`, and if the sides are given."""
         yield from ()
-        given = self.init is not None and node.is_root
+        given = self.init is not None and opened.node.is_root
         return replace(self, samples=False) if given or self.solver == "eig" else self
 
     def starts(self, node: Node) -> Query[tuple[Node, list[Hyperplane | FloatArray | None]]]:
@@ -191,14 +191,15 @@ class SeparationPursuit(ProjectionMethod):
     max_iter: int = 50  # evaluations
     given: RowSet | None = None
 
-    def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
+    def prepare(self, opened: Opened) -> Query[ProjectionMethod | None]:
         """Start at the root from the direction of the mean of the given rows, if any."""
         method: ProjectionMethod = self
+        node = opened.node
         if self.given is not None and node.is_root:
             own = unit_variances(node)
             ((totals, _, _),) = yield replace(node, rows=self.given).ask(Moments(own.mean, own.inverse_scale))
             method = replace(self, init=own.normals(totals[0])[None, :])
-        return (yield from ProjectionMethod.prepare(method, node))
+        return (yield from ProjectionMethod.prepare(method, opened))
 
     def finish(self, node: Node, end: Optimum) -> Query[Outcome | None]:
         """Return the separation probability of the exact sides, with the regularizer of the definition."""

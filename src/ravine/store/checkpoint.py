@@ -44,14 +44,15 @@ MAX_SHOWN = 60  # characters of a value in a message
 ADVICE = "give another path, or delete the file"
 
 NodePath = tuple[int, ...]
+Rank = tuple[bool, float, float, float]  # the place of a split in the queue: the lowest comes first
 
 
 class SearchResult(NamedTuple):
-    """The result of a finished search: the split, whether it is worth making, and its rank in the queue."""
+    """The result of a finished search: the split, whether it is to be made, and its rank in the queue."""
 
     split: Split | None
-    worth: bool
-    rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
+    accepted: bool
+    rank: Rank = (True, 0.0, 0.0, 0.0)
 
 
 class Checkpoint:
@@ -74,14 +75,6 @@ class Checkpoint:
         self._blocks_before = block_lengths(rows)
         if self.path.exists():
             self._read()
-
-    def __bool__(self) -> bool:
-        """Whether an earlier fit left results."""
-        return bool(self.found)
-
-    def is_divided(self, path: NodePath) -> bool:
-        """Return whether one of the children of a node was searched."""
-        return (*path, 1) in self.found or (*path, 2) in self.found
 
     def note(self, path: NodePath, found: SearchResult) -> None:
         """Add a result, and write the file unless it was written a moment ago."""
@@ -150,7 +143,7 @@ class Checkpoint:
         }
         arrays["blocks"] = block_lengths(self.rows)
         arrays["split_of"] = np.array([i for i, _ in made], dtype=np.int64)
-        arrays["worth"] = np.array([one.worth for one in self.found.values()], dtype=np.int64)
+        arrays["accepted"] = np.array([one.accepted for one in self.found.values()], dtype=np.int64)
         arrays["rank"] = np.array([one.rank for one in self.found.values()], dtype=np.float64).ravel()
         return write_archive({**meta, "checksum": checksum(meta, arrays)}, arrays)
 
@@ -211,17 +204,17 @@ def _version_of(stored: Stored) -> int:
 def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
     paths = stored.texts("paths")
     n = len(paths)
-    require(all(set(path) <= set("012") for path in paths), "paths", "of the digits 0, 1 and 2", paths)
+    require(all(set(path) <= set("12") for path in paths), "paths", "of the digits 1 and 2", paths)
     require(len(set(paths)) == n, "paths", "different", paths)
     splits = splits_from(stored)
     split_of = stored.integers("split_of", len(splits), low=0, high=n - 1)
-    worth = stored.integers("worth", n, low=0, high=1)
+    accepted = stored.integers("accepted", n, low=0, high=1)
     rank = stored.figures("rank", 4 * n).reshape(n, 4)
     made = dict(zip(split_of.tolist(), splits, strict=True))
     return {
         tuple(map(int, path)): SearchResult(
             made.get(i),
-            bool(worth[i]),
+            bool(accepted[i]),
             (bool(rank[i, 0]), *map(float, rank[i, 1:])),  # type: ignore[arg-type]
         )
         for i, path in enumerate(paths)

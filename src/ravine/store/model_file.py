@@ -152,7 +152,6 @@ def _rule_arrays(rule: FarRows | None) -> dict[str, FloatArray]:
         "outlier_center": rule.center,
         "outlier_inverse_scale": rule.inverse_scale,
         "outlier_limit": np.array([rule.limit]),
-        "outlier_groups": rule.groups.reshape(-1, len(rule.center)),
     }
 
 
@@ -164,7 +163,6 @@ def _rule_from(stored: Stored, n_features: int) -> FarRows | None:
         stored.floats("outlier_center", n_features),
         stored.floats("outlier_inverse_scale", n_features, low=0),
         float(stored.floats("outlier_limit", 1, low=0)[0]),
-        stored.floats("outlier_groups", None, n_features),
     )
 
 
