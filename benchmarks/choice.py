@@ -30,6 +30,7 @@ import numpy as np
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import record
 from benchmarks.datasets import load
 from benchmarks.generators import generated
 
@@ -158,16 +159,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 # question -> (estimator, values of its parameters; the default comes first)
 QUESTIONS: dict[str, tuple[str, list[Row]]] = {
-    "connectivity": (
-        "SpectralConnectivity",
-        [
-            {},
-            {"sigma_factor": 2.0},
-            {"sigma_factor": 0.5},
-            {"split_order": "size"},
-            {"split_order": "depth"},
-        ],
-    ),
+    "connectivity": ("SpectralConnectivity", [{}, {"sigma_factor": 2.0}, {"sigma_factor": 0.5}]),
     "margin": ("MaximumMargin", [{}, {"balance": 0.01}, {"balance": 0.1}, {"balance": 0.3}]),
     "principal": ("PrincipalDirection", [{}, {"threshold": "density"}]),
 }
@@ -237,6 +229,7 @@ def main(argv: list[str] | None = None) -> None:
                     writer = csv.DictWriter(file, ["dataset", "method", "V", "seconds", *FIGURES])
                     writer.writeheader()
                     writer.writerows(rows)
+                record.write_stamp(arguments.out)
     print("\n".join(summary(rows)))
 
 

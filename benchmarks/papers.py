@@ -96,6 +96,16 @@ def clusters(directory: str | None) -> list[Row]:
 
 
 SEEDS = 10  # runs of a method that draws
+WAYS: dict[str, dict[str, Any]] = {
+    "SCnP2 univariate": {},
+    "SCP2 univariate": {"laplacian": "standard"},
+    "LMSC": {"large_margin": True},
+    "SCnP2_c": {"projection": "correlated"},
+    "SCP2_c": {"projection": "correlated", "laplacian": "standard"},
+    "SCnP2_o": {"projection": "orthogonal"},
+    "SCP2_o": {"projection": "orthogonal", "laplacian": "standard"},
+    "LMSC_o": {"projection": "orthogonal", "large_margin": True},
+}
 
 
 def scpp(directory: str | None) -> list[Row]:
@@ -103,22 +113,12 @@ def scpp(directory: str | None) -> list[Row]:
 
     Means over runs where the method draws (micro-clusters); `univariate` has no counterpart in the paper.
     """
-    ways: dict[str, dict[str, Any]] = {
-        "SCnP2 univariate": {},
-        "SCP2 univariate": {"laplacian": "standard"},
-        "LMSC": {"large_margin": True},
-        "SCnP2_c": {"projection": "correlated"},
-        "SCP2_c": {"projection": "correlated", "laplacian": "standard"},
-        "SCnP2_o": {"projection": "orthogonal"},
-        "SCP2_o": {"projection": "orthogonal", "laplacian": "standard"},
-        "LMSC_o": {"projection": "orthogonal", "large_margin": True},
-    }
     paper: dict[tuple[str, str, str], float] = {}
     with open(TABLES / "scpp_tables1to6.csv") as file:
         for figure in csv.DictReader(file):
             paper[figure["method"], figure["dataset"], figure["metric"]] = float(figure["mean"])
     rows: list[Row] = []
-    for method, parameters in ways.items():
+    for method, parameters in WAYS.items():
         mine: list[Row] = []
         for name in TEN:
             X, y = load(name, directory)

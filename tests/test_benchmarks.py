@@ -18,11 +18,13 @@ from benchmarks import (
     published,
     published_cases,
     record,
+    robustness,
     semisupervised,
 )
 from scipy import sparse
 
-from ravine import MinimumDensity
+import ravine
+from ravine import MinimumDensity, SpectralConnectivity
 from ravine.papers import MDP2
 from tests.oracles import two_blobs
 
@@ -162,6 +164,16 @@ def test_what_is_chosen_on_the_other_sets():
     mean, chosen = choice.leave_sets_out(table)  # without a set, the best value over the two others
     assert chosen == {1: 1, 0: 2}
     assert mean == pytest.approx((0.5 + 0.5 + 0.1) / 3)
+
+
+def test_the_parameters_that_are_compared_are_those_of_the_estimators():
+    for parameters in papers.WAYS.values():
+        SpectralConnectivity(2, **parameters)
+    for estimator, values in choice.QUESTIONS.values():
+        for value in values:
+            getattr(ravine, estimator)(2, **value)
+    for make in robustness.ESTIMATORS.values():
+        make(2)
 
 
 def test_the_table_of_choices_can_be_read_again(tmp_path, capsys):
