@@ -220,7 +220,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X))
-        return np.asarray(softmax(scores / self.spread_ if self._is_tree else scores, axis=1))
+        if self._is_tree:
+            with np.errstate(over="ignore"):  # of distances near the largest number, whose share is 0 or 1
+                scores = np.clip(scores / self.spread_, -LARGEST, LARGEST)
+        return np.asarray(softmax(scores, axis=1))
 
     @property
     def _is_tree(self) -> bool:
