@@ -405,8 +405,6 @@ def test_usage_errors_are_exit_code_2(tmp_path, options, message):
         (1, ["--set", "split_order=magic"], "split_order has to be one of"),
         (1, ["--set", "level=2"], "level has to be a number"),
         (1, ["--set", "max_depth=-1"], "max_depth has to be a whole number"),
-        (1, ["--set", "init=x"], "init has to be an array of numbers"),
-        (1, ["--set", "init=[[0, 0]]"], "init has a direction that is zero"),
         (2, ["--gamma", "1"], "--gamma needs a kernel"),
         (1, ["--kernel", "rbf", "--gamma", "-1"], "gamma has to be a number above 0"),
         (1, ["--kernel", "rbf", "--components", "0"], "n_components has to be a whole number"),
@@ -496,7 +494,8 @@ def test_boolean_settings_accept_yes_and_no(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, 1), got 'x'"),
+        (["--set", "init=x"], "init has to be an array of numbers of shape (n_starts, 3), got 'x'"),
+        (["--set", "init=[[0, 0, 0]]"], "init has a direction that is zero"),
         (["--set", "init=" + 500 * "["], "init has to be an array of numbers"),
         (["--set", "init={[]: 1}"], "init has to be an array of numbers"),
         (["--set", "kernel_params=[1]"], "kernel_params has to be a dict, got [1]"),

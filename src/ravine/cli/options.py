@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import ravine
 from ravine.cli.arguments import METHODS
 from ravine.cli.errors import UsageError
@@ -105,8 +103,8 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     model = make(
         n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
     )
-    # The number of columns is not known before the data is read; only the shape of `init` depends on it.
-    model._check_parameters(_n_columns(settings.get("init")))
+    if "init" not in settings:  # its shape depends on the number of columns, which is not known yet
+        model._check_parameters(1)
     return model
 
 
@@ -125,14 +123,6 @@ def _check_sql(arguments: Namespace, settings: Mapping[str, Any]) -> None:
     if arguments.kernel or settings.get("projection") == "orthogonal":
         curved = "--kernel" if arguments.kernel else "--set projection=orthogonal"
         raise UsageError(f"--sql cannot be used with {curved}: boundaries are not linear in the columns")
-
-
-def _n_columns(init: Any) -> int:
-    """Return the number of columns that start directions have; 1 if they are none, or wrong."""
-    try:
-        return int(np.atleast_2d(np.asarray(init, dtype=np.float64)).shape[-1])
-    except (ValueError, TypeError, OverflowError):
-        return 1
 
 
 def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
