@@ -80,7 +80,7 @@ def deepest(n: int, rng: np.random.Generator) -> float:
     """Return the largest L of cuts across a band of n rows."""
     X = rng.random((n, 2)) * [ASPECT, 1.0]
     graph = row_graph(MemoryRows(X), standardize=False)
-    test = GraphTest(ravine.MinimumDensity()._method(2), 0.01, graph)
+    test = GraphTest(ravine.MinimumDensity()._method(), 0.01, graph)
     along = X[graph.numbers, 0]
     cuts = np.quantile(along, np.linspace(OUTER, 1 - OUTER, CUTS))
     return max(test.depth(np.arange(len(along)), along > cut) for cut in cuts)

@@ -409,7 +409,7 @@ def test_quality_is_the_relative_depth_of_the_signed_distances_for_every_method(
 def test_a_search_leaves_no_copy_of_its_rows(n):
     X = two_blobs(n, 3, gap=6.0)[0]
     node = node_of(X)
-    _, split = run(search(node, MinimumDensity(2)._method(3)))
+    _, split = run(search(node, MinimumDensity(2)._method()))
     assert split is not None
     for one in (node, *node.memo["opened"][3]):
         assert "held" not in one.memo

@@ -56,7 +56,7 @@ class SCnP2(SpectralConnectivity):
     large_margin: ClassVar[bool] = False  # type: ignore[misc]
     _split_order: ClassVar[str] = "size"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> PublishedConnectivity:
+    def _method(self, rows: MemoryRows | None = None) -> PublishedConnectivity:
         schedule = ConnectivitySchedule(
             self.laplacian == "normalized",
             check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False),

@@ -40,8 +40,8 @@ class MDP2(MinimumDensity):
     max_iter: int = 100
     outliers: Literal["assign", "label", "include"] = "include"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> ProjectionMethod:
-        found = super()._method(n_features, rows)
+    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
+        found = super()._method(rows)
         schedule = MinimumDensitySchedule(self.bandwidth_factor, self.alpha_max, overshoot=0.0)
         return replace(found, schedule=schedule, tol=1e-4, samples=False)
 
@@ -72,8 +72,8 @@ class KMDH(MDP2):
     def _map_params(self) -> Mapping[str, Any]:
         return {"landmarks": None, **(self.kernel_params or {})}
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> ProjectionMethod:
-        found = super()._method(n_features, rows)
+    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
+        found = super()._method(rows)
         if check_choice("init", self.init, ("principal", "random")) == "principal":
             return found
         return replace(found, n_init=RANDOM_STARTS, random_starts=True)

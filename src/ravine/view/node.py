@@ -112,7 +112,7 @@ def pursuit_path(model: Any, X: Any, node: int = 0, start: int = 0, sample_weigh
 
 def _pursuit(model: Any, found: NodeRows, start: int) -> Iterator[tuple[Node, Any, FloatArray, int]]:
     """Pursue from one start as the fit does; yield node, index, direction and iterations at every stage."""
-    method = model._method(found.rows.shape[1]) if hasattr(model, "_method") else None
+    method = model._method() if hasattr(model, "_method") else None
     if not isinstance(method, ProjectionMethod):
         raise InvalidInputError("only methods that pursue a direction, such as MinimumDensity, have a path")
     node, starts = run(method.starts(Node(found.rows, measured=found.standardization)))
