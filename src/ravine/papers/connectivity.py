@@ -51,7 +51,7 @@ class SCnP2(SpectralConnectivity):
     sigma_factor: float = 2.0
     outliers: Literal["assign", "label", "include"] = "include"
 
-    # no parameters: the class says which
+    # A field that is a class variable here is no parameter of these classes, which differ in it.
     laplacian: ClassVar[Literal["normalized", "standard"]] = "normalized"  # type: ignore[misc]
     large_margin: ClassVar[bool] = False  # type: ignore[misc]
     _split_order: ClassVar[str] = "size"
