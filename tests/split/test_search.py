@@ -232,18 +232,6 @@ def test_whether_samples_are_used_is_up_to_the_prepared_method():
     assert other.node_in("starts").rows is node.rows
 
 
-def test_correlated_directions_end_in_a_univariate_search_that_goes_through_samples():
-    method = SpectralConnectivity(2, projection="correlated")._method(3)
-    several = SpectralConnectivity(2, projection="orthogonal")._method(3)
-    assert method.samples
-    assert not several.samples
-    node = measured(two_blobs(300, 3)[0])
-    prepared = run(method.prepare(node))
-    assert prepared.init.shape[1] == 3
-    assert replace(prepared, init=None, full_steps=method.univariate.full_steps) == method.univariate
-    assert prepared.full_steps < method.univariate.full_steps  # the start took two passes
-
-
 def test_refine_gets_the_measured_split_and_its_answer_is_the_result():
     class Better(Recording):
         def refine(self, node, split):
@@ -425,4 +413,4 @@ def test_a_search_leaves_no_copy_of_its_rows(n):
     _, split = run(search(node, MinimumDensity(2)._method(3)))
     assert split is not None
     for one in (node, *node.memo["opened"][3]):
-        assert "held" not in one.memo
+        assert "standardized rows" not in one.memo

@@ -14,8 +14,8 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.index.connectivity import BETAS, ConnectivitySchedule
-from ravine.index.graph import SIMILARITIES
-from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
+from ravine.split.connectivity import LargeMarginMethod
+from ravine.split.directions import OrthogonalDirections
 from ravine.split.projection import ProjectionMethod
 from ravine.split.published_connectivity import PublishedConnectivity
 from ravine.split.search import Method
@@ -125,7 +125,7 @@ class SpectralConnectivity(TreeClusterer):
     large_margin: bool = False
     beta: float | Sequence[float] | Literal["auto"] = "auto"
     sigma_factor: float = 1.0
-    similarity: Literal["auto", "laplace", "near-laplace", "gaussian"] = "auto"
+    similarity: Literal["auto", "laplace", "near-laplace"] = "auto"
     n_microclusters: int | Literal["auto"] = "auto"
     exact_rows: int = 0
     split_order: SplitOrder = "neighbors"
@@ -170,31 +170,20 @@ class SpectralConnectivity(TreeClusterer):
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         normalized = laplacian == "normalized" and not large_margin
         projection = self._check_projection(large_margin)
-        similarity = check_choice("similarity", self.similarity, ("auto", *SIMILARITIES))
+        similarity = check_choice("similarity", self.similarity, ("auto", "laplace", "near-laplace"))
         factor = check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False)
         betas, share = _check_betas(self.beta), self._least_share()
         univariate = self._univariate(ConnectivitySchedule(normalized, factor, betas, share), n_features)
         omega = check_real("omega", self.omega, 0, open_low=False)
         n_directions, n_centers = self._n_directions(projection), self._n_centers(rows)
         formulation = check_choice("formulation", self.formulation, ("scale-free", "published"))
-        if formulation == "scale-free" and projection == "univariate" and similarity in ("auto", "laplace"):
+        one = projection == "univariate" and similarity in ("auto", "laplace")
+        if formulation == "scale-free" and (one or projection == "correlated"):
             return _with_large_margin(univariate, share) if large_margin else univariate
-        make = SeveralMethod
-        attraction = omega if projection == "correlated" else None
         if formulation == "published":
-            make, attraction = PublishedConnectivity, -omega if projection == "correlated" else omega
-        return make(
-            univariate,
-            normalized,
-            "near-laplace" if similarity == "auto" else similarity,
-            n_directions,
-            attraction,
-            factor,
-            betas,
-            share,
-            n_centers,
-            large_margin,
-        )
+            attraction = -omega if projection == "correlated" else omega
+            return PublishedConnectivity(univariate, n_directions, n_centers, large_margin, omega=attraction)
+        return OrthogonalDirections(univariate, n_directions, n_centers, large_margin)
 
     def _check_projection(self, large_margin: bool) -> str:
         projection = check_choice("projection", self.projection, tuple(DIRECTIONS))
