@@ -29,6 +29,7 @@ MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of ro
 SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
 SAME_DIRECTION = 0.999  # cosine above which two ends are one hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
+ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no start is clearly behind
 TRANSPOSED_ROWS = (
     1024  # rows that are copied by columns at a time: a processor's cache holds them, twice as fast
 )
@@ -334,7 +335,8 @@ def pursue_all(
     yield from side_by_side(node, [run.minimize(1) for run in runs])
     firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
     lowest = firsts[0].point.value
-    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > rule.behind}
+    behind = rule.behind if abs(lowest) <= ORDINARY else math.inf
+    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > behind}
     yield from side_by_side(node, [run.minimize(len(indices)) for run in runs if id(run.best) in ahead])
     return [run.best for run in runs if run.best]
 
