@@ -277,7 +277,7 @@ def deepest(n: int, rng: np.random.Generator) -> float:
 
     X = rng.random((n, 2)) * [8.0, 1.0]
     graph = row_graph(MemoryRows(X), standardize=False)
-    test = GraphTest(MinimumDensity()._method(2), 0.01, graph)
+    test = GraphTest(MinimumDensity()._method(), 0.01, graph)
     along = X[graph.numbers, 0]
     cuts = np.quantile(along, np.linspace(0.1, 0.9, 25))
     return max(test.depth(np.arange(len(along)), along > cut) for cut in cuts)

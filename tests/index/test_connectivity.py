@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 
 from ravine.index import connectivity_loops as loops
 from ravine.index.connectivity import ConnectivityIndex
-from ravine.index.interval import contract_outliers
+from ravine.index.connectivity_loops import contract_outliers
 from tests.index.test_every_index import make_profile
 
 
@@ -69,13 +69,14 @@ def test_points_very_close_together_do_no_harm():
 
 def test_the_contraction_is_continuous_and_moves_outliers_in():
     points = np.concatenate([np.linspace(-1, 1, 200), [30.0]])
-    moved, steep, by_edge = contract_outliers(points, np.array(0.8), 0.3)
+    moved, steep = (found[:, 0] for found in contract_outliers(points[:, None], np.array([0.8]), 0.3))
     inside = np.abs(points) <= 0.8
     np.testing.assert_array_equal(moved[inside], points[inside])
     assert np.abs(moved[~inside][:-1]).max() < 0.8 + 0.2 * 0.2
     assert 0.8 < moved[-1] < 0.8 + 0.1 * (30.0 - 0.8)
     assert steep[-1] < 0.02
-    assert by_edge[-1] == pytest.approx(1 - steep[-1])
+    wider, _ = contract_outliers(points[-1:, None], np.array([0.8 + 1e-6]), 0.3)
+    assert (wider[0, 0] - moved[-1]) / 1e-6 == pytest.approx(1 - steep[-1], rel=1e-4)  # by the edge
 
 
 @pytest.mark.parametrize("normalized", [True, False])

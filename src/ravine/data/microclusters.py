@@ -5,8 +5,7 @@ Pursuits in several directions, whose graphs compare all pairs, search them inst
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,50 +13,37 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, draw_sample
-from ravine.data.query import Answer, Query, Request
+from ravine.data.query import Additive, Answer, Query
 from ravine.data.standardization import Standardization
 
 SAMPLE_ROWS = 20  # rows per micro-cluster in the sample in which k-means finds the seeds
 PIECE = 1024  # rows whose distances to all centers are in memory at a time
 TIE = 1e-9  # share of the largest squared distance, or of the sum of squares: smaller differences are a tie
-FINE_SEEDS = "fine micro-clusters"  # the purpose of the random numbers of micro-clusters in a projection
 ROUNDS = 10  # iterations of k-means on the sample: more do not make the micro-clusters better
-
-Place = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
 class MicroClusters:
-    """Centers in standardized coordinates about the mean, and the weight of the rows of each.
-
-    No row is farther from its center than by its radius, in the coordinates in which rows are compared.
-    """
+    """Centers in standardized coordinates about the mean, and the weight of the rows of each."""
 
     centers: FloatArray
     weights: FloatArray
-    radii: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)
 class Compared:
-    """How rows are compared: standardized, along `axes` (r, d), moved by `place`, then along `directions`.
-
-    Each step is left out if it is None. (Spectral connectivity contracts outliers by `place`.)
-    """
+    """How rows are compared: standardized, along `axes` (r, d), then along `directions`, unless None."""
 
     standardization: Standardization
     axes: FloatArray | None = None
     directions: FloatArray | None = None
-    place: Place | None = None
 
     def points(self, block: Block) -> FloatArray:
-        """Return the rows of a block along the axes, moved."""
+        """Return the rows of a block along the axes."""
         own = self.standardization
         if self.axes is None:
-            found = own.apply(block.dense())
-        else:
-            found = np.ascontiguousarray(block.project(own.mean, own.normals(self.axes)).T)
-        return found if self.place is None else self.place(found)
+            return own.apply(block.dense())
+        return np.ascontiguousarray(block.project(own.mean, own.normals(self.axes)).T)
 
     def compared(self, points: FloatArray) -> FloatArray:
         """Return points along the directions."""
@@ -65,26 +51,20 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class NearestSum(Request):
-    """Request for the weight, the sum and the largest distance of the rows nearest to each seed."""
+class NearestSum(Additive):
+    """Request for the weight and the sum of the rows nearest to each seed."""
 
     how: Compared
     seeds: FloatArray
 
     def start(self, n_features: int) -> Answer:
         axes, m = self.how.axes, len(self.seeds)
-        return np.zeros(m), np.zeros((m, n_features if axes is None else len(axes))), np.zeros(m)
+        return np.zeros(m), np.zeros((m, n_features if axes is None else len(axes)))
 
     def add(self, block: Block, answer: Answer) -> None:
-        mass, sums, radius = answer
         points = self.how.points(block)
-        group, distance = nearest(self.how.compared(points), self.seeds)
-        counted = block.weights > 0
-        add_to_groups(points, block.weights, group, mass, sums)
-        np.maximum.at(radius, group[counted], distance[counted])
-
-    def merge(self, left: Answer, right: Answer) -> Answer:
-        return left[0] + right[0], left[1] + right[1], np.maximum(left[2], right[2])
+        group, _ = nearest(self.how.compared(points), self.seeds)
+        add_to_groups(points, block.weights, group, *answer)
 
 
 def add_to_groups(
@@ -102,24 +82,21 @@ def microclusters(
     purpose: str,
     directions: FloatArray | None = None,
     axes: FloatArray | None = None,
-    place: Place | None = None,
 ) -> Query[MicroClusters]:
     """Return at most n micro-clusters: seeds by k-means on a sample, then one pass that sums all rows.
 
     Rows are compared as `Compared` says. If there are at most n rows, each is its own micro-cluster.
     """
-    how = Compared(node.standardization, axes, directions, place)
+    how = Compared(node.standardization, axes, directions)
     answer = yield from draw_sample(node, node.sample_request(sample_size(node, n), purpose))
     drawn: MemoryRows = node.copied(answer)
     points, weights = drawn.map(how.points), drawn.map(lambda block: block.weights)
     if node.n_rows <= n:
-        return MicroClusters(points, weights, np.zeros(len(points)))
+        return MicroClusters(points, weights)
     seeds = k_means(how.compared(points), weights, n, node.rng(purpose))
-    ((mass, sums, radius),) = yield node.ask(NearestSum(how, seeds))
+    ((mass, sums),) = yield node.ask(NearestSum(how, seeds))
     full = mass > 0
-    centers = sums[full] / mass[full, None]
-    shift = np.linalg.norm(how.compared(centers) - seeds[full], axis=1)
-    return MicroClusters(centers, mass[full], radius[full] + shift)
+    return MicroClusters(sums[full] / mass[full, None], mass[full])
 
 
 def sample_size(node: Node, n: int) -> int:

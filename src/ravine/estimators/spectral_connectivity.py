@@ -9,7 +9,8 @@ from ravine._validate import check_bool, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.index.connectivity import ConnectivitySchedule
-from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
+from ravine.split.connectivity import LargeMarginMethod
+from ravine.split.directions import OrthogonalDirections
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Method
 
@@ -102,18 +103,7 @@ class SpectralConnectivity(TreeClusterer):
         univariate = ProjectionMethod(schedule, neighbor_starts=follow, neighbor_cut=by_cut)
         if n_directions == 1:
             return univariate
-        return SeveralMethod(
-            univariate,
-            schedule.normalized,
-            "near-laplace",
-            n_directions,
-            None,
-            schedule.sigma_factor,
-            schedule.betas,
-            schedule.least_share,
-            MICROCLUSTERS,
-            large_margin,
-        )
+        return OrthogonalDirections(univariate, n_directions, MICROCLUSTERS, large_margin)
 
     def _least_share(self) -> float:
         """Return the share of the rows of a leaf that each side needs for a beta to be taken: 1 / (2 K)."""

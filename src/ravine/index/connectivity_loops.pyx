@@ -1,4 +1,4 @@
-"""The second eigenvalue of a graph: of points on a line in linear time, and the slopes of one of all pairs.
+"""The second eigenvalue of the graph of points on a line, in linear time.
 
 For the Laplace kernel exp(-|t_i - t_j| / s) of sorted points with masses w the graph's second eigenvector is
 that of a path: with degrees d = K w, gaps g_i in units of s, conductances c_i = d_i d_{i+1} / (2 sinh g_i)
@@ -9,24 +9,20 @@ and theta = lambda / (1 - lambda); for the standard one m = w d / (d - lambda) a
 import numpy as np
 
 from cpython.pycapsule cimport PyCapsule_New
-from libc.math cimport INFINITY, exp, fabs, isfinite, log, pow, sinh, sqrt, tanh
+from libc.math cimport INFINITY, copysign, exp, fabs, isfinite, log, pow, sinh, sqrt, tanh
 from libc.stdlib cimport free, malloc
 
 from ravine.index.line cimport LineFunction
 
-from ravine.index.interval import DELTA as delta
-from ravine.index.interval import SHIFT as shift
-
-cdef double DELTA = delta, SHIFT = shift
-cdef double WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
+cdef double DELTA = 0.01  # the paper's distance reducing parameter (Section 7.1: min(0.01, sigma^2)); sigma is 1 here
+cdef double SHIFT = pow(DELTA * (1.0 - DELTA), 1.0 / DELTA)  # makes T_Delta continuously differentiable at the edge
+WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
+cdef double WIDEST = WIDEST_GAP
 cdef double NARROWEST_GAP = 1e-300  # units of s: keeps the conductance of points in one place finite
 cdef enum:
     MAX_ITERATIONS = 500  # inverse iterations; the median on mixtures of up to four Gaussians is 10, the largest 100
     MAX_FALSE_POSITIONS = 100  # steps of the Illinois rule; at most 5 on the same mixtures
     N_ARRAYS = 16  # arrays of an evaluation, each with a place per point
-
-cdef enum: LAPLACE, NEAR_LAPLACE, GAUSSIAN  # in the order of `SIMILARITIES` in graph.py
-
 
 cdef struct Path:  # the arrays of a path of n points, see above; `flow` and `resistance` are places for sums
     Py_ssize_t n
@@ -178,7 +174,7 @@ cdef double log_theta(
     cdef double theta, gap
     for i in range(n - 1):
         gap = (points[i + 1] - points[i]) / s
-        path.gaps[i] = NARROWEST_GAP if gap < NARROWEST_GAP else WIDEST_GAP if gap > WIDEST_GAP else gap
+        path.gaps[i] = NARROWEST_GAP if gap < NARROWEST_GAP else WIDEST if gap > WIDEST else gap
         path.decay[i] = exp(-path.gaps[i])
     kernel_sums(mass, path.decay, n, path.left, path.right)
     for i in range(n):
@@ -230,16 +226,28 @@ cdef void fill_slope(
         slope[i] /= theta * scale
 
 
+cdef (double, double) contract(double point, double edge, double s) noexcept nogil:
+    """Return a point moved towards [-edge, edge] if it is outside (T_Delta, Equation 23, in units of s).
+
+    The second number is the derivative by its own position; that by the edge is sign(point) (1 - this).
+    """
+    cdef double excess = (fabs(point) - edge) / s, shortened
+    if excess <= 0.0:
+        return point, 1.0
+    shortened = DELTA * (pow(excess + SHIFT, 1.0 - DELTA) - pow(SHIFT, 1.0 - DELTA))
+    return copysign(edge + s * shortened, point), DELTA * (1.0 - DELTA) * pow(excess + SHIFT, -DELTA)
+
+
 cdef void contracted(
     const double* points, const double* mass, Py_ssize_t n, double total, double std,
     const double* parameters, bint final, double* slope, double* out,
 ) noexcept nogil:
-    """Write log theta after `contract_outliers`: a `LineFunction`.
+    """Write log theta after `contract`: a `LineFunction`.
 
     The parameters are sigma, beta, and whether the Laplacian is normalized. The threshold is in the middle of
     the two points between which the second eigenvector changes its sign.
     """
-    cdef double s = parameters[0], edge = parameters[1] * std, excess, sign, shortened
+    cdef double s = parameters[0], edge = parameters[1] * std
     cdef double* memory = NULL
     cdef double* moved
     cdef double* by_point
@@ -255,20 +263,13 @@ cdef void contracted(
     path = path_in(memory, n)
     moved, by_point = memory + 14 * (n + 1), memory + 15 * (n + 1)
     for i in range(n):
-        moved[i], by_point[i] = points[i], 1.0
-        excess = (fabs(points[i]) - edge) / s
-        if excess > 0.0:
-            sign = 1.0 if points[i] > 0.0 else -1.0
-            shortened = DELTA * (pow(excess + SHIFT, 1.0 - DELTA) - pow(SHIFT, 1.0 - DELTA))
-            by_point[i] = DELTA * (1.0 - DELTA) * pow(excess + SHIFT, -DELTA)
-            moved[i] = sign * (edge + s * shortened)
+        moved[i], by_point[i] = contract(points[i], edge, s)
     out[0] = log_theta(moved, mass, s, parameters[2] > 0.0, slope, &path)
     while k < n - 1 and not path.y[k] > 0.0:
         k += 1
     out[1] = points[k - 1] / 2.0 + points[k] / 2.0
     for i in range(n):  # by the edge, towards which a point outside is moved
-        if by_point[i] != 1.0:
-            out[2] += slope[i] * ((1.0 if points[i] > 0.0 else -1.0) * (1.0 - by_point[i]))
+        out[2] += slope[i] * copysign(1.0 - by_point[i], points[i])
         slope[i] *= by_point[i]
     out[2] *= parameters[1]
     out[3] = 1.0 if isfinite(out[0]) else 0.0
@@ -287,51 +288,12 @@ def connectivity(const double[::1] points, const double[::1] mass, double s, bin
     return value, np.array(<double[:n]> path.y)
 
 
-def similarities(const double[:, ::1] points, double sigma, int kind, double alpha, double[:, ::1] k, double[:, ::1] k_over):
-    """Fill k(x) for the distance x = |p_i - p_j| / sigma of every pair, and k'(x) / x."""
-    cdef Py_ssize_t i, j, c, n = points.shape[0], d = points.shape[1]
-    cdef double square, x, value, over
-    with nogil:
-        for i in range(n):
-            k[i, i], k_over[i, i] = 1.0, 0.0
-            for j in range(i):
-                square = 0.0
-                for c in range(d):
-                    square += (points[i, c] - points[j, c]) * (points[i, c] - points[j, c])
-                x = sqrt(square) / sigma
-                if kind == GAUSSIAN:
-                    value = exp(-0.5 * x * x)
-                    over = -value
-                elif kind == NEAR_LAPLACE:
-                    value = pow(x / alpha + 1.0, alpha) * exp(-x)
-                    over = -value / (x + alpha)
-                else:
-                    value = exp(-x)
-                    over = -value / (x if x > 1e-12 else 1e-12)
-                k[i, j] = k[j, i] = value
-                k_over[i, j] = k_over[j, i] = over
-
-
-def slopes(
-    const double[:, ::1] points, const double[::1] mass, const double[:, ::1] k_over, const double[::1] a,
-    const double[::1] b, double eigenvalue, double[:, ::1] out,
-):
-    """Fill out with the derivative of a' L b by every coordinate, for eigenvectors a and b of the Laplacian.
-
-    a' L b = 1/2 sum of w_i w_j k_ij (a_i - a_j)(b_i - b_j), minus, for the normalized Laplacian, the change
-    of the degrees times its eigenvalue (0 for the standard one).
-    """
-    cdef Py_ssize_t i, j, c, n = points.shape[0], d = points.shape[1]
-    cdef double pair, factor, step
-    with nogil:
-        for i in range(n):
-            for c in range(d):
-                out[i, c] = 0.0
-        for i in range(n):
-            for j in range(i):
-                pair = (a[i] - a[j]) * (b[i] - b[j]) - eigenvalue * (a[i] * b[i] + a[j] * b[j])
-                factor = mass[i] * mass[j] * k_over[i, j] * pair
-                for c in range(d):
-                    step = factor * (points[i, c] - points[j, c])
-                    out[i, c] += step
-                    out[j, c] -= step
+def contract_outliers(const double[:, :] points, const double[::1] edges, double s):
+    """Contract every column of some points with its own edge; return the points, and their derivatives."""
+    cdef Py_ssize_t i, c
+    moved, by_point = np.empty((2, points.shape[0], points.shape[1]))
+    cdef double[:, ::1] to = moved, slope = by_point
+    for i in range(points.shape[0]):
+        for c in range(points.shape[1]):
+            to[i, c], slope[i, c] = contract(points[i, c], edges[c], s)
+    return moved, by_point

@@ -16,11 +16,11 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, LineFunction, PlacedLabels, Profile, Schedule, evaluate_line
 from ravine.index.density_loops import MINIMUM, ProfileLine, labeled_minimum
-from ravine.index.interval import FARTHEST
 
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
+BEHIND = 0.7  # log density: a start with twice the density of the best one at the first alpha is left behind
 FALLBACK_ALPHA = 2.5  # alpha_max of the fallback search, see docs/number-of-clusters.md; a choice
 
 
@@ -40,8 +40,7 @@ def bounded_depth(profile: Profile, threshold: float, bandwidth: float) -> float
     >>> bounded_depth(profile, 0.0, bandwidth=0.4) > 0.99
     True
     """
-    line = ProfileLine(profile.points, profile.mass, profile.total, bandwidth)
-    return float(line.relative_depth(threshold))
+    return float(MinimumDensityIndex(bandwidth, np.inf).line(profile).relative_depth(threshold))
 
 
 @dataclass(frozen=True)
@@ -113,23 +112,21 @@ class MinimumDensityIndex:
     def curve(self, profile: Profile, thresholds: FloatArray) -> FloatArray:
         """Return the logarithm of the penalized density at every threshold."""
         thresholds = np.asarray(thresholds, dtype=np.float64)
-        return np.asarray(self._line(profile).curve(thresholds))
+        return np.asarray(self.line(profile).curve(thresholds))
 
     def log_density(self, profile: Profile, threshold: float) -> float:
         """Return the logarithm of the density at a threshold, without the penalty."""
-        return float(self._line(profile).log_density(threshold)[0])
+        return float(self.line(profile).log_density(threshold)[0])
 
     def lowest_valley(self, profile: Profile, min_weight: float) -> float | None:
         """Return the lowest local minimum of the density with `min_weight` on either side, or None."""
         min_weight = max(min_weight, np.finfo(float).tiny)
-        line = ProfileLine(profile.points, profile.mass, profile.total, self.bandwidth)
-        threshold = line.lowest_valley(min_weight)
+        threshold = replace(self, alpha=np.inf).line(profile).lowest_valley(min_weight)
         return None if np.isnan(threshold) else float(threshold)
 
-    def _line(self, profile: Profile) -> ProfileLine:
-        h = self.bandwidth
-        half = min(self.alpha * profile.std, FARTHEST * h)
-        return ProfileLine(profile.points, profile.mass, profile.total, h, half, self.eta * h)
+    def line(self, profile: Profile) -> ProfileLine:
+        """Return the profile for the loops, with the bandwidth and the interval of this index."""
+        return ProfileLine(profile.points, profile.mass, profile.total, self.parameters, profile.std)
 
 
 @cache
@@ -151,6 +148,7 @@ class MinimumDensitySchedule(Schedule):
     overshoot: float = 1.0
     name: str = "minimum density"
     nested: ClassVar[bool] = True
+    behind: ClassVar[float] = BEHIND
     gammas: ClassVar[Sequence[float]] = (0.1, 1.0)  # weights of partial labels against the density
 
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cpython.pycapsule cimport PyCapsule_New
 from libc.math cimport (
-    INFINITY, NAN, ceil, copysign, exp, expm1, fabs, floor, isfinite, isinf, log, log1p, sqrt
+    INFINITY, NAN, ceil, copysign, exp, expm1, fabs, isinf, log, log1p, sqrt
 )
 from libc.stdlib cimport free, malloc
 
@@ -21,9 +21,7 @@ from ravine.index.line cimport (
 cdef extern from "../data/wide.h" nogil:
     void wide_add_terms(double* e, double* r, double shrink, Py_ssize_t m, double* out)
 
-from ravine.index.interval import FARTHEST as farthest_interval
-
-cdef double FARTHEST = farthest_interval
+cdef double FARTHEST = 1e100  # bandwidths: largest half-width of the interval, so that squares of distances are finite
 cdef double ROOT_TWO_PI = sqrt(2.0 * 3.141592653589793)
 cdef double FAR = 80.0  # squared bandwidths: a term exp(-FAR / 2) = 4e-18 below the largest is lost in rounding
 cdef enum: STRETCH = 64  # thresholds whose sums are taken together, at most 16 bandwidths wide
@@ -34,15 +32,11 @@ cdef double LEAST_SUM = SUMMABLE
 cdef double CLOSE = 0.1  # log density: coarse minima this close to the lowest may be lower after Newton's method
 cdef double PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 cdef enum:
-    MIN_GRID = 5
-    MAX_GRID = 32768  # thresholds: where more are needed, single points are seen and make the grid
-    MAX_PER_POINT = 64  # thresholds per point, the same: points are then 16 bandwidths apart in the mean
+    MAX_GRID = 4096  # thresholds: where more are needed, single points are seen and make the grid; a choice
     FREE_STEPS = 10  # Newton's steps before every other one is a halving: in a wide gap they are all short
     FOOT_STEPS = 8  # steps per overshoot, and at most one more of them, on the way to the foot of a valley
 cdef double EDGE_STEP = 32.0  # first step out of the interval: this part of eta; the minimum is at most eta / 2 outside
 cdef double SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
-cdef double REACH = 10.0  # bandwidths from a point at which its density rises as steeply as that of a point alone
-cdef double ALONE = 14.0  # bandwidths, above sqrt(REACH^2 + FAR): a point so far behind does not count at that place
 
 
 cdef struct Line:  # a profile, the bandwidth h, and the interval [-half, half] beyond which Q grows with 1 / eta
@@ -55,11 +49,12 @@ cdef struct Line:  # a profile, the bandwidth h, and the interval [-half, half] 
     double eta
 
 
-cdef struct Curve:  # a coarse grid, log F there up to a constant, how far from a threshold a minimum may be
+cdef struct Curve:  # a coarse grid, log F there, how far from a threshold a minimum may be, whether steps are equal
     double* grid
     double* values
     Py_ssize_t n
     double step
+    bint even
 
 
 cdef struct Objective:  # log F, F'/F, F''/F and the shares I/F and Q/F
@@ -232,66 +227,49 @@ cdef Py_ssize_t grid_at_points(const double* points, Py_ssize_t n, double low, d
     return size + 1
 
 
-cdef void insert(double* grid, Py_ssize_t n, double value) noexcept nogil:
-    """Insert one more threshold into a grid in order, which has a place for it."""
-    cdef Py_ssize_t k, place = first_right(grid, n, value)
-    for k in range(n, place, -1):
-        grid[k] = grid[k - 1]
-    grid[place] = value
+cdef bint make_curve(const Line* line, const Labels* labels, double low, double high, Curve* curve) noexcept nogil:
+    """Fill a coarse grid from low to high and log F there; return whether there was memory for it.
 
-
-cdef bint make_curve(const Line* line, const Labels* labels, Curve* curve) noexcept nogil:
-    """Fill a coarse grid and log F there, up to a constant; return whether there was memory for it.
-
-    Q and P are convex, so the least F lies in the interval, or between it and the least P. The grid has
-    steps of at most h / 4, or lies at the points and in the middle of their gaps.
+    The grid has steps of at most h / 4, or lies at the points and in the middle of their gaps.
     """
-    cdef double low = -line.half, high = line.half, best = 0.0, h = line.h
     cdef Py_ssize_t k, m
-    cdef bint at_points
-    if labels != NULL:
-        best = lowest_penalty(labels)[0]
-        low, high = min(low, best), max(high, best)
-    at_points = PER_BANDWIDTH * (high - low) > min(MAX_GRID, MAX_PER_POINT * line.n) * h
-    if at_points:
-        m = 2 * line.n + 5
+    curve.even = PER_BANDWIDTH * (high - low) <= MAX_GRID * line.h
+    if not curve.even:
+        m = 2 * line.n + 3
     else:
-        m = 1 if low == high else max(MIN_GRID, <Py_ssize_t> ceil(PER_BANDWIDTH * (high - low) / h) + 1)
+        # a whole number of steps stays one in spite of rounding
+        m = <Py_ssize_t> ceil(PER_BANDWIDTH * (high - low) / line.h * (1.0 - 1e-12)) + 1
     curve.grid = <double*> malloc(2 * m * sizeof(double))
     if curve.grid == NULL:
         return False
     curve.values = curve.grid + m
-    curve.n, curve.step = m, h / 2.0
-    if at_points:
+    curve.n, curve.step = m, line.h / 2.0
+    if not curve.even:
         curve.n = grid_at_points(line.points, line.n, low, high, curve.grid)
-        if labels != NULL:
-            insert(curve.grid, curve.n, best)
-            curve.n += 1
     else:
         if m > 1:
             curve.step = (high - low) / (m - 1)
         for k in range(m):
             curve.grid[k] = low + curve.step * k
-    fill_values(line, labels, curve, at_points or m == 1)
+    fill_values(line, labels, curve)
     return True
 
 
-cdef void fill_values(const Line* line, const Labels* labels, Curve* curve, bint one_by_one) noexcept nogil:
+cdef void fill_values(const Line* line, const Labels* labels, Curve* curve) noexcept nogil:
     """Fill log F at the thresholds of a grid, from sums of many at once where these do not underflow."""
-    cdef double penalties
+    cdef double unit = line.total * line.h * ROOT_TWO_PI, density
+    cdef bint summed = curve.even and curve.n > 1
     cdef Py_ssize_t k
-    if not one_by_one:
+    if summed:
         density_sums(line, curve.grid[0], curve.step, curve.values, curve.n)
-        for k in range(curve.n):
-            one_by_one = one_by_one or not curve.values[k] > LEAST_SUM * line.total
     for k in range(curve.n):
-        if one_by_one:
+        if not summed or not curve.values[k] > LEAST_SUM * line.total:
             curve.values[k] = objective(line, labels, curve.grid[k]).value
             continue
-        if labels != NULL:
-            penalties = exp(interval_penalty(line, curve.grid[k])[1]) + label_penalty(labels, curve.grid[k])[0]
-            curve.values[k] += line.total * line.h * ROOT_TWO_PI * penalties  # in the unit of the sums behind I
-        curve.values[k] = log(curve.values[k])
+        density = curve.values[k] / unit
+        if labels != NULL:  # the least P may be outside of the interval
+            density += exp(interval_penalty(line, curve.grid[k])[1]) + label_penalty(labels, curve.grid[k])[0]
+        curve.values[k] = log(density)
 
 
 cdef double settle(
@@ -332,15 +310,19 @@ cdef double vertex(const double* grid, const double* values, Py_ssize_t k) noexc
 cdef double lowest(const Line* line, const Labels* labels, Objective* best) noexcept nogil:
     """Return the threshold with the least F, and `objective` there.
 
-    It is the best of all coarse minima close to the lowest, each settled. The slope of Q exceeds the steepest
-    slope of I from eta / 2 on, so that eta is as far as a minimum can lie outside.
+    It is the best of all coarse minima close to the lowest, each settled. Q and P are convex, so the least F
+    lies in the interval, or between it and the least P. The slope of Q exceeds the steepest slope of I from
+    eta / 2 on, so that eta is as far as a minimum can lie outside.
     """
     cdef Curve curve
     cdef Objective found
     cdef Py_ssize_t k, last
-    cdef double bound = INFINITY, threshold = 0.0, b, left, right
+    cdef double bound = INFINITY, threshold = 0.0, b, left, right, low = -line.half, high = line.half
     best.value, best.first, best.second, best.density, best.outside = INFINITY, 0.0, 0.0, 1.0, 0.0
-    if not make_curve(line, labels, &curve):
+    if labels != NULL:
+        b = lowest_penalty(labels)[0]
+        low, high = min(low, b), max(high, b)
+    if not make_curve(line, labels, low, high, &curve):
         return threshold
     last = curve.n - 1
     for k in range(curve.n):
@@ -402,7 +384,8 @@ cdef inline Line line_of(
     cdef Line line
     cdef double h = parameters[0]
     line.points, line.mass, line.n, line.total, line.h = points, mass, n, total, h
-    line.half, line.eta = min(parameters[1] * std, FARTHEST * h), parameters[2] * h
+    line.half = INFINITY if isinf(parameters[1]) else min(parameters[1] * std, FARTHEST * h)
+    line.eta = parameters[2] * h
     return line
 
 
@@ -459,54 +442,25 @@ cdef double slide(Line* line, double* threshold, double step) noexcept nogil:
 # --- depths and valleys ---
 
 
-cdef (double, double) neighbors(const double* points, Py_ssize_t n, double at, double step) noexcept nogil:
-    """Return the nearest points behind a place and ahead of it for a walk in steps of this sign."""
-    cdef Py_ssize_t k = first_right(points, n, at)
-    if step > 0.0:
-        while k < n and points[k] == at:
-            k += 1
-        return points[k - 1] if k > 0 else -INFINITY, points[k] if k < n else INFINITY
-    return points[k] if k < n else INFINITY, points[k - 1] if k > 0 else -INFINITY
+cdef double log_mode(const Curve* curve, int step) noexcept nogil:
+    """Walk over a curve, from its end where the threshold is, until it falls again; return the mode passed.
 
-
-cdef double skip_empty(double at, double step, double h, double behind, double ahead) noexcept nogil:
-    """Return the place, whole steps on, where the density already rises to the next point, or `at` itself."""
-    cdef double steps, there
-    if isinf(ahead):
-        return at
-    steps = floor((fabs(ahead - at) - REACH * h) / fabs(step))
-    there = at + steps * step
-    return there if steps >= 1.0 and fabs(there - behind) > ALONE * h else at
-
-
-cdef double log_mode(const Line* line, double b, double step) noexcept nogil:
-    """Walk from b in steps until the density falls again; return the log of the mode passed.
-
-    Empty stretches are skipped, so that the number of steps is at most a hundred per point, whatever the
-    bandwidth. Where a step is below rounding, every point is a mode of its own.
+    Where steps are equal it is that of the parabola through three values, otherwise a point itself.
     """
-    cdef double last = log_density(line, b)[0], at = b, behind, ahead, near, now, before, bend
-    cdef double end = line.points[0] - line.h if step < 0 else line.points[line.n - 1] + line.h
+    cdef const double* values = curve.values
+    cdef Py_ssize_t k = 0 if step > 0 else curve.n - 1
     cdef bint rising = False
-    while (at > end) if step < 0 else (at < end):
-        behind, ahead = neighbors(line.points, line.n, at, step)
-        # a rising density may be about to fall behind the last point
-        near = at if rising else skip_empty(at, step, line.h, behind, ahead)
-        if near != at:
-            at = near
-            last = log_density(line, at)[0]
-        if at + step == at:
-            return last if isinf(ahead) else log_density(line, ahead)[0]
-        at += step
-        now = log_density(line, at)[0]
-        if now > last:
+    cdef double bend
+    while 0 <= k + step and k + step < curve.n:
+        if values[k + step] > values[k]:
             rising = True
         elif rising:
-            before = log_density(line, at - 2.0 * step)[0]
-            bend = 2.0 * last - now - before
-            return last + (before - now) * (before - now) / (8.0 * bend) if bend > 0.0 else last
-        last = now
-    return last
+            bend = 2.0 * values[k] - values[k - 1] - values[k + 1]
+            if curve.even and bend > 0.0:
+                return values[k] + (values[k - 1] - values[k + 1]) ** 2 / (8.0 * bend)
+            break
+        k += step
+    return values[k]
 
 
 cdef class ProfileLine:
@@ -515,11 +469,11 @@ cdef class ProfileLine:
     cdef Line line
     cdef const double[::1] points, mass
 
-    def __init__(self, const double[::1] points, const double[::1] mass, double total, double h, double half=INFINITY, double eta=NAN):
+    def __init__(
+        self, const double[::1] points, const double[::1] mass, double total, const double[::1] parameters, double std
+    ):
         self.points, self.mass = points, mass
-        self.line.points, self.line.mass, self.line.n = &points[0], &mass[0], points.shape[0]
-        self.line.total, self.line.h, self.line.half = total, h, half
-        self.line.eta = eta if isfinite(eta) else h
+        self.line = line_of(&points[0], &mass[0], points.shape[0], total, std, &parameters[0])
 
     def log_density(self, double b):
         """Return log I at a threshold, and I' / I, I'' / I."""
@@ -539,13 +493,13 @@ cdef class ProfileLine:
                 out[k] = objective(&self.line, NULL, thresholds[k]).value
         return found
 
-    def coarse_curve(self, labels=None):
-        """Return the grid on which the least F is looked for, log F there, and its step."""
+    def coarse_curve(self, double low, double high, labels=None):
+        """Return the coarse grid between two thresholds, log F there, and its step."""
         cdef Labels placed
         cdef Curve curve
         if labels is not None:
             placed = place_labels(labels)
-        if not make_curve(&self.line, NULL if labels is None else &placed, &curve):
+        if not make_curve(&self.line, NULL if labels is None else &placed, low, high, &curve):
             raise MemoryError
         try:
             return (
@@ -554,32 +508,31 @@ cdef class ProfileLine:
         finally:
             free(curve.grid)
 
-    def log_mode(self, double b, double step):
-        """Return the log of the density at the next mode from b in steps of this size and sign."""
-        return log_mode(&self.line, b, step)
+    def log_mode(self, double b, int step):
+        """Return the log of the density at the next mode right of b, or left of it for a step of -1."""
+        cdef Curve curve
+        cdef double h = self.line.h, last = self.points[0] if step < 0 else self.points[self.line.n - 1], end = b
+        if step * (last - b) > -h:  # whole steps of the grid, to one bandwidth beyond the last point
+            end += step * ceil(PER_BANDWIDTH * (step * (last - b) / h + 1.0)) * h / PER_BANDWIDTH
+        if not make_curve(&self.line, NULL, min(b, end), max(b, end), &curve):
+            raise MemoryError
+        try:
+            return log_mode(&curve, step)
+        finally:
+            free(curve.grid)
 
     def relative_depth(self, double b):
         """Return 1 - I / M at b, with M the density at the lower of the two adjacent modes; at least 0."""
-        cdef double here, lower, step = self.line.h / PER_BANDWIDTH
-        with nogil:
-            here = log_density(&self.line, b)[0]
-            lower = min(log_mode(&self.line, b, -step), log_mode(&self.line, b, step))
+        cdef double here = log_density(&self.line, b)[0], lower = min(self.log_mode(b, -1), self.log_mode(b, 1))
         return -expm1(here - lower) if here < lower else 0.0
 
     def lowest_valley(self, double min_weight):
         """Return the lowest local minimum of the density with this much mass on either side, or NaN."""
-        cdef double step = self.line.h / PER_BANDWIDTH, low = self.points[0], high = self.points[self.line.n - 1]
         cdef double threshold, left, best = NAN, least = INFINITY
         cdef Objective found
         cdef Py_ssize_t k, j
-        cdef double[::1] grid
-        if high - low > MAX_GRID * step:
-            grid = np.empty(2 * self.line.n + 4)
-            grid = grid[: grid_at_points(self.line.points, self.line.n, low, high, &grid[0])]
-        else:
-            grid = low + step * np.arange(<Py_ssize_t> ((high - low) / step) + 3)
-        cdef const double[::1] values = self.curve(grid)
-        cdef const double[::1] left_of = np.cumsum(self.mass)
+        thresholds, densities, step = self.coarse_curve(self.points[0], self.points[self.line.n - 1])
+        cdef const double[::1] grid = thresholds, values = densities, left_of = np.cumsum(self.mass)
         for k in range(1, grid.shape[0] - 1):
             if values[k] < min(least, values[k - 1]) and values[k] <= values[k + 1]:
                 threshold = settle(&self.line, NULL, grid[k] - step, grid[k], grid[k] + step, &found)

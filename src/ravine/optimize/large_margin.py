@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
@@ -17,52 +16,35 @@ from ravine.data.query import Additive, Answer, AnyArray, Query, Request
 from ravine.data.standardization import Standardization
 from ravine.index.base import Profile
 from ravine.index.connectivity import ConnectivityIndex
-from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
+from ravine.optimize.descent import Descent
 from ravine.optimize.pursuit import Evaluated, Projected, slope_per_row, tangent
 
 MAX_ITERATIONS = 200  # most iterations; they work on micro-clusters in memory and need no pass over the data
-TOL = 1e-6  # largest component of the gradient of sigma log lambda_2 at convergence
+TOL = 1e-6  # norm of the gradient of sigma log lambda_2 at convergence
+PROGRESS = 1e-9  # a descent ends at a step that decreases sigma log lambda_2 by less
 ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 BINS = 1 << 12  # bins of the histogram from which intervals of equal weight are made
 
 
-@dataclass(frozen=True)
-class ScaleMinimum:
-    """The minimizer at one scale, the gradient's norm (of sigma log lambda_2), and why iterations ended."""
-
-    point: Evaluated
-    gradient_norm: float
-    n_iter: int
-    status: str
-
-
-def minimize_at_scale(rows: MicroClusters, start: FloatArray, index: ConnectivityIndex) -> ScaleMinimum:
+def minimize_at_scale(
+    rows: MicroClusters, start: FloatArray, index: ConnectivityIndex
+) -> tuple[Evaluated, Descent]:
     """Minimize the connectivity of rows in memory, projected exactly, without bins.
 
     As its scale sigma goes to zero, the minimizer becomes the normal of the hyperplane of largest margin
     (Theorem 4 of the paper). sigma log lambda_2 is minimized, which tends to minus the width of the margin.
     """
-
-    def evaluate(free: FloatArray) -> Evaluated:
-        projected = project_exactly(rows.centers, rows.weights, free / np.linalg.norm(free))
+    descent = Descent(start, tol=TOL, progress=PROGRESS, max_iter=MAX_ITERATIONS)
+    point: Evaluated | None = None
+    while descent.running:
+        projected = project_exactly(rows.centers, rows.weights, descent.direction)
         value = index.evaluate(projected.profile)
         assert projected.rows is not None
-        gradient = slope_per_row(value, projected) @ projected.rows
-        return Evaluated(projected, value, tangent(gradient, projected.direction))
-
-    def objective(free: FloatArray) -> tuple[float, FloatArray]:
-        point = evaluate(free)
-        return index.sigma * point.value, index.sigma * point.gradient / np.linalg.norm(free)
-
-    options = {"maxiter": MAX_ITERATIONS, "maxcor": 20, "gtol": TOL, "ftol": 1e-12}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    status, norm = (
-        ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE,
-        float(np.linalg.norm(found.jac)),
-    )
-    if float(np.abs(found.jac).max()) <= TOL:
-        status = CONVERGED
-    return ScaleMinimum(evaluate(found.x), norm, int(found.nit), status)
+        gradient = tangent(slope_per_row(value, projected) @ projected.rows, descent.direction)
+        if descent.tell(index.sigma * value.value, index.sigma * gradient):
+            point = Evaluated(projected, value, gradient)
+    assert point is not None
+    return point, descent
 
 
 def project_exactly(rows: FloatArray, mass: FloatArray, direction: FloatArray) -> Projected:

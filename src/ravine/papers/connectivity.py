@@ -75,15 +75,10 @@ class SCnP2(SpectralConnectivity):
         exact = rows is not None and rows.shape[0] <= EXACT_ROWS
         return PublishedConnectivity(
             univariate,
-            schedule.normalized,
-            "near-laplace",
             check_int("n_directions", self.n_directions, 1),
-            -OMEGA if check_bool("correlated", self.correlated) else OMEGA,
-            schedule.sigma_factor,
-            BETAS,
-            schedule.least_share,
             max(MICROCLUSTERS, rows.shape[0]) if rows is not None and exact else MICROCLUSTERS,
             self.large_margin,
+            omega=-OMEGA if check_bool("correlated", self.correlated) else OMEGA,
         )
 
 

@@ -6,35 +6,24 @@ Hofmeyr, Pavlidis, Eckley: Minimum Spectral Connectivity Projection Pursuit for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ravine._validate import FloatArray
-from ravine.data.microclusters import MicroClusters, microclusters
-from ravine.data.node import Node, Opened
+from ravine.data.microclusters import MicroClusters
+from ravine.data.node import Node
 from ravine.data.query import Query
 from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
-from ravine.optimize import several
-from ravine.optimize.descent import CONVERGED_OBJECTIVE, ITERATION_LIMIT
+from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 from ravine.papers.variable_metric import variable_metric
-from ravine.split.connectivity import (
-    HALVINGS,
-    RESOLVED,
-    SETTLED_SEVERAL,
-    BoolArray,
-    SeveralMethod,
-    angle_between,
-)
-from ravine.split.projection import ProjectionMethod
+from ravine.split.directions import BoolArray, Directions, Objective, OrthogonalDirections
 from ravine.split.search import Outcome
-
-Found = tuple[several.Directions, MicroClusters]
 
 
 @dataclass(frozen=True)
-class PublishedObjective(several.Objective):
+class PublishedObjective(Objective):
     """lambda_2 + omega times the squared cosines of the directions (Equation 26), minimized by BFGS.
 
     A positive `omega` makes directions nearly orthogonal, a negative one parallel. lambda_2 of the standard
@@ -43,35 +32,46 @@ class PublishedObjective(several.Objective):
     which one depends on the lengths of the first steps.
     """
 
-    def minimize(self, start: FloatArray, *, tol: float, max_iter: int) -> tuple[FloatArray, int, str]:
-        """Descend by BFGS; return directions, number of steps, and status."""
+    omega: float
+
+    def minimize(self, start: FloatArray, *, tol: float, max_iter: int) -> Directions:
+        """Descend by BFGS."""
         found = minimize(
             self.of_free,
-            start.ravel(),
+            self.place(start).ravel(),
             args=(start.shape,),
             jac=True,
             method=variable_metric,
             options={"maxiter": max_iter, "gtol": tol},
         )
+        norm = float(np.linalg.norm(found.jac))
         status = ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE
-        return self.place(found.x.reshape(start.shape)), int(found.nit), status
+        status = CONVERGED if norm <= tol else status
+        return self.end_at(found.x.reshape(start.shape), norm, int(found.nit), status)
 
-    def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
-        graph = self.index.evaluate(self.clusters.centers @ directions.T, self.clusters.weights)
+    def place(self, free: FloatArray) -> FloatArray:
+        """Return unit vectors."""
+        return np.asarray(free / np.linalg.norm(free, axis=1, keepdims=True))
+
+    def through_place(self, free: FloatArray, directions: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Project the gradient of each direction on the tangent plane of the sphere."""
+        tangent = gradient - np.sum(gradient * directions, axis=1, keepdims=True) * directions
+        return np.asarray(tangent / np.linalg.norm(free, axis=1, keepdims=True))
+
+    def evaluate(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
+        """Return the graph, the value of Equation 26, and its gradient by the directions."""
+        graph, _, gradient = super().evaluate(directions)
         second = max(graph.eigenvalue, SMALLEST)
         by_value = second * (1.0 - second) if self.index.normalized else second  # d lambda / d log theta
         unit = 1.0 if self.index.normalized else 1.0 / float(self.clusters.weights.sum())
-        gradients = np.einsum("abml,md->abld", unit * by_value * graph.slopes, self.clusters.centers)
         cosines = directions @ directions.T
         np.fill_diagonal(cosines, 0.0)
-        omega = self.omega or 0.0
-        for a in range(len(gradients)):
-            gradients[a, a] += 4.0 * omega * cosines @ directions
-        return graph, unit * second + omega * float((cosines**2).sum()), gradients
+        gradient = unit * by_value * gradient + 4.0 * self.omega * cosines @ directions
+        return graph, unit * second + self.omega * float((cosines**2).sum()), gradient
 
 
 @dataclass(frozen=True)
-class PublishedConnectivity(SeveralMethod):
+class PublishedConnectivity(OrthogonalDirections):
     """Minimize lambda_2 + omega cos^2 for one beta after the other, until both sides are large enough.
 
     The sides are those of spectral clustering: 2-means of the first two eigenvectors. The smaller one must
@@ -80,66 +80,54 @@ class PublishedConnectivity(SeveralMethod):
     Every beta begins at the same start, as in the package of the authors.
     """
 
-    takes_labels = False
-    samples = False
+    omega: float = 0.5
     name: str = "spectral connectivity as published"
-
-    def prepare(self, opened: Opened) -> Query[SeveralMethod | ProjectionMethod | None]:
-        """Make the micro-clusters; return the univariate method if there are too few."""
-        given = yield from self._coordinates(opened.node)
-        if given.are_too_few(self.n_directions):
-            return (yield from self.univariate.prepare(opened))
-        return replace(self, given=given, univariate=(yield from self.univariate.make_graph(opened)))
 
     def sides(self, found: GraphValue, mass: FloatArray) -> BoolArray:
         """Return the sides of spectral clustering."""
-        return found.sides_of_means(mass)
+        return sides_of_means(found, mass)
 
-    def solve(self, node: Node, start: FloatArray) -> Query[Found]:  # type: ignore[override]
+    def solve(self, node: Node, start: FloatArray) -> Query[Directions]:
         """Lower beta until both sides are large enough."""
-        assert self.given is not None
-        everything = node.root or node.standardization
-        least, end, clusters = self.least_share * everything.total, None, self.given.clusters
-        for index in self._indices(start):
-            end, clusters = self._descend(self.given.clusters, index, start), self.given.clusters
+        everything, end = node.root or node.standardization, None
+        for index in self.indices(start):
+            end = self.minimize(self.coordinates.clusters, index, start)
             if self.large_margin:
-                end, clusters = yield from self._halve_sigma(node, end)
-            right = float(clusters.weights[self.sides(end.result, clusters.weights)].sum())
-            if min(right, node.total - right) >= least:
+                end = yield from self.halve_sigma(node, end, least_share=0.0)
+            right = self.sides(end.graph, end.clusters.weights)
+            if end.has_sides(right, self.schedule.least_share * everything.total):
                 break
         assert end is not None
-        return end, clusters
+        return end
 
-    def _descend(
-        self, clusters: MicroClusters, index: GraphConnectivity, start: FloatArray
-    ) -> several.Directions:
+    def minimize(self, clusters: MicroClusters, index: GraphConnectivity, start: FloatArray) -> Directions:
+        """Descend from some directions; no pass."""
         objective = PublishedObjective(clusters, index, self.omega)
-        return several.descend(objective, start, tol=self.univariate.tol, max_iter=self.univariate.max_iter)
+        return objective.minimize(start, tol=self.univariate.tol, max_iter=self.univariate.max_iter)
 
-    def _halve_sigma(self, node: Node, best: several.Directions) -> Query[Found]:
-        """Halve sigma, with micro-clusters of the projection each time, until the directions settle."""
-        assert self.given is not None
-        clusters = self.given.clusters
-        for k in range(HALVINGS):
-            purpose = f"micro-clusters {k}"
-            finer = yield from microclusters(
-                node, self.n_microclusters, purpose, best.directions, self.given.axes
-            )
-            index = replace(best.index, sigma=best.index.sigma / 2.0)
-            end = self._descend(finer, index, best.directions)
-            if end.result.eigenvalue < RESOLVED * node.total:
-                break
-            turned = angle_between(best.directions, end.directions)
-            best, clusters = replace(end, n_iter=best.n_iter + end.n_iter), finer
-            if turned < SETTLED_SEVERAL:
-                break
-        return best, clusters
-
-    def choose(self, node: Node, ends: Sequence[Found]) -> Query[list[Found]]:  # type: ignore[override]
+    def choose(self, node: Node, ends: Sequence[Directions]) -> Query[list[Directions]]:
         """Return the ends by their value."""
         yield from ()
-        return sorted(ends, key=lambda found: found[0].value)
+        return sorted(ends, key=lambda end: end.value)
 
-    def finish(self, node: Node, end: Found) -> Query[Outcome | None]:  # type: ignore[override]
+    def finish(self, node: Node, end: Directions) -> Query[Outcome | None]:
         """Assign all rows to the nearest center in the projection."""
-        return (yield from self.assign(node, *end))
+        return (yield from self.assign(node, end))
+
+
+def sides_of_means(graph: GraphValue, mass: FloatArray) -> BoolArray:
+    """Return the sides by 2-means of the first two eigenvectors, as spectral clustering has them.
+
+    With the normalized Laplacian the rows of the eigenvectors have unit length (Ng, Jordan, Weiss). The
+    groups are separated in the second eigenvector, so that the two of least variance are found by cumulative
+    sums.
+    """
+    second = graph.mode * np.sqrt(graph.volume)  # in units of the first eigenvector
+    points = np.column_stack([np.ones_like(second), second])
+    if graph.normalized:
+        points /= np.hypot(1.0, second)[:, None]
+    rank = np.argsort(second, kind="stable")
+    below, sums = np.cumsum(mass[rank]), np.cumsum(mass[rank, None] * points[rank], axis=0)
+    left, right = below[:-1], below[-1] - below[:-1]
+    between = (sums[:-1] ** 2).sum(axis=1) / left + ((sums[-1] - sums[:-1]) ** 2).sum(axis=1) / right
+    return np.asarray(second > second[rank[int(np.argmax(between))]])
