@@ -32,7 +32,7 @@ from ravine.estimators.searched import searched_parameters
 from ravine.estimators.warn import warn_about_splits, warn_about_weights
 from ravine.exceptions import InvalidInputError
 from ravine.features.row_graph import RowGraph, row_graph
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 from ravine.store.archive import Stored, require
 from ravine.store.checkpoint import Checkpoint, check_path
 from ravine.store.parts import Parts, tree_from, tree_to_parts
@@ -131,7 +131,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     checkpoint: str | os.PathLike[str] | None = None
 
     @abstractmethod
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> BaseMethod:
         """Check the parameters of the method and return it."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -377,7 +377,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.callback is not None and not callable(self.callback):
             raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
 
-    def _partial_labels(self, y: Any, rows: MemoryRows, method: Method) -> Labels | None:
+    def _partial_labels(self, y: Any, rows: MemoryRows, method: BaseMethod) -> Labels | None:
         """Return the partial labels in y, or None, with a warning if the method does not support them."""
         labels = partial_labels(y, rows)
         if labels is None or method.takes_labels:

@@ -12,7 +12,7 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.index.separation import SeparationSchedule
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
 
 
@@ -110,7 +110,7 @@ class MaximinSeparation(TreeClusterer):
             settings["n_init"] = 1
         return cls(n_clusters, **{**settings, **params})
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> BaseMethod:
 
         solver = check_choice("solver", self.solver, SOLVERS)
         if solver == "eig" and self.kernel is not None:

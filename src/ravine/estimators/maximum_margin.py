@@ -10,7 +10,7 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.split.margin import MarginMethod
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -111,7 +111,7 @@ class MaximumMargin(TreeClusterer):
         }
         return cls(n_clusters, **{**settings, **params})
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> BaseMethod:
 
         is_sum = check_choice("balance_of", self.balance_of, ("mean", "sum")) == "sum"
         return MarginMethod(

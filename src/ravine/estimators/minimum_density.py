@@ -10,7 +10,7 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.projection import ProjectionMethod
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -101,7 +101,7 @@ class MinimumDensity(TreeClusterer):
     def _needs_valley(self) -> bool:
         return True
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> BaseMethod:
 
         at_random = is_random(self.init)
         return ProjectionMethod(

@@ -9,7 +9,7 @@ from ravine._validate import check_choice, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import SplitOrder, TreeClusterer
 from ravine.split.principal import PrincipalMethod
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -54,7 +54,7 @@ class PrincipalDirection(TreeClusterer):
     def _needs_valley(self) -> bool:
         return self.threshold == "density"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> BaseMethod:
 
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),

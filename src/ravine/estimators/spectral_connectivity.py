@@ -18,7 +18,7 @@ from ravine.index.graph import SIMILARITIES
 from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.published_connectivity import PublishedConnectivity
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
 MICROCLUSTERS = 200
@@ -164,7 +164,7 @@ class SpectralConnectivity(TreeClusterer):
         }
         return cls(n_clusters, **{**settings, **params})
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, n_features: int, rows: MemoryRows | None = None) -> BaseMethod:
 
         large_margin = check_bool("large_margin", self.large_margin)
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
