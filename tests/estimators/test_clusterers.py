@@ -587,7 +587,7 @@ def test_after_an_interrupt_nothing_is_searched_any_more(monkeypatch):
 
     def stop(progress):
         if progress.n_leaves == 4:
-            monkeypatch.setattr(grow._Growth, "comes_apart", None)
+            monkeypatch.setattr(grow.Growth, "search_unions", None)
             raise KeyboardInterrupt
 
     with pytest.warns(InterruptedWarning):
@@ -597,8 +597,8 @@ def test_after_an_interrupt_nothing_is_searched_any_more(monkeypatch):
 
 def test_only_leaves_that_may_be_split_are_searched(make, monkeypatch):
     calls = []
-    find = grow._Growth.find
-    monkeypatch.setattr(grow._Growth, "find", lambda *args: calls.append(1) or find(*args))
+    find = grow.Growth.find
+    monkeypatch.setattr(grow.Growth, "find", lambda *args: calls.append(1) or find(*args))
     model = quiet_fit(make(n_clusters=4), DIGITS)
     assert model.n_clusters_ == 4
     assert 3 <= len(calls) <= 2 * 4 - 3  # light leaves may wait until there are enough

@@ -30,6 +30,7 @@ from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import BaseMethod, search
+from ravine.tree.leaf_search import choose_tests
 from tests.changed_method import with_method
 from tests.nodes import measured, node_of
 
@@ -198,11 +199,11 @@ def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, 
 
 def test_fallbacks_are_tested_at_a_share_of_the_level_with_the_rows_own_tails():
     method = MinimumDensity()._method()
-    usual, fallback = significance.significance_tests(method, 0.05, 0.1)
+    usual, fallback = choose_tests(method, 0.05, None)
     assert (usual.method, usual.level, usual.own_tails) == (method, 0.05, False)
     assert (fallback.level, fallback.own_tails) == (pytest.approx(0.005), True)
     assert fallback.method.schedule.alpha_max > method.schedule.alpha_max
-    assert len(significance.significance_tests(MaximinSeparation()._method(), 0.05, 0.1)) == 1
+    assert len(choose_tests(MaximinSeparation()._method(), 0.05, None)) == 1
 
 
 def test_auto_with_bounds_and_other_methods():

@@ -89,7 +89,7 @@ def microclusters(
     """
     how = Compared(node.standardization, axes, directions)
     answer = yield from draw_sample(node, node.sample_request(sample_size(node, n), purpose))
-    drawn: MemoryRows = node.copied(answer)
+    drawn: MemoryRows = node.copy_rows(answer)
     points, weights = drawn.map(how.points), drawn.map(lambda block: block.weights)
     if node.n_rows <= n:
         return MicroClusters(points, weights)

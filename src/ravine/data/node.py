@@ -156,7 +156,7 @@ class Node:
         """Return the request for a sample of n rows of this node."""
         return Sample(n, int(np.random.SeedSequence(self.seed(purpose)).generate_state(1, np.uint64)[0]))
 
-    def copied(self, answer: Answer) -> MemoryRows:
+    def copy_rows(self, answer: Answer) -> MemoryRows:
         """Return sampled rows in memory, with the threads of this node."""
         values, weights, numbers = sampled(answer)
         rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.threads)
@@ -164,7 +164,7 @@ class Node:
 
     def of_sample(self, answer: Answer, purpose: str) -> Node:
         """Return the node of a sample: in memory, with the same scales, and `min_weight` in proportion."""
-        rows = self.copied(answer)
+        rows = self.copy_rows(answer)
         return replace(
             self,
             rows=rows,
@@ -293,7 +293,7 @@ def collect(node: Node) -> Query[Node]:
         # the copy lacks rows of weight 0, which are labeled: NaN in them is refused here, as in `predict`
         yield from measure(node)
     (answer,) = yield node.ask(Sample(node.n_rows))
-    return replace(node, rows=node.copied(answer))
+    return replace(node, rows=node.copy_rows(answer))
 
 
 def sample_sizes(n: int, n_features: int, share: float = 1.0) -> list[int]:

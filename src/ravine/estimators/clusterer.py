@@ -32,7 +32,7 @@ from ravine.estimators.judging import cut_value
 from ravine.estimators.partial_labels import partial_labels
 from ravine.estimators.warn import warn_about_constants, warn_about_splits, warn_about_weights
 from ravine.exceptions import InvalidInputError, warn_caller
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 from ravine.store.archive import Stored, require
 from ravine.store.checkpoint import Checkpoint, check_path, describe
 from ravine.store.parts import Parts, tree_from, tree_to_parts
@@ -119,7 +119,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     _split_order: ClassVar[str] = "depth"
 
     @abstractmethod
-    def _method(self, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
         """Check the parameters of the method and return it."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -332,7 +332,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.checkpoint is not None:
             check_path(self.checkpoint)
 
-    def _partial_labels(self, y: Any, rows: MemoryRows, method: Method) -> Labels | None:
+    def _partial_labels(self, y: Any, rows: MemoryRows, method: BaseMethod) -> Labels | None:
         """Return the partial labels in y, or None, with a warning if the method does not support them."""
         labels = None if y is None else partial_labels(y, rows)
         if labels is None or method.takes_labels:

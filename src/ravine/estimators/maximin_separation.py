@@ -10,7 +10,7 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.index.separation import SeparationSchedule
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
 
 
@@ -78,7 +78,7 @@ class MaximinSeparation(TreeClusterer):
     min_share: float = 0.05
     n_init: int = 4
 
-    def _method(self, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
         solver = check_choice("solver", self.solver, SOLVERS)
         if solver == "eig" and self.kernel is not None:
             raise InvalidInputError(

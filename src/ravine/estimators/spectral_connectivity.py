@@ -12,7 +12,7 @@ from ravine.index.connectivity import ConnectivitySchedule
 from ravine.split.connectivity import LargeMarginMethod
 from ravine.split.directions import OrthogonalDirections
 from ravine.split.projection import ProjectionMethod
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 
 # More micro-clusters do not improve the splits (Section 7.4 of the paper), at a cost cubic in their number.
 MICROCLUSTERS = 200
@@ -86,7 +86,7 @@ class SpectralConnectivity(TreeClusterer):
     # The largest cluster, as in the paper, need not be the one that falls apart.
     _split_order: ClassVar[str] = "neighbors"
 
-    def _method(self, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
         large_margin = check_bool("large_margin", self.large_margin)
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         schedule = ConnectivitySchedule(

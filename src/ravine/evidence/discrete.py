@@ -27,7 +27,7 @@ from ravine.evidence.margins import (
 )
 from ravine.evidence.orientation import orientation
 from ravine.evidence.significance import SignificanceTest
-from ravine.split.search import Method, search
+from ravine.split.search import BaseMethod, search
 from ravine.split.split import MADE_BY, Split
 
 DISCRETE = "discrete columns"  # the purpose of the random numbers of that sample
@@ -102,7 +102,7 @@ def name_cause(split: Split, variable: Variable) -> Split:
     return replace(split, facts={**split.facts, MADE_BY: float(column)})
 
 
-def judge_split(opened: Opened, split: Split, test: SignificanceTest, method: Method) -> Query[Split]:
+def judge_split(opened: Opened, split: Split, test: SignificanceTest, method: BaseMethod) -> Query[Split]:
     """Test a split, or the best one that is left without the discrete columns that make it.
 
     A split that is not significant may hide another one: the gaps between the values of discrete columns hide
@@ -129,7 +129,7 @@ def judge_split(opened: Opened, split: Split, test: SignificanceTest, method: Me
 
 
 def beyond_one_column(
-    opened: Opened, split: Split, made_by: Variable, table: DiscreteTable, method: Method
+    opened: Opened, split: Split, made_by: Variable, table: DiscreteTable, method: BaseMethod
 ) -> Query[tuple[Opened, Split | None]]:
     """Return the node without the variable that makes a split, and the best split that is left, if any.
 

@@ -10,7 +10,6 @@ equally many where a shape without a gap is cut across, however long it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from ravine.data.query import Query
 from ravine.data.sample import Sample, sampled
 from ravine.evidence.significance import DEEPEST
 from ravine.features.neighbors import SEED, RowGraph
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 from ravine.split.split import Evidence, Split
 
 BoolArray = npt.NDArray[np.bool_]
@@ -42,7 +41,7 @@ BAND_DRAWS = 120  # bands from which these numbers come
 class GraphTest:
     """The method whose splits are tested, the level, and the neighbor graph of (a sample of) all rows."""
 
-    method: Method
+    method: BaseMethod
     level: float
     graph: RowGraph
     own_tails: bool = False
@@ -129,9 +128,3 @@ def _narrow(edges: Any) -> Any:
     """Return edges with indices of 32 bits, which older versions of scipy's graph routines need."""
     indices, starts = edges.indices.astype(np.int32), edges.indptr.astype(np.int32)
     return sparse.csr_array((edges.data, indices, starts), shape=edges.shape)
-
-
-def graph_tests(method: Method, level: float, fallback_share: float, graph: RowGraph) -> Sequence[GraphTest]:
-    """Return the test of a method, and those of its fallbacks at a share of the level."""
-    further = [GraphTest(m, fallback_share * level, graph, own_tails=True) for m in method.fallbacks()]
-    return [GraphTest(method, level, graph), *further]

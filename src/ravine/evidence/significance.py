@@ -30,7 +30,7 @@ from ravine.evidence.copies import Copies, copies_of, effective_number
 from ravine.evidence.ellipsoid import REFERENCE_ROWS, ellipsoid, ellipsoid_sample
 from ravine.evidence.margins import Margins, margins
 from ravine.evidence.orientation import Orientation
-from ravine.split.search import Method, search
+from ravine.split.search import BaseMethod, search
 from ravine.split.split import Evidence, Split
 
 MAX_DRAWS = 8  # most references; each costs one search of as many rows as the node has
@@ -62,7 +62,7 @@ class SignificanceTest:
     draws of the reference it may be just too light.
     """
 
-    method: Method
+    method: BaseMethod
     level: float
     own_tails: bool = False
 
@@ -139,7 +139,7 @@ class Reference:
 
     draw: Callable[[int, np.random.Generator], FloatArray]
     n: int
-    method: Method
+    method: BaseMethod
     weights: FloatArray | None = None
     deviation: float = np.nan
     has_gaps: bool = False
@@ -197,13 +197,7 @@ def _copies(node: Node) -> Query[Copies]:
     return copies_of(values, weights, node.standardization)
 
 
-def _without_given_starts(method: Any) -> Method:
+def _without_given_starts(method: Any) -> BaseMethod:
     """Return the method without `init`: the reference does not have the columns of these normals."""
-    found: Method = method if getattr(method, "init", None) is None else replace(method, init=None)
+    found: BaseMethod = method if getattr(method, "init", None) is None else replace(method, init=None)
     return found
-
-
-def significance_tests(method: Method, level: float, fallback_share: float) -> Sequence[SignificanceTest]:
-    """Return the test of a method, and those of its fallbacks at a share of the level."""
-    further = [SignificanceTest(m, fallback_share * level, own_tails=True) for m in method.fallbacks()]
-    return [SignificanceTest(method, level), *further]

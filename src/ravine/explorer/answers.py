@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from ravine._validate import FloatArray, IntArray, check_int
 from ravine.data.memory import MemoryRows
-from ravine.estimators.catalog import CLUSTERERS
+from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
 from ravine.explorer.state import ACTIONS, KERNELS, State, check_arguments

@@ -10,7 +10,7 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.maximin_separation import MaximinSeparation
 from ravine.estimators.maximum_margin import MaximumMargin
 from ravine.split.margin import MarginMethod
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 from ravine.split.separation import SeparationMethod
 
 
@@ -61,7 +61,7 @@ class MSPC(MaximinSeparation):
     min_share: float = 0.0
     outliers: Literal["assign", "label", "include"] = "include"
 
-    def _method(self, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
         check_choice("solver", self.solver, ("mpm", "gep", "eig"))
         found = super()._method(rows)
         assert isinstance(found, SeparationMethod)

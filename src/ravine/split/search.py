@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -56,109 +56,78 @@ class Outcome:
     named_sides: bool = False
 
 
-class Method(Protocol):
-    """The steps of one method. The types of its starts and ends are its own."""
-
-    @property
-    def name(self) -> str:
-        """The name of the method, for results."""
-
-    @property
-    def samples(self) -> bool:
-        """Whether all starts are solved on samples first, and only the best ends on all rows."""
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether partial labels of the node have an effect."""
-
-    @property
-    def uses_graph(self) -> bool:
-        """Whether ends are compared by their cut in the neighbor graph of the node, see `with_graph`."""
-
-    def ahead(self, node: Node) -> Sequence[Sample]:
-        """Return the other samples that the search needs, besides those that it searches."""
-
-    def with_graph(self, graph: Any) -> Method:
-        """Return the method with the neighbor graph of the node that it is going to search."""
-
-    def prepare(self, opened: Opened) -> Query[Method | None]:
-        """Return the method for this node, possibly after a search of its own; None ends the search."""
-
-    def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
-        """Return the node with its first principal deviation, and the starts."""
-
-    def solve_all(self, node: Node, starts: Sequence[Any]) -> Query[Sequence[Any]]:
-        """Return the ends of the runs from all starts."""
-
-    def choose(self, node: Node, ends: Sequence[Any]) -> Query[list[Any]]:
-        """Return the ends that leave enough weight on both sides, the best first."""
-
-    def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
-        """Continue from an end on fewer rows; `last` if the node has all rows."""
-
-    def finish(self, node: Node, end: Any) -> Query[Outcome | None]:
-        """Return the outcome on all rows, or None if it is not a split."""
-
-    def refine(self, opened: Opened, split: Split) -> Query[Split]:
-        """Return the split, or a better one that starts from it."""
-
-    def test_quality(self, split: Split, total: float) -> float:
-        """Return what the significance test compares of a split of rows of this weight, in [0, 1]."""
-
-    def fallbacks(self) -> Sequence[Method]:
-        """Return methods to try if this one finds no significant split."""
-
-
 class BaseMethod:
-    """Defaults of a method: no labels, no preparation, the first end, nothing to resume or refine.
+    """The steps of one method, with defaults. The types of its starts and ends are its own.
 
-    `yield from ()` makes a function a query that asks for nothing.
+    `samples` is whether all starts are solved on samples first, and only the best ends on all rows;
+    `takes_labels` whether partial labels of the node have an effect; `uses_graph` whether ends are compared
+    by their cut in the neighbor graph of the node. `yield from ()` makes a function a query that asks for
+    nothing.
     """
 
     samples = False
     takes_labels = False
     uses_graph = False
 
+    @property
+    def name(self) -> str:
+        """The name of the method, for results."""
+        raise NotImplementedError
+
     def ahead(self, node: Node) -> Sequence[Sample]:
+        """Return the other samples that the search needs, besides those that it searches."""
         return ()
 
-    def with_graph(self, graph: Any) -> Any:
+    def with_graph(self, graph: Any) -> BaseMethod:
+        """Return the method with the neighbor graph of the node that it is going to search."""
         return self
 
-    def prepare(self, opened: Opened) -> Query[Any]:
+    def prepare(self, opened: Opened) -> Query[BaseMethod | None]:
+        """Return the method for this node, possibly after a search of its own; None ends the search."""
         yield from ()
         return self
+
+    def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
+        """Return the node with its first principal deviation, and the starts."""
+        raise NotImplementedError
 
     def solve(self, node: Node, start: Any) -> Query[Any]:
         """Return the end of a run from one start."""
         raise NotImplementedError
 
     def solve_all(self, node: Node, starts: Sequence[Any]) -> Query[Sequence[Any]]:
-        """Run `solve` from all starts side by side."""
+        """Return the ends of the runs from all starts, side by side."""
         return (yield from gather([self.solve(node, start) for start in starts]))
 
     def choose(self, node: Node, ends: Sequence[Any]) -> Query[list[Any]]:
-        """Return the ends in the order of their starts."""
+        """Return the ends that leave enough weight on both sides, the best first: here by their starts."""
         yield from ()
         return [end for end in ends if end is not None]
 
     def resume(self, node: Node, end: Any, last: bool) -> Query[Any]:
+        """Continue from an end on fewer rows; `last` if the node has all rows."""
         yield from ()
         return end
 
+    def finish(self, node: Node, end: Any) -> Query[Outcome | None]:
+        """Return the outcome on all rows, or None if it is not a split."""
+        raise NotImplementedError
+
     def refine(self, opened: Opened, split: Split) -> Query[Split]:
+        """Return the split, or a better one that starts from it."""
         yield from ()
         return split
 
     def test_quality(self, split: Split, total: float) -> float:
-        """Return the depth of the split."""
+        """Return what the significance test compares of a split of rows of this weight, in [0, 1]."""
         return split.quality
 
-    def fallbacks(self) -> Sequence[Any]:
+    def fallbacks(self) -> Sequence[BaseMethod]:
+        """Return methods to try if this one finds no significant split."""
         return ()
 
 
-def search(node: Node, method: Method) -> Query[tuple[Opened, Split | None]]:
+def search(node: Node, method: BaseMethod) -> Query[tuple[Opened, Split | None]]:
     """Find the best split of a node, with at least its `min_weight` on each side.
 
     Returns the opened node, and the split or None.
@@ -167,7 +136,7 @@ def search(node: Node, method: Method) -> Query[tuple[Opened, Split | None]]:
     return opened, (yield from search_opened(opened, method))
 
 
-def search_opened(opened: Opened, method: Method) -> Query[Split | None]:
+def search_opened(opened: Opened, method: BaseMethod) -> Query[Split | None]:
     """Find the best split of an opened node, or None."""
     if not opened.node.standardization.varies.any():
         return None
@@ -182,7 +151,7 @@ def search_opened(opened: Opened, method: Method) -> Query[Split | None]:
     return None if split is None else (yield from prepared.refine(replace(opened, node=node), split))
 
 
-def _best_ends(opened: Opened, method: Method) -> Query[tuple[Node, list[Any]]]:
+def _best_ends(opened: Opened, method: BaseMethod) -> Query[tuple[Node, list[Any]]]:
     """Return the node with its first principal deviation, and the ends on all its rows, the best first."""
     stages = [few for few in opened.samples if method.samples and few.standardization.varies.any()]
     deviation, best = yield from _search_stages(stages or [opened.node], method)
@@ -190,7 +159,7 @@ def _best_ends(opened: Opened, method: Method) -> Query[tuple[Node, list[Any]]]:
     return node, (yield from _resume(node, best, method, last=True)) if stages else best
 
 
-def _search_stages(stages: Sequence[Node], method: Method) -> Query[tuple[float, list[Any]]]:
+def _search_stages(stages: Sequence[Node], method: BaseMethod) -> Query[tuple[float, list[Any]]]:
     """Search nodes, each part of the next; return the first principal deviation and the ends, best first."""
     first, starts = yield from method.starts(stages[0])
     ends = yield from method.solve_all(first, starts)
@@ -201,7 +170,7 @@ def _search_stages(stages: Sequence[Node], method: Method) -> Query[tuple[float,
     return first.deviation, best
 
 
-def _resume(node: Node, best: Sequence[Any], method: Method, last: bool) -> Query[list[Any]]:
+def _resume(node: Node, best: Sequence[Any], method: BaseMethod, last: bool) -> Query[list[Any]]:
     """Continue from the best ends on fewer rows; return the ends, the best first."""
     few = best[: max(1, FINALIST_ROWS // node.n_rows)]
     resumed = yield from side_by_side(node, [method.resume(node, end, last) for end in few])
@@ -209,12 +178,12 @@ def _resume(node: Node, best: Sequence[Any], method: Method, last: bool) -> Quer
     return (yield from method.choose(node, ends)) if len(ends) > 1 else ends
 
 
-def sizes_for(node: Node, method: Method) -> list[int]:
+def sizes_for(node: Node, method: BaseMethod) -> list[int]:
     """Return the sizes of the samples that are searched before all rows, the smallest first."""
     return node.sample_sizes if method.samples else []
 
 
-def measure_boundary(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
+def measure_boundary(node: Node, method: BaseMethod, outcome: Outcome) -> Query[Split | None]:
     """Return the split of an outcome, or None if a side has less than the node's minimum weight.
 
     Its quality is the bounded relative depth of the density of the signed distances to the boundary, with

@@ -23,7 +23,7 @@ from ravine.evidence.reunite import reunite
 from ravine.exceptions import InterruptedWarning
 from ravine.features.neighbors import RowGraph
 from ravine.split.far import FarRows, find_far
-from ravine.split.search import Method
+from ravine.split.search import BaseMethod
 from ravine.split.split import Split
 from ravine.store.checkpoint import Checkpoint, Rank, SearchResult
 from ravine.tree.leaf_search import LeafSearch, Priority, bound_rank, by_neighbors, choose_tests
@@ -318,7 +318,7 @@ class Growth:
 
 def grow(
     root: Node,
-    method: Method,
+    method: BaseMethod,
     limits: Limits,
     *,
     priority: Priority,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +17,11 @@ from ravine.data.query import Query, RowSet
 from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.evidence.discrete import discrete_samples, find_cause, judge_split, name_cause
-from ravine.evidence.graph_test import GraphTest, graph_tests
-from ravine.evidence.significance import SignificanceTest, reference_samples, significance_tests
+from ravine.evidence.graph_test import GraphTest
+from ravine.evidence.significance import SignificanceTest, reference_samples
 from ravine.features.neighbors import RowGraph
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
-from ravine.split.search import Method, search_opened, sizes_for
+from ravine.split.search import BaseMethod, search_opened, sizes_for
 from ravine.split.split import Split
 from ravine.store.checkpoint import Rank, SearchResult
 
@@ -93,13 +95,13 @@ def divides_labels(labels: Labels | None, split: Split) -> bool:
     return before > 0.0 and after <= before / 2.0
 
 
-def choose_tests(method: Method, level: float | None, graph: RowGraph | None) -> Sequence[AnyTest]:
+def choose_tests(method: BaseMethod, level: float | None, graph: RowGraph | None) -> Sequence[AnyTest]:
     """Return the tests of a method and its fallbacks at a level: in a graph of the rows, if one is given."""
     if level is None:
         return []
-    if graph is not None:
-        return graph_tests(method, level, FALLBACK_SHARE, graph)
-    return significance_tests(method, level, FALLBACK_SHARE)
+    make: Any = SignificanceTest if graph is None else partial(GraphTest, graph=graph)
+    further = [make(other, FALLBACK_SHARE * level, own_tails=True) for other in method.fallbacks()]
+    return [make(method, level), *further]
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class LeafSearch:
     """
 
     root: Node
-    method: Method
+    method: BaseMethod
     tests: Sequence[AnyTest]
     priority: Priority
     in_columns: bool
@@ -187,7 +189,7 @@ class LeafSearch:
         return first + [(None, test) for test in tests]
 
     def _judge(
-        self, opened: Opened, split: Split, test: AnyTest | None, method: Method
+        self, opened: Opened, split: Split, test: AnyTest | None, method: BaseMethod
     ) -> Query[tuple[Split, bool]]:
         """Return a split with its evidence, and whether it is to be made: any split is, without a test.
 
