@@ -26,7 +26,7 @@ OWN = measured(X, WEIGHTS).standardization
 UNIT = np.array([0.6, 0.64, 0.48, 0.0])
 TURNED = np.array([0.8, 0.0, -0.6, 0.0])
 AXES = np.array([UNIT, TURNED])
-GRID = Grid.around_mean(5.0, 0.05, 100)
+GRID = Grid.around_mean(5.0, 0.05)
 SEEDS = RNG.standard_normal((9, 2))
 PLANE = Plane.across(OWN, UNIT, 0.2)
 

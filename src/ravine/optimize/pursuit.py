@@ -84,14 +84,14 @@ class Evaluated:
 
 def keeps_row_sums(node: Node, width: float) -> bool:
     """Return whether bins of this width keep sums of their rows, so that an evaluation takes one pass."""
-    grid = Grid.around_mean(REACH * node.deviation, width, node.n_rows)
+    grid = Grid.around_mean(REACH * node.deviation, width)
     return grid.n_bins * node.n_features <= MAX_ROW_SUMS
 
 
 def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]:
     """Project the rows on a direction, into bins of at most this width; one pass."""
     own = node.standardization
-    grid = Grid.around_mean(REACH * node.deviation, width, node.n_rows)
+    grid = Grid.around_mean(REACH * node.deviation, width)
     with_rows = grid.n_bins * node.n_features <= MAX_ROW_SUMS
     ((mass, moment, rows),) = yield node.ask(ProfileSum(own, direction, grid, with_rows))
     full = np.flatnonzero(mass)
@@ -222,7 +222,7 @@ class InMemory:
         held = held_rows(node) if hasattr(index, "line_function") else None
         if held is None:
             return None
-        grid = Grid.around_mean(REACH * node.deviation, index.resolution, node.n_rows)
+        grid = Grid.around_mean(REACH * node.deviation, index.resolution)
         return cls(Projector(held, grid.low, grid.width, grid.n_bins, node.standardization.total), grid)
 
     def descend(self, index: CompiledIndex, descent: Descent) -> Evaluated:
