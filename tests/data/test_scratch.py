@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from ravine.data.block_pass import BlockData, places_of
-from ravine.data.scratch import KEPT_BYTES, scratch
+from ravine.data.scratch import BLOCK_BYTES, scratch
 
 
 def test_a_thread_gets_the_same_memory_again_and_another_thread_its_own():
@@ -20,7 +20,7 @@ def test_a_thread_gets_the_same_memory_again_and_another_thread_its_own():
 
 
 def test_large_memory_is_not_kept():
-    large = KEPT_BYTES // 8 + 1
+    large = BLOCK_BYTES // 8 + 1
     assert not np.shares_memory(scratch("test", (large,)), scratch("test", (large,)))
 
 

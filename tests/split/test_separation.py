@@ -100,7 +100,7 @@ def test_the_solver_is_the_papers(solver, slow, X, regularization):
 def test_the_threshold_leaves_the_least_mass_on_both_sides():
     t = np.sort(np.append(np.random.default_rng(0).standard_normal(99), 60.0))
     t -= t.mean()
-    grid = Grid.around_mean(100.0, 0.01, 1000)
+    grid = Grid.around_mean(100.0, 0.01)
     at = np.floor((t - grid.low) / grid.width).astype(int)
     mass = np.bincount(at, minlength=grid.n_bins).astype(float)
     moment = np.bincount(at, weights=t, minlength=grid.n_bins)

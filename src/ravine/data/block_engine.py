@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +25,6 @@ from ravine.data.block_pass import (
     places_of,
 )
 from ravine.data.blocks import Block, checksum
-from ravine.data.leaves import Leaves
 from ravine.data.memory import ReadCount
 from ravine.data.query import Answer, AnyArray, Asked, Divider, blame
 from ravine.data.read_ahead import over_blocks
@@ -49,6 +48,63 @@ class BlockSource(Protocol):
 
     def read(self, block: int) -> Any:
         """Return the rows of one block: a two-dimensional array of numbers, or a CSR matrix."""
+
+
+class Leaves:
+    """Leaf ids: 0 is all rows, and a leaf that was divided stands for the leaves below it.
+
+    `counts` has the rows of every leaf, block by block; it is all that the owner of the blocks has to know of
+    them to skip blocks and to say how large a set of rows is. `places` are those of the blocks with rows in
+    the tree of `fold`, in which sums over blocks are merged.
+    """
+
+    def __init__(self, root: dict[int, Count]) -> None:
+        self.counts: dict[int, dict[int, Count]] = {0: root}
+        self.places = {block: place for place, block in enumerate(sorted(root))}
+        self.children: dict[int, tuple[int, int]] = {}
+
+    def below(self, leaves: Iterable[int]) -> tuple[int, ...]:
+        """Return the undivided leaves that some leaves are made of."""
+        found, stack = [], list(leaves)
+        while stack:
+            leaf = stack.pop()
+            if leaf in self.children:
+                stack += self.children[leaf]
+            else:
+                found.append(leaf)
+        return tuple(sorted(found))
+
+    def blocks(self, leaves: Iterable[int]) -> set[int]:
+        """Return the blocks that have rows of some leaves."""
+        return {block for leaf in leaves for block in self.counts[leaf]}
+
+    def parts(self, pairs: Sequence[tuple[int, Divider]]) -> list[Part]:
+        """Return how leaves are to be divided, with new ids for both sides."""
+        first = len(self.counts)
+        return [
+            Part(self.below([leaf]), boundary, first + 2 * k, first + 2 * k + 1)
+            for k, (leaf, boundary) in enumerate(pairs)
+        ]
+
+    def divide(self, leaf: int, part: Part, found: dict[int, dict[int, Count]]) -> None:
+        """Note that a leaf was divided; `found` has the counts of every block."""
+        for side in (part.left, part.right):
+            self.counts[side] = {block: counts[side] for block, counts in found.items() if side in counts}
+        self.children[leaf] = (part.left, part.right)
+
+    def total(self, counts: dict[int, Count]) -> Count:
+        """Return the count of all blocks; weights are added in the tree of `fold`."""
+        ordered = [counts[block] for block in sorted(counts)]
+        weight = Fold(operator.add)
+        for block in self.places:
+            weight.add(counts[block].total if block in counts else None)
+        firsts = [one.first for one in ordered if one.n_counted]
+        return Count(
+            sum(one.n_rows for one in ordered),
+            weight.result() or 0.0,
+            sum(one.n_counted for one in ordered),
+            firsts[0] if firsts else -1,
+        )
 
 
 class BlockEngine:
@@ -175,34 +231,30 @@ class BlockEngine:
         def work(i: int, block: BlockData) -> list[AnyArray]:
             return map_block(block, self.ids[i], group, function)
 
-        passed = self._pass(rows.blocks, work, keeps_rows=True)
+        passed = self._pass(rows.blocks, work)
         return np.concatenate([values for _, found in passed for values in found])
 
     def _pass(
-        self, blocks: Iterable[int], work: Callable[[int, BlockData], Result], keeps_rows: bool = False
+        self, blocks: Iterable[int], work: Callable[[int, BlockData], Result]
     ) -> Iterator[tuple[int, Result]]:
-        """Yield the result of every block. Unless results may hold its rows, a thread reuses their memory."""
+        """Yield the result of every block; an error names its block."""
         self.passes += 1
-        buffers = None if keeps_rows else threading.local()
 
-        def noted(i: int, block: BlockData) -> Result:
+        def work_on(i: int, block: BlockData) -> Result:
             try:
                 return work(i, block)
             except Exception as error:
                 error.add_note(f"in {self._name(i)}")
                 raise
 
-        for i, result in over_blocks(sorted(blocks), lambda i: self._read(i, buffers), noted, self.threads.n):
+        for i, result in over_blocks(sorted(blocks), self._read, work_on, self.threads.n):
             self.reads.add(len(self.ids[i]))
             yield i, result
 
-    def _read(self, i: int, buffers: threading.local | None) -> BlockData:
+    def _read(self, i: int) -> BlockData:
         """Read one block and compare it with what it was before."""
         try:
-            if buffers is None or not hasattr(self.source, "read_into"):
-                values = self.source.read(i)
-            else:
-                values = buffers.rows = self.source.read_into(i, getattr(buffers, "rows", None))
+            values = self.source.read(i)
         except Exception as error:
             raise RavineError(f"{self._name(i)} cannot be read: {error}") from error
         if values.shape != (len(self.ids[i]), self.source.shape[1]):

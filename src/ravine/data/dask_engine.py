@@ -23,10 +23,9 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, refuse_shared_names
 from ravine.data import partition_tasks as tasks
-from ravine.data.block_engine import BlockEngine, BlockRows
+from ravine.data.block_engine import BlockEngine, BlockRows, Leaves
 from ravine.data.block_pass import Count, Group, Part, places_of
 from ravine.data.blocks import Block
-from ravine.data.leaves import Leaves
 from ravine.data.memory import ReadCount
 from ravine.data.query import Answer, AnyArray, blame
 from ravine.exceptions import InvalidInputError, RavineError

@@ -17,13 +17,12 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import NO_NUMBERS, Block, DenseBlock, SparseBlock, checksum
 from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, fold, places_by
 from ravine.data.sample import Sample, UnsignedArray, bounded, hashes, smallest, stored
+from ravine.data.scratch import BLOCK_BYTES
 from ravine.data.threads import ONE_THREAD, Threads
 
-BLOCK_BYTES = 1 << 22  # bytes of a block, which a thread reads at a time: with fewer, threads wait for Python
 CHUNK_ROWS = 8192  # least rows of a chunk, the part of the rows that one thread reads
 MAX_CHUNKS = 16  # chunks of one pass: bounds the partial sums in memory, for any number of threads
 THREADED_VALUES = 1 << 22  # least values of a pass that threads share: with fewer they wait for each other
-HASH_VALUES = 8  # values whose sums take as long as one hash
 
 
 @dataclass
@@ -193,7 +192,7 @@ class MemoryRows:
             return keys[low], numbers[low], here[low]
 
         _ = self.counted  # computed here, not by several threads at the same time
-        parts = self._threads_for(HASH_VALUES * self.shape[0]).map(read, self._chunks() or [(0, 0)])
+        parts = self._threads_for(self.shape[0] * self.values_per_row).map(read, self._chunks() or [(0, 0)])
         keys, numbers, places = (np.concatenate(some) for some in zip(*parts, strict=True))
         return keys, numbers, places
 

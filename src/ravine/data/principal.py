@@ -17,7 +17,7 @@ FULL_COVARIANCE = 256  # columns up to which the covariance matrix is formed; ab
 POWER_ROUNDS = 12  # power iterations, one pass each
 FULL_ROUNDS = 2  # power iterations on all rows of a large node, after those on a sample
 POWER = "power iterations"  # the purpose of the random numbers of the rows from which they start
-EQUAL = 1e-6  # relative difference below which principal variances, or components of a direction, are a tie
+EQUAL = 1e-6  # relative difference below which variances, components or distances are a tie; a choice
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,7 @@ from ravine.data.standardization import Standardization
 
 REACH = 5.0  # half-width of a grid, in standard deviations along the first principal direction
 FINE = 8  # bins per bandwidth of the density that gives the reported depth
-MAX_BINS = 1 << 17  # most bins of a grid (1 MiB per array), however small the bandwidth; a choice
-FEW_BINS = 1 << 13  # bins that a grid may have however few the rows are; a choice
-BINS_PER_ROW = 64  # most bins per row above FEW_BINS: more cost time and hold nothing
+MAX_BINS = 1 << 15  # most bins of a grid (256 KiB per array), however small the bandwidth; a choice
 
 
 @dataclass(frozen=True)
@@ -31,17 +29,17 @@ class Grid:
     n_bins: int
 
     @classmethod
-    def around_mean(cls, reach: float, width: float, n_rows: int) -> Self:
-        """Return the grid from -reach to reach with bins of at most `width`, for this many rows.
+    def around_mean(cls, reach: float, width: float) -> Self:
+        """Return the grid from -reach to reach with bins of at most `width`.
 
-        There are at most 64 bins per row (8192 for few rows), and at most 131 072. A whole number of bins
-        stays that number if reach or width are rounded: another one would start another search.
+        There are at most 32 768. A whole number of bins stays that number if reach or width are rounded:
+        another one would start another search.
 
-        >>> [Grid.around_mean(reach, 0.1, 100).n_bins for reach in (5.0, 5.0 + 1e-14, 5.0 + 1e-6)]
+        >>> [Grid.around_mean(reach, 0.1).n_bins for reach in (5.0, 5.0 + 1e-14, 5.0 + 1e-6)]
         [100, 100, 101]
         """
-        most = min(MAX_BINS, max(FEW_BINS, BINS_PER_ROW * n_rows))
-        n_bins = most if width * most <= 2 * reach else max(8, math.ceil(2 * reach / width * (1.0 - 1e-9)))
+        too_fine = width * MAX_BINS <= 2 * reach
+        n_bins = MAX_BINS if too_fine else max(8, math.ceil(2 * reach / width * (1.0 - 1e-9)))
         return cls(-reach, 2 * reach / n_bins, n_bins)
 
 

@@ -101,6 +101,16 @@ class RowSet(Protocol):
         """How many values a row holds in the mean over the whole data: the columns, or fewer if sparse."""
 
     @property
+    def weights(self) -> FloatArray | None:
+        """The weights of all rows of the data; None where each counts once."""
+
+    def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
+        """Return one value per row, in the order of the rows; one pass."""
+
+    def select(self, rows: IntArray, /) -> RowSet:
+        """Return some of these rows, given by their places in increasing order."""
+
+    @property
     def engine(self) -> Engine:
         """The engine that holds the rows."""
 

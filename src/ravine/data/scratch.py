@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-KEPT_BYTES = 1 << 22  # most bytes that a thread keeps per purpose: a piece of rows has 4 MiB
+BLOCK_BYTES = 1 << 22  # bytes of a block, which a thread reads at a time: with fewer, threads wait for Python
 
 AnyArray = npt.NDArray[Any]
 
@@ -28,7 +28,7 @@ _kept = _Kept()
 def scratch(purpose: str, shape: tuple[int, ...], dtype: Any = np.float64) -> AnyArray:
     """Return memory of any content, which is valid until the thread asks for the same purpose again."""
     kind, size = np.dtype(dtype), math.prod(shape)
-    if size * kind.itemsize > KEPT_BYTES:
+    if size * kind.itemsize > BLOCK_BYTES:
         return np.empty(shape, dtype=kind)
     kept = _kept.arrays.get((purpose, kind))
     if kept is None or len(kept) < size:

@@ -16,6 +16,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
+from ravine.data.principal import EQUAL
 from ravine.data.query import Answer, Divider, Query, RowSet, run
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Standardization
@@ -23,7 +24,6 @@ from ravine.features.neighbor_loops import Rows, find_near
 
 NEIGHBORS = 10  # neighbors per row, of every graph that does not say otherwise; a choice
 SAME = 1e-7  # share of the largest coordinate: points that differ by less are copies of each other
-TIE = 1e-6  # relative difference below which distances are equal, so that rounding decides nothing
 PART_CELLS = 1 << 20  # most inner products that are computed at a time: 8 MiB; timed
 JUDGED_ROWS = 5000  # most rows of the graph that judges clusterings, a random sample of more
 GRAPH_CELLS = 1 << 23  # most values (rows x columns) of dense rows of a graph: 64 MiB
@@ -54,7 +54,7 @@ def near_points(points: Any, n: int, masses: FloatArray | None = None, rows: Any
         part = rows[a : a + step]
         inner = part @ turned
         inner = inner.toarray() if sparse.issparse(inner) else inner
-        near = find_near(np.ascontiguousarray(inner), _with_squares(part), known, least, n, SAME, TIE)
+        near = find_near(np.ascontiguousarray(inner), _with_squares(part), known, least, n, SAME, EQUAL)
         counts.append(near[0])
         found.append(near[1])
     starts, columns = np.cumsum(np.concatenate(counts)), np.concatenate(found)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import IntArray
-from ravine.io.on_disk import FileMatrix, take_rows
+from ravine.io.on_disk import take_rows
 
 
 class BlockFile(ABC):
@@ -34,10 +34,6 @@ class BlockFile(ABC):
     @abstractmethod
     def read(self, block: int) -> npt.NDArray[Any]:
         """Return the rows of one block; safe to call from several threads."""
-
-    def read_into(self, block: int, buffer: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        """Return the rows of one block, perhaps in the memory of a buffer that an earlier call returned."""
-        return self.read(block)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -71,9 +67,3 @@ class MatrixBlocks(BlockFile):
     def read(self, block: int) -> npt.NDArray[Any]:
         """Return the rows of one block."""
         return np.asarray(self._matrix[self.bounds[block] : self.bounds[block + 1]])
-
-    def read_into(self, block: int, buffer: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        """Return the rows of one block; fresh memory for every block would cost as much as reading it."""
-        if not isinstance(self._matrix, FileMatrix):
-            return self.read(block)
-        return self._matrix.read_into(int(self.bounds[block]), int(self.bounds[block + 1]), buffer)

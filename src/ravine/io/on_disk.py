@@ -101,10 +101,6 @@ class FileMatrix:
             return self._filled(self._read(start, max(start, stop)))
         return self._filled(take_rows(index, len(self), self._gather))
 
-    def read_into(self, start: int, stop: int, buffer: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        """Return the rows from start to stop, in the memory of a buffer that an earlier call returned."""
-        return self._filled(self._read(start, stop, buffer))
-
     def _filled(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return rows if self.fill is None else np.where(np.isnan(rows), self.fill, rows)
 
@@ -119,23 +115,17 @@ class FileMatrix:
         shape = (self.shape[0], self._width)
         return FileMatrix(self._file, shape, self.dtype, self._offset, columns, self._by_column)
 
-    def _read(self, start: int, stop: int, buffer: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    def _read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return the rows from start to stop."""
         if self._by_column:
-            strips = self._memory((self.shape[1], stop - start), None if buffer is None else buffer.T)
+            strips = np.empty((self.shape[1], stop - start), dtype=self.dtype)
             columns = range(self._width) if self._columns is None else self._columns.tolist()
             for strip, column in zip(strips, columns, strict=True):
                 self._read_numbers(column * self.shape[0] + start, strip)
             return strips.T
-        rows = self._memory((stop - start, self._width), buffer)
+        rows = np.empty((stop - start, self._width), dtype=self.dtype)
         self._read_numbers(start * self._width, rows)
         return rows if self._columns is None else rows[:, self._columns]
-
-    def _memory(self, shape: tuple[int, int], buffer: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        """Return an array in C order: the buffer if it is one of this shape, otherwise a new one."""
-        if buffer is None or buffer.shape != shape or buffer.dtype != self.dtype:
-            return np.empty(shape, dtype=self.dtype)
-        return np.ascontiguousarray(buffer)
 
     def _read_numbers(self, start: int, array: npt.NDArray[Any]) -> None:
         """Fill an array with the numbers of the file from `start` on."""

@@ -83,14 +83,14 @@ class Evaluated:
 
 def keeps_row_sums(node: Node, width: float) -> bool:
     """Return whether bins of this width keep sums of their rows, so that an evaluation takes one pass."""
-    grid = Grid.around_mean(REACH * node.deviation, width, node.n_rows)
+    grid = Grid.around_mean(REACH * node.deviation, width)
     return grid.n_bins * node.n_features <= MAX_ROW_SUMS
 
 
 def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]:
     """Project the rows on a direction, into bins of at most this width; one pass."""
     own = node.standardization
-    grid = Grid.around_mean(REACH * node.deviation, width, node.n_rows)
+    grid = Grid.around_mean(REACH * node.deviation, width)
     with_rows = grid.n_bins * node.n_features <= MAX_ROW_SUMS
     ((mass, moment, rows),) = yield node.ask(ProfileSum(own, direction, grid, with_rows))
     full = np.flatnonzero(mass)
@@ -236,7 +236,7 @@ class CompiledDescent:
         """Return it for a node that has its rows standardized if the index is compiled, else None."""
         if node.standardized is None or not hasattr(index, "line_function"):
             return None
-        grid = Grid.around_mean(REACH * node.deviation, index.resolution, node.n_rows)
+        grid = Grid.around_mean(REACH * node.deviation, index.resolution)
         total = node.standardization.total
         return cls(Projector(node.standardized, grid.low, grid.width, grid.n_bins, total), grid)
 

@@ -217,7 +217,7 @@ def _across(node: Node, outcome: Outcome, h: float) -> Query[tuple[Profile, floa
     own = node.standardization
     profile, threshold = outcome.profile, outcome.threshold
     if outcome.centers is not None:
-        grid = Grid.around_mean(REACH * node.deviation, h / FINE, node.n_rows)
+        grid = Grid.around_mean(REACH * node.deviation, h / FINE)
         unit = own.unit
         ((mass, moment, sides),) = yield node.ask(DistanceSum(outcome.centers, grid, unit))
         full = np.flatnonzero(mass)
