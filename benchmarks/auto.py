@@ -273,7 +273,7 @@ def deepest(n: int, rng: np.random.Generator) -> float:
     """Return the largest L of 25 cuts across a band of n rows, eight times as long as wide."""
     from ravine.data.memory import MemoryRows
     from ravine.evidence.graph_test import GraphTest
-    from ravine.features.row_graph import row_graph
+    from ravine.features.neighbors import row_graph
 
     X = rng.random((n, 2)) * [8.0, 1.0]
     graph = row_graph(MemoryRows(X), standardize=False)

@@ -16,6 +16,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from benchmarks.datasets import PAIRS, load, pair, problem
 from ravine import MaximinSeparation, MaximumMargin, MinimumDensity, SpectralConnectivity, metrics
+from ravine.papers import CPMMC, KMDH, LMSC, MDP2, MSPC, SCP2, SKMDH, SCnP2
 
 HERE = Path(__file__).resolve().parent
 WIDTHS = tuple(2.0 ** (k / 4) for k in range(-12, 9))  # KMDH: sigma over the root of the number of columns
@@ -112,7 +113,7 @@ def sets_of(table: str, method: str) -> list[str]:
 def mdh(directory: str | None) -> Iterator[Case]:
     """Table 2 of Minimum Density Hyperplanes."""
     for name in sets_of("mdh", "MDP2"):
-        fits = one(MinimumDensity.as_published), one(MinimumDensity)
+        fits = one(MDP2), one(MinimumDensity)
         yield Case("mdh", name, "MDP2", partial(whole, name, directory), *fits)
 
 
@@ -150,65 +151,57 @@ def width_by_classes(name: str, directory: str | None) -> float:
     """Return the width with which KMDH (PCA) has the largest binary V-measure, in units of sqrt(d).
 
     The paper does not give the width; on nearly all sets its figure is the largest that any width gives (see
-    docs/as-published.md). Of equally good ones, the one nearest to sqrt(d) is taken.
+    docs/papers.md). Of equally good ones, the one nearest to sqrt(d) is taken.
     """
     ((X, y),) = complete(name, directory)
     found: dict[float, float] = {}
     for width in WIDTHS:
-        fit = one(MinimumDensity.as_published, kernel="rbf", kernel_params=kernel_settings(X, width))
+        fit = one(KMDH, kernel_params=kernel_settings(X, width))
         found[width] = score("kmdh", "binary_v_measure", y, fit(X, 0)[0])
     best = max(found.values())
     return min((w for w, value in found.items() if value > best - 1e-9), key=lambda w: abs(math.log(w)))
 
 
-def kernel_fit(
-    name: str, directory: str | None, n_components: float | None, **params: Any
-) -> tuple[Fit, Fit]:
+def kernel_fit(name: str, directory: str | None, make: type[KMDH], **params: Any) -> tuple[Fit, Fit]:
     """Return the fits with the RBF kernel: all methods of the paper have the width of KMDH (PCA)."""
-    part = {} if n_components is None else {"n_components": n_components}
+    part = {"n_components": 0.9} if make is SKMDH else {}
 
     def ours(X: Any, seed: int) -> list[Any]:
-        settings = kernel_settings(X, width_by_classes(name, directory)) | part
-        return one(MinimumDensity.as_published, kernel="rbf", kernel_params=settings, **params)(X, seed)
+        settings = kernel_settings(X, width_by_classes(name, directory))
+        return one(make, kernel_params=settings, **params)(X, seed)
 
     return ours, one(MinimumDensity, kernel="rbf", kernel_params=part)
 
 
 def kmdh(directory: str | None) -> Iterator[Case]:
     """Table 2 of Minimum Density Hyperplanes in the Feature Space."""
-    ways: dict[str, tuple[float | None, Row]] = {
-        "KMDH_pca": (None, {}),
-        "KMDH_rand": (None, {"init": "random"}),
-        "S-KMDH": (0.9, {}),
+    ways: dict[str, tuple[type[KMDH], Row]] = {
+        "KMDH_pca": (KMDH, {}),
+        "KMDH_rand": (KMDH, {"init": "random"}),
+        "S-KMDH": (SKMDH, {}),
     }
-    for method, (n_components, params) in ways.items():
+    for method, (make, params) in ways.items():
         for name in sets_of("kmdh", method):
-            fits = kernel_fit(name, directory, n_components, **params)
+            fits = kernel_fit(name, directory, make, **params)
             yield Case("kmdh", name, method, partial(complete, name, directory), *fits, draws=bool(params))
 
 
 def scpp(directory: str | None) -> Iterator[Case]:
     """Tables 1 to 6 of Minimum Spectral Connectivity Projection Pursuit."""
-    ways: dict[str, Row] = {
-        "SCP2_o": {"projection": "orthogonal", "laplacian": "standard"},
-        "SCP2_c": {"projection": "correlated", "laplacian": "standard"},
-        "SCnP2_o": {"projection": "orthogonal"},
-        "SCnP2_c": {"projection": "correlated"},
-        "LMSC": {"projection": "univariate", "large_margin": True},
-        "LMSC_o": {"projection": "orthogonal", "large_margin": True},
+    correlated = {"correlated": True, "n_directions": 3}
+    ways: dict[str, tuple[type[SCnP2], Row, Row]] = {  # the paper's method, and what is like it in ravine
+        "SCP2_o": (SCP2, {}, {"n_directions": 2, "laplacian": "standard"}),
+        "SCP2_c": (SCP2, correlated, {"laplacian": "standard"}),
+        "SCnP2_o": (SCnP2, {}, {"n_directions": 2}),
+        "SCnP2_c": (SCnP2, correlated, {}),
+        "LMSC": (LMSC, {}, {"large_margin": True}),
+        "LMSC_o": (LMSC, {"n_directions": 2}, {"n_directions": 2, "large_margin": True}),
     }
-    for method, params in ways.items():
+    for method, (make, params, like) in ways.items():
         for name in sets_of("scpp", method):
             data = partial(whole, name, directory)
-            ours, usual = (
-                with_clusters(make, data, params) for make in (published_scpp, SpectralConnectivity)
-            )
+            ours, usual = with_clusters(make, data, params), with_clusters(SpectralConnectivity, data, like)
             yield Case("scpp", name, method, data, ours, usual, draws=name in MICRO_CLUSTERED)
-
-
-def published_scpp(n_clusters: int, **params: Any) -> SpectralConnectivity:
-    """Return the method of the paper."""
-    return SpectralConnectivity.as_published(n_clusters, **params)
 
 
 def with_clusters(make: Callable[..., Any], data: Callable[[], list[Data]], params: Row) -> Fit:
@@ -239,7 +232,7 @@ def margin_grid(X: Any, seed: int, factors: Sequence[float], balances: Sequence[
     found = []
     for k, (factor, share) in enumerate(itertools.product(factors, balances)):
         settings: Row = {"C": 10 * factor / variance, "balance": share * X.shape[0]}
-        model = MaximumMargin.as_published(**settings, random_state=1000 * seed + k)
+        model = CPMMC(**settings, random_state=1000 * seed + k)
         found.append(model.fit(X).labels_)
     return found
 
@@ -276,12 +269,9 @@ def cpmmc(directory: str | None) -> Iterator[Case]:
 def mspc(directory: str | None) -> Iterator[Case]:
     """Table 2 of Maximin Separation Probability Clustering; lambda is chosen by the classes, as there."""
 
-    def grid(X: Any, seed: int, solver: str) -> list[Any]:
+    def grid(X: Any, seed: int, solver: Any) -> list[Any]:
         lambdas = LAMBDAS if solver != "eig" else (1.0,)  # lambda does not change its eigenvectors
-        return [
-            MaximinSeparation.as_published(solver=solver, regularization=value).fit(X).labels_
-            for value in lambdas
-        ]
+        return [MSPC(solver=solver, regularization=value).fit(X).labels_ for value in lambdas]
 
     for solver in ("mpm", "gep", "eig"):
         method = f"MSPC-{solver.upper()}"

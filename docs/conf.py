@@ -12,7 +12,7 @@ from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 import ravine
-from ravine import metrics
+from ravine import metrics, papers
 from ravine.view import plot
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +23,7 @@ RESULTS = (
     "ravine.view.check.DataCheck",
     "ravine.view.check.Finding",
 )
+SHARED = ("ravine.estimators.clusterer.TreeClusterer", "ravine.estimators.base.RowsEstimator")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCE = PROJECT["urls"]["Source"] + "/blob/main/"
 
@@ -80,6 +81,8 @@ def public() -> dict[str, list[str]]:
         else:
             section = "Estimators" if hasattr(member, "fit") else "Other classes"
         sections[section].append(f"ravine.{name}")
+    sections["Shared parameters and attributes"] = list(SHARED)
+    sections["The papers' methods"] = [f"ravine.papers.{name}" for name in papers.__all__]
     sections["Parts of results"] = list(RESULTS)
     for title, module in {"Metrics": metrics, "Plots": plot}.items():
         sections[title] = [f"{module.__name__}.{name}" for name, _ in inspect.getmembers(module, own(module))]
@@ -103,7 +106,7 @@ def write_api() -> None:
         listed = "\n".join(f"   {name}" for name in names)
         template = (
             "   :template: class.rst\n"
-            if title in ("Estimators", "Other classes", "Parts of results")
+            if title not in ("Functions", "Exceptions and warnings", "Metrics", "Plots")
             else ""
         )
         text += f"\n{title}\n{'-' * len(title)}\n\n.. autosummary::\n   :toctree: .\n{template}\n{listed}\n"

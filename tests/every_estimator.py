@@ -12,7 +12,7 @@ ESTIMATORS = {
     and name != "AutoCluster"  # it is made of these; test_auto_cluster.py and test_contract.py have it
 }
 ESTIMATORS |= {
-    "orthogonal": partial(ravine.SpectralConnectivity, projection="orthogonal", n_microclusters=60),
+    "orthogonal": partial(ravine.SpectralConnectivity, n_directions=2),
     "kernel": partial(
         ravine.MinimumDensity, kernel="rbf", kernel_params={"n_components": 3}
     ),  # more of them amplify rounding

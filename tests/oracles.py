@@ -32,6 +32,18 @@ def log_mode(points, weights, h, b, step):
     return walk[-1]
 
 
+def relative_depth(points, h, b):
+    """The lower of the modes on both sides of b over the density at b, minus 1; 0 if there is none."""
+    points, weights = np.sort(points), np.ones(len(points))
+    lower = min(log_mode(points, weights, h, b, step) for step in (-h / 10, h / 10))
+    return max(0.0, float(np.expm1(lower - log_density(points, weights, h, b))))
+
+
+def margin(X, plane):
+    """The distance from a hyperplane to the nearest row."""
+    return np.abs(X @ plane.normal + plane.intercept).min() / np.linalg.norm(plane.normal)
+
+
 def penalized(points, weights, h, alpha, eta, b):
     """f_CL of Equation 10 with epsilon = 1, the mean and the deviation taken from the points."""
     mean = weights @ points / weights.sum()

@@ -25,6 +25,7 @@ from scipy import sparse
 
 import ravine
 from ravine import MinimumDensity, SpectralConnectivity
+from ravine.papers import MDP2
 from tests.oracles import two_blobs
 
 RNG = np.random.default_rng(0)
@@ -194,7 +195,7 @@ def small_case(monkeypatch):
     monkeypatch.setitem(published.METRICS, "toy", published.METRICS["mdh"])
     printed = {("blobs", "MDP2", "success_ratio"): 1.0, ("blobs", "MDP2", "binary_v_measure"): 0.9}
     monkeypatch.setattr(published, "printed", lambda table: printed)
-    fits = (published_cases.one(make) for make in (MinimumDensity.as_published, MinimumDensity))
+    fits = (published_cases.one(make) for make in (MDP2, MinimumDensity))
     return published.Case("toy", "blobs", "MDP2", lambda: [(X, y)], *fits)
 
 

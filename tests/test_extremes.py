@@ -53,8 +53,8 @@ def test_intervals_and_scales_beyond_all_measure_end():
 for alpha in (1e3, 1e12, 1e300):
     MinimumDensity(2, alpha_max=alpha).fit(X)
 for factor in (1e-100, 1e100):
-    for projection in ("univariate", "orthogonal", "correlated"):
-        SpectralConnectivity(2, projection=projection, sigma_factor=factor).fit(X)
+    for n_directions in (1, 2):
+        SpectralConnectivity(2, n_directions=n_directions, sigma_factor=factor).fit(X)
 print("done")
 """
     assert run(code) == ["done"]
@@ -93,7 +93,7 @@ from scipy import sparse
 from ravine.metrics import separation_probability
 X = sparse.random_array((50, 8), density=0.5, format="csr", random_state=0)
 y = np.where(np.arange(50) < 40, -1, np.arange(50) % 2)
-models = [MinimumDensity(2), SpectralConnectivity(2, projection="orthogonal"), MaximumMargin(2),
+models = [MinimumDensity(2), SpectralConnectivity(2, n_directions=2), MaximumMargin(2),
           PrincipalDirection(2), MaximinSeparation(2), MinimumDensity(2, kernel="rbf")]
 fitted = [model.fit(X) for model in models]
 classifier = MinimumDensityClassifier().fit(X, y)
@@ -151,8 +151,9 @@ except InvalidInputError as error:
 
 
 def test_damaged_sparse_matrices_are_refused_at_every_door():
-    expected = "X is a damaged CSR matrix, with column numbers from 0 to 1000000, and 8 columns"
-    assert run(DAMAGE) == [f"{expected}; build it again from its data"]
+    (line,) = run(DAMAGE)
+    assert line.startswith("X is a damaged LIL matrix (")
+    assert line.endswith("; build it again from its data")
 
 
 WEIGHTS = """

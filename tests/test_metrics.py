@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import v_measure_score
 
 from ravine import InvalidInputError, metrics
+from tests import judges
 
 TRUE = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2])
 PRED = np.array([0, 0, 1, 1, 1, 1, 1, 1, 0, 0])
@@ -53,30 +54,6 @@ def test_weights_are_repeats(rows):
 def test_purity_and_error():
     assert metrics.purity(TRUE, PRED) == pytest.approx((2 + 3) / 10)
     assert metrics.clustering_error(TRUE, PRED) == pytest.approx(0.5)
-
-
-def test_relative_depth_and_margin():
-    points = np.array([-1.0, -1.0, 1.0, 1.0])
-    h = 0.5
-    density = lambda b: np.exp(-((b - points) ** 2) / (2 * h * h)).sum()  # noqa: E731
-    top = max(density(b) for b in np.linspace(-2, 0, 10001))
-    assert metrics.relative_depth(points, 0.0, h) == pytest.approx(top / density(0) - 1, rel=1e-4)
-    assert metrics.relative_depth(points, 3.0, h) == 0.0
-    assert metrics.margin(points, 0.25) == 0.75
-    rows = np.column_stack([points, np.zeros(4)])
-    assert metrics.margin(rows, 0.5, normal=[2.0, 0.0]) == 0.75
-    assert metrics.margin(points, 0.25, sample_weight=[1, 1, 0, 0]) == 1.25
-    assert metrics.relative_depth(points, 0.0, h, sample_weight=[1, 1, 2, 2]) == pytest.approx(
-        metrics.relative_depth(np.repeat(points, [1, 1, 2, 2]), 0.0, h)
-    )
-
-
-def test_relative_depth_sorts_weights_with_their_rows():
-    rng = np.random.default_rng(0)
-    points = rng.permutation(np.concatenate([rng.normal(-2, 0.6, 30), rng.normal(2, 0.6, 30)]))
-    counts = rng.integers(0, 6, 60)
-    expected = metrics.relative_depth(np.sort(np.repeat(points, counts)), 0.0, 0.5)
-    assert metrics.relative_depth(points, 0.0, 0.5, sample_weight=counts) == pytest.approx(expected, rel=1e-9)
 
 
 def test_bad_input_is_one_clear_error():
@@ -157,74 +134,11 @@ def test_separation_probability_of_rows_that_share_no_direction_is_one():
     assert metrics.separation_probability(X, [0, 0, 0, 1, 1, 1], regularization=0.1) < 1.0
 
 
-def gmsp_by_hand(s, right):
-    within = sum(np.sqrt((s[np.ix_(k, k)] ** 2).sum()) / k.sum() for k in (~right, right))
-    kappa = s[np.ix_(~right, right)].mean() / within
-    return kappa**2 / (1 + kappa**2)
-
-
-def distances_and_labels(seed, n=12):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 2, n)
-    labels[:2] = 0, 1
-    return squareform(pdist(rng.standard_normal((n, 2)))), labels, rng
-
-
-@given(st.integers(0, 10_000), st.floats(1e-6, 1e6))
-def test_generalized_separation_probability_is_scale_invariant(seed, scale):
-    s, labels, _ = distances_and_labels(seed)
-    found = metrics.generalized_separation_probability(s, labels)
-    assert found == pytest.approx(gmsp_by_hand(s, labels == 1))
-    assert metrics.generalized_separation_probability(scale * s, labels) == pytest.approx(found)
-
-
-@given(st.integers(0, 10_000))
-def test_generalized_separation_probability_is_consistent(seed):
-    s, labels, rng = distances_and_labels(seed)
-    change = rng.uniform(0, 1, s.shape)
-    change = (change + change.T) / 2
-    same = labels[:, None] == labels[None]
-    nearer = np.where(same, s * change, s * (1 + change))
-    one, two = (metrics.generalized_separation_probability(m, labels) for m in (s, nearer))
-    assert two >= one * (1 - 1e-12)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.integers(0, 1), min_size=4, max_size=7).filter(lambda y: 1 < sum(y) < len(y) - 1))
-def test_generalized_separation_probability_is_rich(wanted):
-    wanted = np.array(wanted)
-    s = np.where(wanted[:, None] == wanted[None], 1.0, 2.0)
-    n = len(wanted)
-    scores = {}
-    for code in range(1, 2 ** (n - 1)):
-        labels = np.array([code >> i & 1 for i in range(n)])
-        scores[code] = metrics.generalized_separation_probability(s, labels)
-    best = max(scores, key=scores.get)
-    labels = np.array([best >> i & 1 for i in range(n)])
-    assert (labels == wanted).all() or (labels != wanted).all()
-
-
-def test_generalized_separation_probability_takes_weights_and_three_clusters():
-    s, labels, rng = distances_and_labels(3, 15)
-    counts = rng.integers(1, 4, 15)
-    repeat = np.repeat(np.arange(15), counts)
-    weighted = metrics.generalized_separation_probability(s, labels, sample_weight=counts)
-    repeated = metrics.generalized_separation_probability(s[np.ix_(repeat, repeat)], labels[repeat])
-    assert weighted == pytest.approx(repeated)
-    three = np.arange(15) % 3
-    table = metrics.generalized_separation_probability(s, three, pairwise=True)
-    pair = three != 1
-    assert table[0, 2] == pytest.approx(gmsp_by_hand(s[np.ix_(pair, pair)], three[pair] == 2))
-    assert metrics.generalized_separation_probability(s, three) == table.min()
-
-
 def test_bad_input_of_separation_probabilities_is_one_clear_error():
     with pytest.raises(InvalidInputError, match="two clusters are needed, got one"):
         metrics.separation_probability(WINE, np.zeros(178))
     with pytest.raises(InvalidInputError, match="each of 178 rows"):
         metrics.separation_probability(WINE, [0, 1])
-    with pytest.raises(InvalidInputError, match=r"square matrix, got shape \(178, 13\)"):
-        metrics.generalized_separation_probability(WINE, CLASSES)
     with pytest.raises(InvalidInputError, match="NaN"):
         metrics.separation_probability(np.where(WINE > 1000, np.nan, WINE), CLASSES)
     with pytest.raises(InvalidInputError, match="limited to 4096 features, got 5000"):
@@ -265,7 +179,7 @@ def test_judges_of_the_graph_are_their_definitions(n_neighbors):
         expected = judged_by_hand(edges, labels)
         found = [
             judge(WINE, labels, n_neighbors=n_neighbors)
-            for judge in (metrics.modularity, metrics.normalized_cut)
+            for judge in (judges.modularity, judges.normalized_cut)
         ]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -274,12 +188,12 @@ def test_labels_unrelated_to_the_rows_have_no_modularity_and_true_ones_a_high_on
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (200, 3)), rng.normal(9, 1, (100, 3))])
     true = np.repeat([0, 1], [200, 100])
-    assert metrics.modularity(X, true) == pytest.approx(1 - (2 / 3) ** 2 - (1 / 3) ** 2, abs=0.02)
-    assert metrics.normalized_cut(X, true) == 0.0
+    assert judges.modularity(X, true) == pytest.approx(1 - (2 / 3) ** 2 - (1 / 3) ** 2, abs=0.02)
+    assert judges.normalized_cut(X, true) == 0.0
     random = rng.integers(0, 3, 300)
-    assert abs(metrics.modularity(X, random)) < 0.05
-    assert metrics.normalized_cut(X, random) == pytest.approx(2.0, abs=0.1)
-    assert metrics.modularity(X, np.zeros(300)) == 0.0
+    assert abs(judges.modularity(X, random)) < 0.05
+    assert judges.normalized_cut(X, random) == pytest.approx(2.0, abs=0.1)
+    assert judges.modularity(X, np.zeros(300)) == 0.0
 
 
 def test_units_and_rotations_of_the_rows_do_not_change_the_graph():
@@ -288,7 +202,7 @@ def test_units_and_rotations_of_the_rows_do_not_change_the_graph():
     labels = rng.integers(0, 3, 300)
     units = X * [1e-6, 1.0, 1e3, 1e9] + [0, 5, -1e4, 1e12]
     turned = X @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    for judge in (metrics.modularity, metrics.normalized_cut):
+    for judge in (judges.modularity, judges.normalized_cut):
         assert judge(units, labels) == pytest.approx(judge(X, labels), rel=1e-9)
         plain = [judge(rows, labels, standardize=False) for rows in (X, turned)]
         assert plain[0] == pytest.approx(plain[1], rel=1e-9)
@@ -300,7 +214,7 @@ def test_in_the_graph_weights_are_repeats(seed, n_neighbors):
     rng = np.random.default_rng(seed)
     X, counts = rng.standard_normal((40, 2)), rng.integers(0, 4, 40)
     labels = rng.integers(0, 3, 40)
-    for judge in (metrics.modularity, metrics.normalized_cut):
+    for judge in (judges.modularity, judges.normalized_cut):
         once = judge(X, labels, n_neighbors=n_neighbors, sample_weight=counts)
         repeated = judge(np.repeat(X, counts, axis=0), np.repeat(labels, counts), n_neighbors=n_neighbors)
         assert once == pytest.approx(repeated, rel=1e-9, abs=1e-12)
@@ -311,7 +225,7 @@ def test_copies_of_a_row_in_different_clusters_are_neighbors():
     labels = np.array([0, 0, 1] * 2 + [1, 1, 1] * 2)
     edges = (np.abs(X - X.T) < 0.5).astype(float) - np.eye(12)  # two neighbors: the two other copies
     expected = judged_by_hand(edges, labels)
-    found = metrics.modularity(X, labels, n_neighbors=2), metrics.normalized_cut(X, labels, n_neighbors=2)
+    found = judges.modularity(X, labels, n_neighbors=2), judges.normalized_cut(X, labels, n_neighbors=2)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -320,11 +234,11 @@ def test_sparse_rows_are_compared_by_their_angle():
     topic = np.repeat([0, 1], 60)
     X = rng.poisson(np.array([[4.0] * 5 + [0.2] * 5, [0.2] * 5 + [4.0] * 5])[topic]).astype(float)
     lengths = rng.uniform(0.01, 100.0, (120, 1))
-    one, other = (metrics.modularity(sparse.csr_matrix(rows), topic) for rows in (X, X * lengths))
+    one, other = (judges.modularity(sparse.csr_matrix(rows), topic) for rows in (X, X * lengths))
     assert one == pytest.approx(other, rel=1e-12)
     assert one > 0.45
-    assert metrics.normalized_cut(sparse.csr_matrix(X * lengths), topic) < 0.1
-    assert metrics.modularity(X, topic) != pytest.approx(metrics.modularity(X * lengths, topic), rel=1e-6)
+    assert judges.normalized_cut(sparse.csr_matrix(X * lengths), topic) < 0.1
+    assert judges.modularity(X, topic) != pytest.approx(judges.modularity(X * lengths, topic), rel=1e-6)
 
 
 def test_large_data_are_judged_on_a_sample_that_is_fair():
@@ -332,9 +246,9 @@ def test_large_data_are_judged_on_a_sample_that_is_fair():
     centers = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
     true = np.repeat([0, 1, 2], [9000, 2000, 1000])  # sorted: the first rows would not do
     X = centers[true] + rng.standard_normal((12000, 2))
-    whole = metrics.modularity(X, true, max_rows=12000)
-    assert metrics.modularity(X, true) == pytest.approx(whole, abs=0.02)
-    assert metrics.modularity(X, true, max_rows=1000) == pytest.approx(whole, abs=0.05)
+    whole = judges.modularity(X, true, max_rows=12000)
+    assert judges.modularity(X, true) == pytest.approx(whole, abs=0.02)
+    assert judges.modularity(X, true, max_rows=1000) == pytest.approx(whole, abs=0.05)
 
 
 def test_agreement_is_the_mean_v_measure_against_the_others():
@@ -352,10 +266,6 @@ def test_agreement_is_the_mean_v_measure_against_the_others():
     assert metrics.agreement([[0, 1]]).tolist() == [1.0]
 
 
-def test_judges_refuse_what_they_cannot_judge():
-    with pytest.raises(InvalidInputError, match="one entry for each of 178 rows"):
-        metrics.modularity(WINE, CLASSES[1:])
-    with pytest.raises(InvalidInputError, match="n_neighbors"):
-        metrics.normalized_cut(WINE, CLASSES, n_neighbors=0)
+def test_agreement_needs_a_labeling():
     with pytest.raises(InvalidInputError, match="at least one labeling"):
         metrics.agreement([])

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from ravine import InvalidInputError, MinimumDensity, check
-from ravine._rows import check_rows
+from ravine._validate import check_rows
 
 DAYS = pd.date_range("2020", periods=4)
 NUMBERS = [0.0, 1.0, 2.0, 3.0]

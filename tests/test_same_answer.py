@@ -54,7 +54,7 @@ IN_ANY_ORDER = {
     "AutoCluster": ravine.AutoCluster,
     "connectivity auto": lambda k: ravine.SpectralConnectivity("auto"),
     "large margin auto": lambda k: ravine.SpectralConnectivity("auto", large_margin=True),
-    "orthogonal auto": lambda k: ravine.SpectralConnectivity("auto", projection="orthogonal"),
+    "orthogonal auto": lambda k: ravine.SpectralConnectivity("auto", n_directions=2),
 }
 
 
@@ -83,7 +83,7 @@ def test_eight_orders_of_the_rows_do_not_matter(way, load):
 def test_orthogonal_directions_are_orthogonal_at_every_split(rows, laplacian, large_margin):
     X, k = ROWS[rows]
     model = ravine.SpectralConnectivity(
-        k, projection="orthogonal", laplacian=laplacian, large_margin=large_margin, n_microclusters=60
+        k, n_directions=2, laplacian=laplacian, large_margin=large_margin
     ).fit(X)
     near = np.delete(X, model.outliers_, axis=0)
     deviation = np.where(near.std(axis=0) > 0, near.std(axis=0), 1.0)

@@ -25,7 +25,10 @@ PAGES = [
     *sorted(path.name for path in ROOT.glob("*.md")),
 ]
 LANGUAGES = {"python", "console", "text", "", "{toctree}"}
-HELP_TEXTS = (arguments.EPILOG, arguments.FIT_EPILOG, arguments.EXPLORE_EPILOG, arguments.COMPLETION_EPILOG)
+HELP_TEXTS = [
+    arguments.help_of(add)[1]
+    for add in (arguments.build_parser, arguments._add_fit, arguments._add_explore, arguments._add_completion)
+]
 HELP_COMMANDS = sorted(
     {
         re.split("   +", line)[0].strip()
@@ -107,7 +110,7 @@ def commands_in_sentences(page):
 
 def arguments_of(command):
     """The words after `ravine` in a line for a shell, which may read from a pipe or write to a file."""
-    command = re.sub(r"^source <\((.*)\)$", r"\1", command.split("|")[-1].strip())
+    command = re.sub(r'^eval "\$\((.*)\)"$', r"\1", command.split("|")[-1].strip())
     words = shlex.split(command.split(">")[0], comments=True)
     assert words[0] == "ravine", command
     return words[1:]

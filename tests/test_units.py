@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 import ravine
 from ravine.optimize.descent import CONVERGED
+from tests.changed_method import with_method
 
 IRIS = load_iris().data
 LENGTHS = {"bandwidth", "sigma", "margin"}
@@ -106,7 +107,9 @@ def test_the_margin_is_that_of_a_hard_margin_machine(scale, standardize):
     machine = SVC(kernel="linear", C=1e6).fit(projected, y)
     hard = 1.0 / np.linalg.norm(machine.coef_)
     C = 1e4 if standardize else 1e4 / scale**2
-    margin = ravine.MaximumMargin(2, standardize=standardize, C=C, balance=0.9, epsilon=1e-5).fit(X)
+    margin = with_method(
+        ravine.MaximumMargin(2, standardize=standardize, C=C, balance=0.9), epsilon=1e-5
+    ).fit(X)
     large = ravine.SpectralConnectivity(2, standardize=standardize, large_margin=True).fit(X)
     for model in (margin, large):
         assert model.tree_.splits[0].facts["margin"] == pytest.approx(hard, rel=0.02)

@@ -6,31 +6,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ravine.estimators.auto_cluster import AutoCluster
-    from ravine.estimators.classifier import MinimumDensityClassifier
-    from ravine.estimators.maximin_separation import MaximinSeparation
-    from ravine.estimators.maximum_margin import MaximumMargin
-    from ravine.estimators.minimum_density import MinimumDensity
-    from ravine.estimators.principal_direction import PrincipalDirection
-    from ravine.estimators.selection import Candidate, Selection, compare, select
-    from ravine.estimators.spectral_connectivity import SpectralConnectivity
-    from ravine.exceptions import (
-        DiscreteColumnWarning,
-        InterruptedWarning,
-        InvalidInputError,
-        InvalidModelError,
-        OneClusterWarning,
-        OutlierWarning,
-        RavineError,
-    )
-    from ravine.explorer.start import Explorer, explore
+    from ravine.estimators.auto_cluster import AutoCluster as AutoCluster
+    from ravine.estimators.classifier import MinimumDensityClassifier as MinimumDensityClassifier
+    from ravine.estimators.maximin_separation import MaximinSeparation as MaximinSeparation
+    from ravine.estimators.maximum_margin import MaximumMargin as MaximumMargin
+    from ravine.estimators.minimum_density import MinimumDensity as MinimumDensity
+    from ravine.estimators.principal_direction import PrincipalDirection as PrincipalDirection
+    from ravine.estimators.selection import Candidate as Candidate
+    from ravine.estimators.selection import Selection as Selection
+    from ravine.estimators.selection import compare as compare
+    from ravine.estimators.selection import select as select
+    from ravine.estimators.spectral_connectivity import SpectralConnectivity as SpectralConnectivity
+    from ravine.exceptions import DiscreteColumnWarning as DiscreteColumnWarning
+    from ravine.exceptions import InterruptedWarning as InterruptedWarning
+    from ravine.exceptions import InvalidInputError as InvalidInputError
+    from ravine.exceptions import InvalidModelError as InvalidModelError
+    from ravine.exceptions import OneClusterWarning as OneClusterWarning
+    from ravine.exceptions import OutlierWarning as OutlierWarning
+    from ravine.exceptions import RavineError as RavineError
+    from ravine.explorer.start import Explorer as Explorer
+    from ravine.explorer.start import explore as explore
     from ravine.io.open_file import open as open
-    from ravine.store.model_file import load, save
-    from ravine.tree.progress import Progress
-    from ravine.tree.tree import ClusterTree
-    from ravine.view.check import check
-    from ravine.view.explain import explain
-    from ravine.view.report import report
+    from ravine.store.model_file import load as load
+    from ravine.store.model_file import save as save
+    from ravine.tree.progress import Progress as Progress
+    from ravine.tree.tree import ClusterTree as ClusterTree
+    from ravine.view.check import check as check
+    from ravine.view.explain import explain as explain
+    from ravine.view.report import report as report
+
 
 __version__ = "0.1.0"
 
@@ -67,35 +71,7 @@ _HOMES = {
 }
 
 # without `open`: `from ravine import *` leaves the built-in function in place
-__all__ = [
-    "AutoCluster",
-    "Candidate",
-    "ClusterTree",
-    "DiscreteColumnWarning",
-    "Explorer",
-    "InterruptedWarning",
-    "InvalidInputError",
-    "InvalidModelError",
-    "MaximinSeparation",
-    "MaximumMargin",
-    "MinimumDensity",
-    "MinimumDensityClassifier",
-    "OneClusterWarning",
-    "OutlierWarning",
-    "PrincipalDirection",
-    "Progress",
-    "RavineError",
-    "Selection",
-    "SpectralConnectivity",
-    "check",
-    "compare",
-    "explain",
-    "explore",
-    "load",
-    "report",
-    "save",
-    "select",
-]
+__all__ = sorted(set(_HOMES) - {"open"})
 
 
 def __getattr__(name: str) -> Any:

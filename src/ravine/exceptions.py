@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Sequence
 
 
@@ -50,3 +53,14 @@ class OneClusterWarning(UserWarning):
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.advice}"
+
+
+def warn_caller(message: Warning | str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of ravine that led here, so that a warning names the user's own line.
+
+    Python 3.12 has `skip_file_prefixes` for this.
+    """
+    package, level = os.path.dirname(__file__), 1
+    while (frame := sys._getframe(level)).f_back and frame.f_code.co_filename.startswith(package):
+        level += 1
+    warnings.warn(message, category, stacklevel=level + 1)

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils import check_array
 
-from ravine._rows import check_rows
-from ravine._validate import FloatArray, IntArray, check_bool, check_int, check_real, check_weights
-from ravine.data.block_engine import rows_of
+from ravine._validate import (
+    FloatArray,
+    IntArray,
+    check_real,
+    check_rows,
+    check_weights,
+)
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.query import run
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
-from ravine.features.row_graph import JUDGE_NEIGHBORS, row_graph
-from ravine.index.base import Profile
-from ravine.index.density import bounded_depth
 from ravine.optimize.minimax import MAX_FEATURES, minimax
-from ravine.optimize.sides import Side, SideSums, varying
+from ravine.optimize.sides import Side, SideSums
 
 __all__ = (
-    *("agreement", "binary_v_measure", "clustering_error", "contingency", "margin", "modularity"),
-    *("generalized_separation_probability", "normalized_cut", "purity", "relative_depth"),
+    *("agreement", "binary_v_measure", "clustering_error", "purity"),
     *("separation_probability", "success_ratio", "v_measure"),
 )
 
 
-def contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
+def _contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) -> FloatArray:
     """Return the weight of each class (row of the table) in each cluster (column)."""
     true, pred = np.asarray(labels_true), np.asarray(labels_pred)
     if true.ndim != 1 or true.shape != pred.shape or len(true) == 0:
@@ -51,7 +48,7 @@ def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> FloatArra
 
     A class with equal weight on both sides goes to the smaller side.
     """
-    table = contingency(labels_true, labels_pred, sample_weight)
+    table = _contingency(labels_true, labels_pred, sample_weight)
     if table.shape[1] > 2:
         raise InvalidInputError(
             f"a binary partition has two clusters at most, got {table.shape[1]}; "
@@ -114,7 +111,7 @@ def v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) 
     >>> v_measure([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
     """
-    return _v_measure(contingency(labels_true, labels_pred, sample_weight))
+    return _v_measure(_contingency(labels_true, labels_pred, sample_weight))
 
 
 def purity(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
@@ -123,7 +120,7 @@ def purity(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> 
     >>> purity([0, 0, 1, 1], [0, 0, 0, 1])
     0.75
     """
-    table = contingency(labels_true, labels_pred, sample_weight)
+    table = _contingency(labels_true, labels_pred, sample_weight)
     return float(table.max(axis=0).sum() / table.sum())
 
 
@@ -134,60 +131,6 @@ def clustering_error(labels_true: Any, labels_pred: Any, *, sample_weight: Any =
     0.25
     """
     return 1.0 - purity(labels_true, labels_pred, sample_weight=sample_weight)
-
-
-def _projected(X: Any, normal: Any) -> FloatArray:
-    points = np.asarray(X, dtype=np.float64)
-    if points.ndim == 1:
-        return points
-    if normal is None:
-        raise InvalidInputError(f"rows of shape {points.shape} need a `normal` to project them onto")
-    return np.asarray(points @ np.asarray(normal, dtype=np.float64))
-
-
-def relative_depth(
-    X: npt.ArrayLike,
-    threshold: float,
-    bandwidth: float,
-    *,
-    normal: npt.ArrayLike | None = None,
-    sample_weight: Any = None,
-) -> float:
-    """Return how deep the density is at a threshold, relative to the adjacent modes (MDH, Equation 30).
-
-    `X` holds projected points, or rows to be projected onto `normal`. With I the density at the threshold
-    and M that at the lower of the two adjacent modes, this is (M - I) / I: 0 if the threshold does not
-    separate modes, infinite across an empty gap. (`quality` of a split is depth / (1 + depth).)
-
-    >>> depth = relative_depth([-1.0, -0.9, 0.9, 1.0], 0.0, 0.3)
-    >>> depth > 10
-    True
-    """
-    points = _projected(X, normal)
-    bandwidth = check_real("bandwidth", bandwidth, 0)
-    mass = check_weights(sample_weight, len(points))
-    mass = np.ones(len(points)) if mass is None else mass
-    points, mass = points[mass > 0], mass[mass > 0]
-    order = np.argsort(points, kind="stable")
-    profile = Profile(points[order], mass[order], float(mass.sum()), 1.0)
-    quality = bounded_depth(profile, threshold, bandwidth)
-    return quality / (1.0 - quality) if quality < 1.0 else np.inf
-
-
-def margin(
-    X: npt.ArrayLike, threshold: float, *, normal: npt.ArrayLike | None = None, sample_weight: Any = None
-) -> float:
-    """Return the distance from a threshold, or a hyperplane normal . x = threshold, to the nearest row.
-
-    >>> margin([[0.0, 0.0], [3.0, 4.0]], 1.0, normal=[0.6, 0.8])
-    1.0
-    """
-    points = _projected(X, normal)
-    mass = check_weights(sample_weight, len(points))
-    if mass is not None:
-        points = points[mass > 0]
-    length = 1.0 if normal is None else float(np.linalg.norm(normal))
-    return float(np.abs(points - threshold).min() / length)
 
 
 def separation_probability(
@@ -225,7 +168,7 @@ def separation_probability(
     members = _members(labels, rows)
     with one_blas_thread():
         own = run(measure(Node(rows))).standardization
-        varies = varying(own)
+        varies = np.flatnonzero(own.varies)
         sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
         spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]
         found = np.ones((len(sides), len(sides)))
@@ -235,126 +178,32 @@ def separation_probability(
     return found if pairwise else float(found.min())
 
 
-def generalized_separation_probability(
-    distances: Any, labels: Any, *, pairwise: bool = False, sample_weight: Any = None
-) -> Any:
-    r"""Return the generalized MSP of a labeling, from distances alone (MSPC, supplement, Equation 1).
-
-    .. math:: \tilde\kappa = \frac{\frac{1}{N_1 N_2} \sum_{i \in 1} \sum_{j \in 2} s_{ij}}
-              {\sum_k \frac{1}{N_k} \sqrt{\sum_{i, j \in k} s_{ij}^2}}
-
-    and kappa^2 / (1 + kappa^2) of it. Any distance can be used, also between objects that are not vectors. It
-    has Kleinberg's properties: scale invariance, consistency (smaller distances within and larger ones
-    between clusters never lower it) and richness. It differs from the MSP even in one dimension. More than
-    two clusters are treated as in `separation_probability`.
-
-    >>> s = [[0, 1, 5, 5], [1, 0, 5, 5], [5, 5, 0, 1], [5, 5, 1, 0]]
-    >>> round(generalized_separation_probability(s, [0, 0, 1, 1]), 6)  # kappa is 5 / (2 sqrt(2) / 2)
-    0.925926
-    """
-    table = check_array(distances, dtype=np.float64)
-    if table.shape[0] != table.shape[1]:
-        raise InvalidInputError(f"distances have to be a square matrix, got shape {table.shape}")
-    rows = MemoryRows(table, check_weights(sample_weight, len(table)))
-    members = _members(labels, rows)
-    weights = np.ones(len(table)) if rows.weights is None else rows.weights
-    within = []
-    for some in members:
-        w = weights[some]
-        within.append(math.sqrt(w @ table[np.ix_(some, some)] ** 2 @ w) / w.sum())
-    found = np.ones((len(members), len(members)))
-    for a, b in itertools.combinations(range(len(members)), 2):
-        w, v = weights[members[a]], weights[members[b]]
-        apart = float(w @ table[np.ix_(members[a], members[b])] @ v) / (w.sum() * v.sum())
-        squared = apart**2 + (within[a] + within[b]) ** 2
-        found[a, b] = found[b, a] = apart**2 / squared if squared > 0 else 0.0
-    return found if pairwise else float(found.min())
-
-
-def modularity(
-    X: Any,
-    labels: Any,
-    *,
-    n_neighbors: int = JUDGE_NEIGHBORS,
-    max_rows: int | None = None,
-    standardize: bool = True,
-    sample_weight: Any = None,
-) -> float:
-    r"""Return the modularity of a labeling in the graph of nearest neighbors, in [-1, 1].
-
-    Two rows are neighbors if one is among the `n_neighbors` nearest rows of the other. With W the number of
-    edges between two sets of rows, each counted from both ends,
+def modularity_of(edges: FloatArray) -> float:
+    r"""Return the modularity of clusters, from the weights W of the edges between them; 0 without edges.
 
     .. math:: Q = \sum_k \left[ \frac{W(C_k, C_k)}{W(X, X)} - \left(\frac{W(C_k, X)}{W(X, X)}\right)^2 \right]
 
-    is the share of edges inside clusters, minus what labels unrelated to the graph would have: 0 for these
-    and for a single cluster. It needs no classes, and applies to clusterings of any origin; -1 is a label
-    like any other. (Newman, Girvan: Finding and evaluating community structure in networks. Physical Review E
-    69, 2004.)
+    is the share of edges inside clusters, minus what labels unrelated to the graph would have. (Newman,
+    Girvan: Finding and evaluating community structure in networks. Physical Review E 69, 2004.)
 
-    Dense rows are standardized unless `standardize` is False; sparse rows are compared by their angle. Copies
-    of a row, and the k rows that a weight of k means, are neighbors of each other. Of more than `max_rows`
-    rows (5000, fewer if they are wide), a random sample is judged, the same one for all labels. The cost is
-    that of the neighbors of these rows, O(n^2 d) at most.
-
-    >>> X = [[0.0], [0.1], [0.3], [9.0], [9.1], [9.3]]
-    >>> modularity(X, [0, 0, 0, 1, 1, 1], n_neighbors=2), modularity(X, [0] * 6, n_neighbors=2)
+    >>> modularity_of(np.array([[4.0, 0.0], [0.0, 4.0]])), modularity_of(np.array([[8.0]]))
     (0.5, 0.0)
     """
-    return modularity_of(_edges(X, labels, n_neighbors, max_rows, standardize, sample_weight))
-
-
-def normalized_cut(
-    X: Any,
-    labels: Any,
-    *,
-    n_neighbors: int = JUDGE_NEIGHBORS,
-    max_rows: int | None = None,
-    standardize: bool = True,
-    sample_weight: Any = None,
-) -> float:
-    r"""Return the normalized cut of a labeling in the graph of nearest neighbors, in [0, K] for K clusters.
-
-    .. math:: \sum_k \frac{W(C_k, X \setminus C_k)}{W(C_k, X)},
-
-    the share of its edges that leave a cluster, summed over the clusters: 0 if no neighbors are separated,
-    about K - 1 for labels that are unrelated to the graph. A cluster without edges counts 1. Everything else
-    is as for `modularity`. (Shi, Malik: Normalized cuts and image segmentation. IEEE PAMI 22(8), 2000.)
-
-    >>> X = [[0.0], [0.1], [0.3], [9.0], [9.1], [9.3]]
-    >>> [normalized_cut(X, labels, n_neighbors=2) for labels in ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1])]
-    [0.0, 0.75]
-    """
-    return normalized_cut_of(_edges(X, labels, n_neighbors, max_rows, standardize, sample_weight))
-
-
-def _edges(
-    X: Any, labels: Any, n_neighbors: Any, max_rows: Any, standardize: Any, sample_weight: Any
-) -> FloatArray:
-    """Return the weight of the edges between any two clusters in the graph of nearest neighbors."""
-    n_neighbors = check_int("n_neighbors", n_neighbors, 1)
-    max_rows = None if max_rows is None else check_int("max_rows", max_rows, 2, or_else="None")
-    X = check_rows(X, min_rows=1)
-    rows = rows_of(X, check_weights(sample_weight, X.shape[0]))
-    clusters = np.unique(_checked_labels(labels, X.shape[0]), return_inverse=True)[1]
-    with one_blas_thread():
-        graph = row_graph(
-            rows,
-            n_neighbors=n_neighbors,
-            max_rows=max_rows,
-            standardize=check_bool("standardize", standardize),
-        )
-    return graph.between(clusters[graph.numbers])
-
-
-def modularity_of(edges: FloatArray) -> float:
-    """Return the modularity, from the weights of the edges between the clusters; 0 without edges."""
     volumes, whole = edges.sum(axis=1), float(edges.sum())
     return float((np.diag(edges) / whole - (volumes / whole) ** 2).sum()) if whole > 0 else 0.0
 
 
 def normalized_cut_of(edges: FloatArray) -> float:
-    """Return the normalized cut, from the weights of the edges between the clusters that have rows."""
+    r"""Return the normalized cut of clusters that have rows, from the weights W of the edges between them.
+
+    .. math:: \sum_k \frac{W(C_k, X \setminus C_k)}{W(C_k, X)},
+
+    the share of its edges that leave a cluster, summed over the clusters; a cluster without edges counts 1.
+    (Shi, Malik: Normalized cuts and image segmentation. IEEE PAMI 22(8), 2000.)
+
+    >>> normalized_cut_of(np.array([[2.0, 2.0], [2.0, 6.0]]))
+    0.75
+    """
     volumes = edges.sum(axis=1)
     return float(np.where(volumes > 0, 1.0 - np.diag(edges) / np.where(volumes > 0, volumes, 1.0), 1.0).sum())
 
@@ -375,7 +224,7 @@ def agreement(labelings: Any, *, sample_weight: Any = None) -> FloatArray:
         raise InvalidInputError("agreement needs at least one labeling, got none")
     found = np.ones((len(given), len(given)))
     for a, b in itertools.combinations(range(len(given)), 2):
-        found[a, b] = found[b, a] = _v_measure(contingency(given[a], given[b], sample_weight))
+        found[a, b] = found[b, a] = _v_measure(_contingency(given[a], given[b], sample_weight))
     return np.asarray((found.sum(axis=1) - 1.0) / (len(given) - 1)) if len(given) > 1 else np.ones(1)
 
 

@@ -280,7 +280,7 @@ def test_blas_gets_its_threads_back_after_fits_in_threads_that_overlap_and_fail(
             if k == 1:
                 raise RuntimeError("on purpose")
 
-        MinimumDensity(2, callback=callback).fit(X)
+        MinimumDensity(2, verbose=callback).fit(X)
 
     with ThreadPoolExecutor(2) as pool:
         jobs = []

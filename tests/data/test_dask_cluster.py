@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 
 from ravine import MinimumDensity
 from ravine.data.memory import chunk_rows
-from ravine.exceptions import RavineError
+from ravine.exceptions import InvalidInputError, RavineError
 
 RNG = np.random.default_rng(0)
 N = 40_000
@@ -51,7 +51,7 @@ def test_a_killed_worker_changes_nothing(client):
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    one, two = MinimumDensity(4).fit(X), MinimumDensity(4, callback=kill).fit(rows)
+    one, two = MinimumDensity(4).fit(X), MinimumDensity(4, verbose=kill).fit(rows)
     assert killed
     assert one.tree_ == two.tree_
     np.testing.assert_array_equal(two.labels_.compute(), one.labels_)
@@ -65,16 +65,16 @@ def partition(i, kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("kind", "error", "message"),
     [
-        ("broken", "partition 2 .*disk on fire"),
-        ("shuffled", "partition 2 of X changed"),
+        ("broken", OSError, "disk on fire"),
+        ("shuffled", InvalidInputError, "partition 2 of X changed"),
     ],
 )
-def test_errors_of_workers_name_the_partition(client, kind, message):
+def test_errors_of_workers_reach_the_client(client, kind, error, message):
     parts = [dask.delayed(partition, pure=False)(i, kind) for i in range(4)]
     rows = da.concatenate([da.from_delayed(part, (10_000, 4), dtype=float) for part in parts])
-    with pytest.raises(RavineError, match=message):
+    with pytest.raises(error, match=message):
         MinimumDensity(2).fit(rows)
 
 
@@ -102,7 +102,7 @@ def test_a_lost_scheduler_is_not_called_bad_data(scheduler):
     with Client(scheduler_file=where, timeout=30, set_as_default=False) as own, own.as_current():
         rows = da.from_array(X, chunks=(chunk_rows(N), 4)).persist()
         with pytest.raises(RavineError, match=r"connection to the scheduler .*lost"):
-            MinimumDensity(4, callback=kill).fit(rows)
+            MinimumDensity(4, verbose=kill).fit(rows)
 
 
 def test_data_frames_weights_and_probabilities_on_a_cluster(client):

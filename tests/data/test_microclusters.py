@@ -8,11 +8,9 @@ from scipy import sparse
 
 from ravine.data.memory import MemoryRows
 from ravine.data.microclusters import (
+    Compared,
     MicroClusters,
     NearestSum,
-    RadiusSum,
-    _first_nearest,
-    fine_microclusters,
     microclusters,
     nearest,
     plus_plus,
@@ -120,14 +118,8 @@ def test_blocks_of_any_size_give_those_of_rows_in_memory():
     for axes, place in itertools.product((None, AXES), (None, np.tanh)):
         for size in (100, 777):
             other = Node(in_blocks(X, weights, size), measured=node.measured)
-            if place is None:
-                one, two = (run(microclusters(each, 20, "test", axes=axes)) for each in (node, other))
-            else:
-                (one, near), (two, alike) = (
-                    run(fine_microclusters(each, 20, np.eye(3) if axes is None else axes, place))
-                    for each in (node, other)
-                )
-                np.testing.assert_allclose(near, alike, rtol=1e-9)
+            one, two = (run(microclusters(each, 20, "test", None, axes, place)) for each in (node, other))
+            np.testing.assert_allclose(one.radii, two.radii, rtol=1e-9)
             np.testing.assert_allclose(one.centers, two.centers, atol=1e-9)
             np.testing.assert_allclose(one.weights, two.weights)
 
@@ -149,12 +141,12 @@ def test_sums_over_the_rows_nearest_to_each_seed_are_the_plain_sums(kind, along)
     own = measured(X, weights).standardization
     Z, turn = own.apply(X), np.array([[0.6, 0.8], [-0.8, 0.6]])
     if along:
-        request, points, compared = NearestSum(own, turn, SEEDS, AXES), Z @ AXES.T, Z @ AXES.T @ turn.T
+        how, points, compared = Compared(own, AXES, turn), Z @ AXES.T, Z @ AXES.T @ turn.T
     else:
-        request, points, compared = NearestSum(own, AXES, SEEDS), X - own.mean, Z @ AXES.T
+        how, points, compared = Compared(own, directions=AXES), Z, Z @ AXES.T
     expected = plain_sums(points, compared, weights, SEEDS)
     for rows in (MemoryRows(kind(X), weights), in_blocks(kind(X), weights, 70)):
-        (answer,) = rows.engine.answer(Node(rows).ask(request))
+        (answer,) = rows.engine.answer(Node(rows).ask(NearestSum(how, SEEDS)))
         np.testing.assert_allclose(answer[0], expected[0])
         np.testing.assert_allclose(answer[1], expected[1], atol=1e-8)
 
@@ -167,18 +159,18 @@ def test_radii_are_those_of_the_rows_that_count(kind, place):
     own = measured(X, weights).standardization
     points = place(own.apply(X) @ AXES.T)
     expected = plain_sums(points, points, weights, SEEDS)
-    request = RadiusSum(own, AXES, SEEDS, place)
+    request = NearestSum(Compared(own, AXES, place=place), SEEDS)
     for rows in (MemoryRows(kind(X), weights), in_blocks(kind(X), weights, 70)):
         (answer,) = rows.engine.answer(Node(rows).ask(request))
         for found, plain in zip(answer, expected, strict=True):
             np.testing.assert_allclose(found, plain, atol=1e-8)
 
 
-@pytest.mark.parametrize("make", [lambda own: NearestSum(own, np.eye(2), SEEDS, AXES), None])
-def test_weights_are_copies_in_the_sums(make):
+@pytest.mark.parametrize("place", [None, np.tanh])
+def test_weights_are_copies_in_the_sums(place):
     X, weights = rows_and_weights(600)
     own = measured(X, weights).standardization
-    request = RadiusSum(own, AXES, SEEDS, np.tanh) if make is None else make(own)
+    request = NearestSum(Compared(own, AXES, place=place), SEEDS)
     (one,) = MemoryRows(X, weights).pass_over([request])
     (two,) = MemoryRows(np.repeat(X, weights.astype(int), axis=0)).pass_over([request])
     for a, b in zip(one, two, strict=True):
@@ -191,9 +183,8 @@ def test_mirrored_rows_and_seeds_give_mirrored_sums():
     for sign in (1.0, -1.0):
         own = measured(sign * X, weights).standardization
         requests = [
-            NearestSum(own, AXES, sign * SEEDS),
-            NearestSum(own, np.eye(2), sign * SEEDS, AXES),
-            RadiusSum(own, AXES, sign * SEEDS, np.tanh),
+            NearestSum(Compared(own, directions=AXES), sign * SEEDS),
+            NearestSum(Compared(own, AXES, place=np.tanh), sign * SEEDS),
         ]
         answers = MemoryRows(sign * X, weights).pass_over(requests)
         found.append([(mass, sign * sums, *rest) for mass, sums, *rest in answers])
@@ -210,7 +201,7 @@ def test_of_seeds_as_near_the_first_is_chosen_whatever_the_rounding():
     plain = squares.argmin(axis=1)
     for shake in (0.0, 1e-12):
         moved = points + shake * rng.standard_normal(points.shape)
-        np.testing.assert_array_equal(_first_nearest(centers @ moved.T, centers), plain)
+        np.testing.assert_array_equal(nearest(moved, centers)[0], plain)
 
 
 @pytest.mark.parametrize("as_rows", [MemoryRows, in_blocks])
@@ -218,7 +209,8 @@ def test_fine_micro_clusters_keep_weight_and_mean_and_their_points_lie_within_th
     X, weights = rows_and_weights(2000)
     node = run(measure(Node(as_rows(X, weights))))
     points = np.tanh(node.standardization.apply(X) @ AXES.T)
-    found, radii = run(fine_microclusters(node, 50, AXES, np.tanh))
+    found = run(microclusters(node, 50, "test", axes=AXES, place=np.tanh))
+    radii = found.radii
     assert 40 <= len(found.weights) <= 50
     assert found.weights.sum() == pytest.approx(weights.sum())
     np.testing.assert_allclose(found.weights @ found.centers, weights @ points)
@@ -232,7 +224,8 @@ def test_fine_micro_clusters_keep_weight_and_mean_and_their_points_lie_within_th
 
 def test_few_points_are_their_own_fine_micro_clusters_of_radius_zero():
     node, Z, weights = node_and_rows(9)
-    few, radii = run(fine_microclusters(node, 50, AXES, np.tanh))
+    few = run(microclusters(node, 50, "test", axes=AXES, place=np.tanh))
+    radii = few.radii
     np.testing.assert_allclose(few.centers, np.tanh(Z @ AXES.T)[weights > 0], atol=1e-12)
     np.testing.assert_array_equal(few.weights, weights[weights > 0])
     assert radii.shape == (len(few.weights),)
@@ -245,7 +238,7 @@ def test_the_seeds_lie_where_the_weight_is():
     def centers(weights):
         node = measured(points, weights)
         own = node.standardization
-        found, _ = run(fine_microclusters(node, 6, np.eye(1), lambda z: z))
+        found = run(microclusters(node, 6, "test", axes=np.eye(1), place=lambda z: z))
         plain = run(microclusters(node, 6, "test"))
         assert isinstance(plain, MicroClusters)
         return [own.mean + each.centers / own.inverse_scale for each in (found, plain)]

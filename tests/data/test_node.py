@@ -10,6 +10,7 @@ from scipy import sparse
 from ravine.data import node as nodes
 from ravine.data.memory import MemoryRows
 from ravine.data.node import (
+    Labels,
     Node,
     collect,
     draw_sample,
@@ -113,10 +114,11 @@ def test_drawn_rows_are_dense_and_those_of_the_sample(make, store):
 def test_opening_measures_and_draws_in_one_pass(make, store, below):
     root = measured(ROWS).measured if below else None
     node = make(store(ROWS), WEIGHTS, root=root)
-    opened, samples = run(open_node(node, [50, 200]))
+    found = run(open_node(node, [50, 200]))
+    opened, samples = found.node, found.samples
     if isinstance(node.rows, MemoryRows):
-        peek = 0 if below else nodes.PEEK_ROWS
-        assert node.rows.reads.rows == 1200 + nodes.SCALE_ROWS + peek
+        peek = 0 if below else nodes.FEW_ROWS
+        assert node.rows.reads.rows == 1200 + nodes.FEW_ROWS + peek
     else:
         assert node.rows.engine.passes == (1 if below else 2)
     plain = run(measure(node))
@@ -180,7 +182,7 @@ def test_many_rows_are_not_copied(make, monkeypatch):
 def test_samples_drawn_ahead_are_those_that_a_pass_of_their_own_finds():
     wanted = Sample(50, 7), Sample(20, 9)
     engine = engine_of(ROWS, WEIGHTS)
-    node, _ = run(open_node(Node(engine.rows()), [], wanted))
+    node = run(open_node(Node(engine.rows()), [], wanted)).node
     before = engine.passes
     for request in wanted:
         ahead = run(draw_sample(node, request))
@@ -202,11 +204,12 @@ def test_nodes_in_blocks_are_opened_in_shared_passes():
     parts = [every.select(np.arange(k, 1200, 3)) for k in range(3)]
     found = run_all([open_node(Node(rows, stream=(0, k), root=root), [20]) for k, rows in enumerate(parts)])
     assert every.engine.passes == 1
-    for k, (opened, (drawn,)) in enumerate(found):
+    for k, opened in enumerate(found):
         rows = MemoryRows(ROWS, WEIGHTS).select(np.arange(k, 1200, 3))
-        alone, (alike,) = run(open_node(Node(rows, stream=(0, k), root=root), [20]))
-        np.testing.assert_allclose(opened.standardization.mean, alone.standardization.mean, rtol=1e-12)
-        np.testing.assert_array_equal(dense(drawn.rows), dense(alike.rows))
+        alone = run(open_node(Node(rows, stream=(0, k), root=root), [20]))
+        one, other = opened.node.standardization, alone.node.standardization
+        np.testing.assert_allclose(one.mean, other.mean, rtol=1e-12)
+        np.testing.assert_array_equal(dense(opened.samples[0].rows), dense(alone.samples[0].rows))
 
 
 def test_weights_are_copies_in_a_measured_node(make):
@@ -256,12 +259,22 @@ def test_a_sparse_node_is_small_if_few_values_are_stored(monkeypatch):
     assert not Node(MemoryRows(stored)).is_local
 
 
-def test_another_attempt_at_a_node_draws_samples_of_its_own(make):
+def test_samples_are_drawn_again_by_the_same_stream_and_others_by_another(make):
     node = make(ROWS)
-    _, (first,) = run(open_node(node, [50]))
-    _, (again,) = run(open_node(node, [50]))
-    _, (other,) = run(open_node(replace(node, stream=(0, 1)), [50]))
-    np.testing.assert_array_equal(dense(first.rows), dense(again.rows))
-    assert (dense(first.rows) != dense(other.rows)).any()
-    _, (larger,) = run(open_node(node, [60]))
-    assert larger.rows.shape[0] == 60
+    streams, sizes = [node.stream, node.stream, (0, 1), node.stream], [50, 50, 50, 60]
+    first, again, other, larger = (
+        dense(run(open_node(replace(node, stream=stream), [n])).samples[0].rows)
+        for stream, n in zip(streams, sizes, strict=True)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert len(larger) == 60
+
+
+def test_another_attempt_has_other_labels_and_the_same_samples(make):
+    labels = Labels(ROWS[:2], np.array([0, 1]), np.ones(2))
+    opened = run(open_node(make(ROWS), [50]))
+    again = opened.given((0, 1), labels)
+    assert again.node.stream == (0, 1)
+    assert again.node.labels is again.samples[0].labels is labels
+    assert again.samples[0].rows is opened.samples[0].rows

@@ -22,7 +22,7 @@ def standardization(X, weights=None, **options):
 
 def first_looked_at(n):
     """The rows, of n, that give the first guess of means and scales."""
-    return np.argsort(hashes(np.arange(n), 0))[: nodes.PEEK_ROWS]
+    return np.argsort(hashes(np.arange(n), 0))[: nodes.FEW_ROWS]
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
@@ -60,13 +60,13 @@ def test_a_wrong_first_guess_is_corrected_by_a_second_pass():
     found = run(measure(Node(rows))).standardization
     share = 2 / 5000
     assert 1 / found.inverse_scale[0] == pytest.approx(1e300 * np.sqrt(share * (1 - share)), rel=1e-9)
-    assert rows.reads.rows == 2 * 5000 + nodes.PEEK_ROWS
+    assert rows.reads.rows == 2 * 5000 + nodes.FEW_ROWS
 
 
 def test_a_good_first_guess_needs_no_second_pass():
     rows = MemoryRows(1e9 + RNG.standard_normal((5000, 2)))
     run(measure(Node(rows)))
-    assert rows.reads.rows == 5000 + nodes.PEEK_ROWS
+    assert rows.reads.rows == 5000 + nodes.FEW_ROWS
     below = MemoryRows(rows.array[:1000])
     run(measure(Node(below, root=standardization(rows.array))))
     assert below.reads.rows == 1000

@@ -292,7 +292,7 @@ def test_wrong_labels_and_parameters_are_errors():
     for gammas in ((), "x", [[1.0], [2.0, 3.0]], 10**400):
         with pytest.raises(InvalidInputError, match="gammas"):
             MinimumDensityClassifier(gammas=gammas).fit(X, y)
-    with pytest.raises(InvalidInputError, match="all rows of X are the same"):
+    with pytest.raises(InvalidInputError, match="all rows of the classes 0, 1 are the same"):
         MinimumDensityClassifier().fit(np.ones((20, 2)), y)
 
 
@@ -308,7 +308,7 @@ def test_values_of_any_size_give_no_warning(scheme):
     for scale in (1e307, 1.7e308):
         with pytest.raises(InvalidInputError, match="in column 0"):
             MinimumDensityClassifier(multi_class=scheme).fit(scale * X, y)
-    with pytest.raises(InvalidInputError, match="all rows of X are the same"):
+    with pytest.raises(InvalidInputError, match="all rows of the classes 0, 1, 2 are the same"):
         MinimumDensityClassifier(multi_class=scheme).fit(1e-320 * X, y)
 
 

@@ -28,7 +28,6 @@ WITH_LABELS = {
     "density": MinimumDensity,
     "connectivity": SpectralConnectivity,
     "large margin": partial(SpectralConnectivity, large_margin=True),
-    "correlated": partial(SpectralConnectivity, projection="correlated"),
     "margin": MaximumMargin,
     "mpm": MaximinSeparation,
     "gep": partial(MaximinSeparation, solver="gep"),
@@ -166,9 +165,7 @@ def test_names_pipelines_and_fit_predict():
     assert adjusted_rand_score(piped[-1].labels_, expected) > 0.95
 
 
-@pytest.mark.parametrize(
-    "model", [PrincipalDirection(2), SpectralConnectivity(2, projection="orthogonal")], ids=type
-)
+@pytest.mark.parametrize("model", [PrincipalDirection(2), SpectralConnectivity(2, n_directions=2)], ids=type)
 def test_a_method_without_partial_labels_warns(model):
     X, corner = square()
     expected = model.fit(X).labels_

@@ -16,8 +16,8 @@ from ravine import (
     metrics,
     select,
 )
-from ravine.estimators.catalog import CLUSTERERS
 from ravine.estimators.judging import SCORE_REGULARIZATION
+from ravine.estimators.methods import CLUSTERERS
 from tests.split.test_separation import with_a_far_row
 
 WINE = load_wine().data

@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from ravine import MinimumDensity, PrincipalDirection
 from ravine.data.memory import MemoryRows
 from ravine.data.query import run
-from ravine.evidence.discrete import without
+from ravine.evidence.discrete import leave_out
 from ravine.evidence.margins import (
     discrete_variables,
     explained,
@@ -145,7 +145,7 @@ def test_explained_is_the_share_of_the_smaller_side():
 
 def test_a_node_without_columns_searches_as_if_they_were_constant():
     node = measured(table())
-    left_out = without(node, np.array([0, 2]))
+    left_out = leave_out(node, np.array([0, 2]))
     assert left_out.root.inverse_scale[[0, 2]].tolist() == [0.0, 0.0]
     assert node.standardization.inverse_scale.all()
 

@@ -10,7 +10,7 @@ from sklearn.datasets import make_moons
 from ravine import MinimumDensity, SpectralConnectivity
 from ravine.data.memory import MemoryRows
 from ravine.evidence.graph_test import BAND_MEAN, GraphTest, evidence, graph_depth
-from ravine.features.row_graph import row_graph
+from ravine.features.neighbors import row_graph
 
 
 def grid(width: int, height: int, gone=()):

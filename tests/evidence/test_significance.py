@@ -29,7 +29,8 @@ from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
-from ravine.split.search import Verbs, search
+from ravine.split.search import BaseMethod, search
+from tests.changed_method import with_method
 from tests.nodes import measured, node_of
 
 
@@ -83,7 +84,7 @@ def test_the_reference_lies_in_the_columns_as_the_rows_do():
 def test_given_starts_do_not_break_the_test(d):
     X = np.column_stack([blobs(2, 3, 0)[0], np.ones(300), np.zeros((300, d - 4))])
     X[:, 4:] = 0.1 * np.random.default_rng(0).standard_normal((300, d - 4))
-    model = MinimumDensity("auto", init=np.eye(d)[:2], standardize=False)
+    model = with_method(MinimumDensity("auto", standardize=False), init=np.eye(d)[:2])
     with pytest.warns(UserWarning, match="constant"):
         assert model.fit(X).n_clusters_ == 2
 
@@ -206,7 +207,6 @@ def test_fallbacks_are_tested_at_a_share_of_the_level_with_the_rows_own_tails():
 
 def test_auto_with_bounds_and_other_methods():
     X, _ = blobs(6, 5, 2)
-    assert MinimumDensity("auto", max_leaves=3).fit(X).n_clusters_ == 3
     assert MinimumDensity("auto", max_depth=1).fit(X).n_clusters_ == 2
     assert PrincipalDirection("auto", threshold="density").fit(blobs(2, 4, 0)[0]).n_clusters_ == 2
 
@@ -238,7 +238,8 @@ def test_connectivity_is_tested_by_its_eigenvalue(normalized):
 def test_references_with_empty_gaps_leave_a_valley_to_chance():
     X = np.random.default_rng(5).standard_normal((100, 2))
     method = MinimumDensity(2, bandwidth_factor=0.02)._method(2)
-    node, split = run(search(node_of(X, min_weight=20.0), method))
+    opened, split = run(search(node_of(X, min_weight=20.0), method))
+    node = opened.node
     judged = run(SignificanceTest(method, 0.01).run(node, replace(split, quality=0.9)))
     assert judged.evidence.null_mean == significance.DEEPEST
     assert judged.evidence.p_value > 0.99
@@ -246,7 +247,8 @@ def test_references_with_empty_gaps_leave_a_valley_to_chance():
 
 def test_the_same_node_is_judged_the_same_and_another_stream_differs():
     method = MinimumDensity(2)._method(2)
-    node, split = run(search(node_of(blobs(2, 2, 0)[0]), method))
+    opened, split = run(search(node_of(blobs(2, 2, 0)[0]), method))
+    node = opened.node
     test, finite = SignificanceTest(method, 0.01), replace(split, quality=0.5)
     one, again = (run(test.run(node, finite)).evidence for _ in range(2))
     other = run(test.run(replace(node, stream=(1, 2)), finite)).evidence
@@ -328,7 +330,7 @@ def test_two_groups_of_wide_sparse_rows_are_two_clusters():
     assert adjusted_rand_score(group, model.labels_) == 1.0
 
 
-class Recording(Verbs):
+class Recording(BaseMethod):
     """A method that finds nothing and records the nodes that it is given."""
 
     name = "recording"
@@ -336,8 +338,8 @@ class Recording(Verbs):
     def __init__(self):
         self.nodes = []
 
-    def prepare(self, node):
-        self.nodes.append(node)
+    def prepare(self, opened):
+        self.nodes.append(opened.node)
         return None
         yield
 
@@ -350,7 +352,8 @@ def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(
     """Half as large with the rows' own tails; as many rows, however heavy they are, up to a limit."""
     monkeypatch.setattr(significance, "REFERENCE_ROWS", n)
     X = np.random.default_rng(0).standard_normal((300, 2))
-    node, split = run(search(node_of(X, np.full(300, weight)), MinimumDensity(2)._method(2)))
+    opened, split = run(search(node_of(X, np.full(300, weight)), MinimumDensity(2)._method(2)))
+    node = opened.node
     method = Recording()
     test = SignificanceTest(method, 0.01, own_tails)
     node = replace(node, min_weight=0.1 * node.total)
@@ -383,12 +386,12 @@ def test_parts_of_one_cluster_are_put_together_again():
     X[600:, 0] = np.abs(X[600:, 0]) + 0.1
     asked = []
 
-    def comes_apart(sets):
-        members = np.isin(leaf_of, sets[0])
+    def have_splits(sets):
+        (members,) = (np.isin(leaf_of, some) for some in sets)
         asked.append(int(members.sum()))
-        return X[members, 1].std() > 5
+        return [X[members, 1].std() > 5]
 
-    merged = reunite(tree, rows_of_nodes(tree, X, leaf_of), measured(X).standardization, comes_apart)
+    merged = reunite(tree, rows_of_nodes(tree, X, leaf_of), measured(X).standardization, have_splits, 1)
     assert merged.n_clusters == 2
     assert merged.label[1] == merged.label[3] != merged.label[4]
     assert asked == [600]
@@ -415,7 +418,7 @@ def test_the_nearest_leaves_are_found_in_standard_deviations():
     np.testing.assert_array_equal(tree.leaf_of(rows), leaf_of)
     asked = []
     parts = rows_of_nodes(tree, X, leaf_of)
-    reunite(tree, parts, measured(X).standardization, lambda sets: asked.append(sorted(sets[0])) or True)
+    reunite(tree, parts, measured(X).standardization, lambda sets: asked.append(sorted(sets[0])) or [True], 1)
     assert asked[0] == [6, 8]
 
 

@@ -19,6 +19,7 @@ from sklearn.datasets import load_wine
 import ravine
 from ravine import InvalidInputError, MinimumDensity, explore
 from ravine.cli.main import main
+from ravine.explorer.exports import EXPORTS
 
 WINE = load_wine(as_frame=True).data
 X = WINE.to_numpy()
@@ -144,7 +145,7 @@ def test_an_error_of_ours_is_logged_and_not_blamed_on_the_client(explorer, monke
     assert "/api/state" in caplog.text
     assert "Traceback" in caplog.text
     assert urlsplit(explorer.address).path.strip("/") not in caplog.text
-    monkeypatch.setattr("ravine.explorer.exports.Export.make", fails)
+    monkeypatch.setitem(EXPORTS, "script", ("clusters.py", "text/x-python", fails))
     assert ask(explorer.address, "export/script")[0] == 500
 
 

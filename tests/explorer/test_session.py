@@ -12,9 +12,8 @@ from sklearn.datasets import load_wine
 
 import ravine
 from ravine import InvalidInputError, MinimumDensity, explain
-from ravine.explorer import start
 from ravine.explorer.answers import Answers
-from ravine.explorer.exports import EXPORTS, Export
+from ravine.explorer.exports import EXPORTS, model_of
 from ravine.explorer.session import Session, digest
 from ravine.explorer.state import ACTIONS, Rows
 
@@ -57,6 +56,10 @@ def run(session, X=X):
     return written
 
 
+def export(session, what, row_ids=None):
+    return EXPORTS[what][2](Answers(session, row_ids)).decode()
+
+
 def do(session, work):
     for action, arguments in work:
         session.act(action, arguments)
@@ -97,22 +100,17 @@ def test_with_a_kernel_too(session):
         session.act("split", {"node": 1, "kernel": "rbf"})
 
 
-@pytest.mark.parametrize("on_disk", [False, True])
-def test_a_file_is_explored_like_an_array(session, tmp_path, monkeypatch, on_disk):
-    if on_disk:
-        monkeypatch.setattr(start, "MEMORY_CELLS", 0)  # as if it were a large file
+def test_a_file_is_explored_like_an_array(session, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     file = ravine.open(tmp_path / "rows.npy")
     explorer = ravine.explore(MODEL, file, session=tmp_path / "file", open_browser=False)
     explorer.stop()
-    assert isinstance(explorer.session.rows.X, np.ndarray) != on_disk
-    kernel = ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"})
-    work = [WORK[6], WORK[8]] if on_disk else [WORK[3], kernel, WORK[0]]
+    work = [WORK[6], WORK[8], WORK[3], ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"}), WORK[0]]
     do(explorer.session, work)
     do(session, work)
     np.testing.assert_array_equal(explorer.labels, labels(session))
     np.testing.assert_array_equal(run(explorer.session, file)["labels"], explorer.labels)
-    report = Export(Answers(explorer.session)).make("report").decode()
+    report = export(explorer.session, "report")
     assert f"{explorer.tree.n_clusters} clusters in 178 rows" in report
 
 
@@ -137,7 +135,7 @@ def test_undo_and_redo_go_through_the_same_states(session):
 
 def test_a_session_comes_back_where_it_was(session, tmp_path):
     do(session, [*WORK, ("undo", {})])
-    found = Session.restored(Rows(X), tmp_path, code=["model = MinimumDensity(3).fit(X)"])
+    found = Session(Rows(X), None, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
     assert found.script() == session.script()
     assert [state.tree for state in found.states] == [state.tree for state in session.states]
     assert (found.state.names, found.state.colors, found.state.marks, found.state.aside) == (
@@ -147,20 +145,20 @@ def test_a_session_comes_back_where_it_was(session, tmp_path):
         session.state.aside,
     )
     do(found, [("redo", {}), ("merge", {"a": 0, "b": 1})])
-    again = Session.restored(Rows(X), tmp_path)
+    again = Session(Rows(X), None, tmp_path)
     np.testing.assert_array_equal(labels(again), labels(found))
     with pytest.raises(InvalidInputError, match="other rows"):
-        Session.restored(Rows(X + 1), tmp_path)
+        Session(Rows(X + 1), None, tmp_path)
     (tmp_path / "session.json").write_text(json.dumps({"format": "ravine session"}))
     with pytest.raises(InvalidInputError, match="is not a valid session"):
-        Session.restored(Rows(X), tmp_path)
+        Session(Rows(X), None, tmp_path)
 
 
 def test_a_continued_session_keeps_the_states_before(session, tmp_path):
     do(session, WORK[:4])
-    found = Session.restored(Rows(X), tmp_path)
+    found = Session(Rows(X), None, tmp_path)
     do(found, [WORK[8], WORK[3]])
-    again = Session.restored(Rows(X), tmp_path)
+    again = Session(Rows(X), None, tmp_path)
     assert [state.tree for state in again.states[:5]] == [state.tree for state in session.states]
     assert [state.tree for state in again.states] == [state.tree for state in found.states]
 
@@ -244,10 +242,10 @@ def test_other_files_in_the_folder_stay_as_they_are(session, tmp_path):
     others = [tmp_path / name for name in ("my-notes2.txt", "tree-3.json", "tree-x9.json")]
     for file in others:
         file.write_text("mine")
-    found = Session.restored(Rows(X), tmp_path)
+    found = Session(Rows(X), None, tmp_path)
     do(found, [WORK[0], WORK[3]])
     assert [file.read_text() for file in others] == ["mine"] * 3
-    np.testing.assert_array_equal(labels(Session.restored(Rows(X), tmp_path)), labels(found))
+    np.testing.assert_array_equal(labels(Session(Rows(X), None, tmp_path)), labels(found))
 
 
 def test_no_text_of_a_session_folder_becomes_python(session, tmp_path):
@@ -256,7 +254,7 @@ def test_no_text_of_a_session_folder_becomes_python(session, tmp_path):
     for record in index["states"]:
         record |= {"code": ["import os; os.system('x')"], "imports": ["MinimumDensity; import os"]}
     (tmp_path / "session.json").write_text(json.dumps(index))
-    found = Session.restored(Rows(X), tmp_path)
+    found = Session(Rows(X), None, tmp_path)
     assert "import os" not in found.script()
     np.testing.assert_array_equal(run(found)["labels"], labels(session))
 
@@ -294,7 +292,7 @@ def test_wrong_fields_of_a_session_are_one_sentence(session, tmp_path, wrong):
     index["states"][1] |= wrong
     (tmp_path / "session.json").write_text(json.dumps(index))
     with pytest.raises(InvalidInputError, match=r"not a valid session.*another folder"):
-        Session.restored(Rows(X), tmp_path)
+        Session(Rows(X), None, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -304,14 +302,14 @@ def test_wrong_places_of_a_session_are_one_sentence(session, tmp_path, wrong):
     index = json.loads((tmp_path / "session.json").read_text()) | wrong
     (tmp_path / "session.json").write_text(json.dumps(index))
     with pytest.raises(InvalidInputError, match="is not a valid session"):
-        Session.restored(Rows(X), tmp_path)
+        Session(Rows(X), None, tmp_path)
 
 
 def test_a_tree_of_other_columns_is_not_restored(session, tmp_path):
     other = MinimumDensity(2).fit(X[:, :3])
     (tmp_path / "tree-2.json").write_text(other.tree_.to_json())
     with pytest.raises(InvalidInputError, match="other columns than its model"):
-        Session.restored(Rows(X), tmp_path)
+        Session(Rows(X), None, tmp_path)
 
 
 def test_the_script_does_not_overwrite_a_file(session, tmp_path, monkeypatch):
@@ -391,7 +389,7 @@ def session_with_far_rows(folder):
 def test_rows_far_from_all_others_are_named(tmp_path):
     far, session = session_with_far_rows(tmp_path)
     assert Answers(session).summary()["far"] == [3, 90]
-    assert Answers(Session.restored(Rows(far), tmp_path)).summary()["far"] == [3, 90]
+    assert Answers(Session(Rows(far), None, tmp_path)).summary()["far"] == [3, 90]
 
 
 def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
@@ -403,6 +401,7 @@ def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
     session.act("set_aside", {"numbers": [0, 1, 2, 3, 4, 5]})
     assert answers.summary()["nodes"][0]["weight"] == 171
     assert answers.node(0)["left"] + answers.node(0)["right"] == 171
+    assert "Split of 171 rows" in export(session, "report")
     session.act("set_aside", {"numbers": list(range(178))})
     assert answers.summary()["nodes"][0]["weight"] == 178  # all are shown where none would count
 
@@ -444,10 +443,20 @@ def test_rows_set_aside_have_a_label_and_no_influence(session):
     assert session.state.weights(len(X)) is None
 
 
+def test_rows_set_aside_have_no_influence_below_the_root(session):
+    aside = np.flatnonzero(MODEL.labels_ != 1)[::2].tolist()
+    do(session, [("set_aside", {"numbers": aside}), ("split", {"node": 1})])
+    w = np.ones(len(X))
+    w[aside] = 0
+    expected = MODEL.tree_.resplit(1, MinimumDensity(2), X, sample_weight=w)
+    np.testing.assert_allclose(session.state.tree.weight, expected.weight)
+    assert (expected.weight != MODEL.tree_.resplit(1, MinimumDensity(2), X).weight).any()
+
+
 def test_saved_labels_are_no_formulas_of_a_spreadsheet(session):
     session.act("rename", {"label": 0, "name": "=1+1"})
     ids = ["@a", *range(1, len(X))]
-    lines = Export(Answers(session, ids)).make("labels").decode().splitlines()
+    lines = export(session, "labels", ids).splitlines()
     assert lines[0] == "id,cluster,name"
     assert lines[1].startswith("'@a,")
     assert {line.split(",")[2] for line in lines[1:] if line.split(",")[1] == "0"} == {"'=1+1"}
@@ -473,27 +482,13 @@ def test_every_change_has_another_version(session):
 def test_what_is_saved_from_a_session_does_not_change_it(session):
     tree, before = MODEL.tree_, MODEL.labels_
     session.act("cut", {"n_leaves": 2})
-    export = Export(Answers(session))
-    for what in EXPORTS:
-        export.make(what)
-    assert (export.model().tree_.n_leaves, len(set(export.model().labels_))) == (2, 2)
+    answers = Answers(session)
+    for _, _, make in EXPORTS.values():
+        make(answers)
+    assert (model_of(answers).tree_.n_leaves, len(set(model_of(answers).labels_))) == (2, 2)
     assert session.states[0].model is MODEL
     assert MODEL.tree_ is tree
     assert MODEL.labels_ is before
-
-
-def test_rows_of_a_file_that_are_set_aside_have_no_influence(tmp_path, monkeypatch):
-    monkeypatch.setattr(start, "MEMORY_CELLS", 0)
-    np.save(tmp_path / "rows.npy", X)
-    file = ravine.open(tmp_path / "rows.npy")
-    aside = np.flatnonzero(MODEL.labels_ != 1)[::2].tolist()
-    found = []
-    for k, rows in enumerate((X, file)):
-        session = Session(Rows(rows), MODEL, tmp_path / str(k), code=["model = MinimumDensity(3).fit(X)"])
-        do(session, [("set_aside", {"numbers": aside}), ("split", {"node": 2})])
-        found.append(session.state.tree)
-    np.testing.assert_allclose(found[0].weight, found[1].weight)
-    assert found[1].weight[-2:].sum() < (MODEL.labels_ != 0).sum()
 
 
 def test_a_model_that_is_not_fitted_leaves_no_folder(tmp_path, monkeypatch):

@@ -11,12 +11,12 @@ import ravine
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure, sample
 from ravine.data.query import run
+from ravine.data.standardization import Standardization
 from ravine.features import feature_map as maps
-from ravine.features import kernel, kernel_map
+from ravine.features import kernel_map
 from ravine.features.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
 from ravine.features.feature_map import mapped_blocks
-from ravine.features.kernel import Scaling, rbf_width
-from ravine.features.kernel_map import fit_kernel_map
+from ravine.features.kernel_map import fit_kernel_map, rbf_width
 
 WINE = load_wine().data
 IRIS = load_iris().data
@@ -215,8 +215,8 @@ def test_masses_count_in_the_walk_and_in_the_mean_as_copies_of_a_landmark():
         stepped = walk @ column
         value = float(stepped @ column / (column @ column))
         np.testing.assert_allclose(stepped, value * column, atol=1e-8)
-    scaling = kernel.Scaling(np.zeros(3), np.ones(3))
-    found = DiffusionMap(scaling, X, counts.astype(float), psi, 8)(X)
+    unchanged = Standardization.identity(3, 80.0)
+    found = DiffusionMap(unchanged, X, counts.astype(float), psi, 8)(X)
     mean = copied @ psi[copy_of] / copied.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found[copy_of], mean, atol=1e-10)
 
@@ -235,10 +235,10 @@ def test_sparse_rows_have_the_components_of_dense_ones(kernel):
 def test_sparse_rows_are_not_written_out_to_be_mapped(monkeypatch):
     X = sparse.random(90, 30, 0.2, format="csr", random_state=0)
 
-    def write_out(scaling, rows):
+    def write_out(standardization, rows):
         raise AssertionError("written out")
 
-    monkeypatch.setattr(Scaling, "__call__", write_out)
+    monkeypatch.setattr(Standardization, "apply", write_out)
     found = fit_kernel_map(X, None, "rbf", {"landmarks": 40}, standardize=False, rng=np.random.default_rng(1))
     assert found(X).shape[0] == 90
 

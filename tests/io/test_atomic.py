@@ -5,7 +5,6 @@ import stat
 
 import pytest
 
-from ravine.io import atomic
 from ravine.io.atomic import all_or_none, write_atomically
 
 
@@ -42,27 +41,6 @@ def test_an_error_before_the_end_leaves_nothing(tmp_path, error):
     with pytest.raises(error):
         write_all(tmp_path, files())
     assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize("renamed", [True, False])
-@pytest.mark.parametrize("interrupted", [1, 2, 3])
-def test_an_interrupt_while_files_are_renamed_is_raised_after_the_last(
-    tmp_path, monkeypatch, interrupted, renamed
-):
-    renames, replace = [], os.replace
-
-    def interrupt(source, target):
-        if target.name in "abc":
-            renames.append(target)
-        if renamed or len(renames) != interrupted:
-            replace(source, target)
-        if target.name in "abc" and len(renames) == interrupted:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(atomic.os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_all(tmp_path, "abc")
-    assert names(tmp_path) == ["a", "b", "c"]
 
 
 def test_permissions_are_those_of_a_new_file_and_the_umask_is_not_set(tmp_path, monkeypatch):

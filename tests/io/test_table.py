@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ravine import InvalidInputError, MinimumDensity, report
-from ravine.io import arrow_files, json_files, numpy_files, table, text_files
+from ravine.io import arrow_files, numpy_files, table, text_files
 from ravine.io.files import open_source
 from ravine.io.on_disk import FileMatrix
 from ravine.io.source import TableError
@@ -36,7 +35,6 @@ WRITERS = {
     "utf16.csv": lambda f, p: f.to_csv(p, index=False, encoding="utf-16"),
     "t.tsv": lambda f, p: f.to_csv(p, index=False, sep="\t"),
     "no suffix": lambda f, p: f.to_csv(p, index=False),
-    "t.jsonl": lambda f, p: f.to_json(p, orient="records", lines=True, double_precision=15),
     "t.parquet": lambda f, p: f.to_parquet(p),
     "misnamed.csv": lambda f, p: f.to_parquet(p),
     "t.feather": lambda f, p: f.to_feather(p),
@@ -64,7 +62,7 @@ def write(folder, text, name="t.csv", encoding="utf-8"):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_format_gives_the_same_rows(tmp_path, name, monkeypatch):
-    for module in (text_files, json_files, arrow_files, numpy_files):
+    for module in (text_files, arrow_files, numpy_files):
         monkeypatch.setattr(module, "BLOCK_ROWS", 50)
     WRITERS[name](FRAME, tmp_path / name)
     found = read(tmp_path / name, id="name", label="kind", one_hot=["color"])
@@ -127,7 +125,7 @@ def test_missing_values_name_their_columns_or_get_the_median(tmp_path, large, ki
         np.save(path, X)
     with pytest.raises(TableError, match=r"8 missing values in x0 \(7\), x2 \(1\)$") as raised:
         read(path)
-    assert raised.value.cause == "missing"
+    assert raised.value.about == "missing"
     found = read(path, impute=True)
     assert isinstance(found.values, FileMatrix) == (large or kind == "npy")
     expected = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
@@ -158,7 +156,7 @@ BAD = {
     "a word among numbers": ("a,b\n1,2\n3,4\nfive,6\n", "'a' holds 'five' in row 3"),
     "infinity": ("a,b\n1,2\ninf,4\n", r"1 infinite value in a \(1\)"),
     "quote": ('a,b\n1,"2\n3,4\n', "cannot be read"),
-    "zero bytes": ("a\0b\n1\n", r"not text"),
+    "zero bytes": ("a\0b\n1\n", r"not a table that ravine reads"),
 }
 
 
@@ -180,7 +178,7 @@ def test_numbers_with_underscores_are_text(tmp_path):
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
-def test_the_fast_and_the_checked_parser_agree(tmp_path, monkeypatch, ends):
+def test_quoted_fields_may_cross_the_end_of_a_block(tmp_path, monkeypatch, ends):
     monkeypatch.setattr(text_files, "BLOCK_ROWS", 3)
     numbers = [0.1, -2e-300, 1e22, 3.0, 7.25, 1 / 3, 4.0, 5.5, 6.0, 8.0, 9.0]
     lines = [f"{x!r},w{i}" for i, x in enumerate(numbers)]
@@ -197,7 +195,7 @@ def test_a_wrong_encoding_is_an_error_and_the_right_one_is_read(tmp_path):
     path = write(tmp_path, "naïve,b\n1,2\n3,5\n", encoding="latin-1")
     with pytest.raises(TableError, match=r"not UTF-8.*byte 0xef") as raised:
         read(path)
-    assert raised.value.cause == "encoding"
+    assert raised.value.about == "encoding"
     source = open_source(path, encoding="latin-1")
     assert read_table(source, Choice()).names == ("naïve", "b")
     with pytest.raises(InvalidInputError, match="unknown encoding"):
@@ -220,19 +218,6 @@ def test_a_truncated_file_is_an_error_of_one_sentence(tmp_path, name, share):
     assert "\n" not in str(raised.value)
 
 
-def test_json_lines_with_missing_or_unknown_keys(tmp_path):
-    path = write(tmp_path, '{"a": 1}\n{"a": 2, "b": 3}\n{"a": true}\n', "t.jsonl")
-    with pytest.raises(InvalidInputError, match=r"2 missing values in b \(2\)"):
-        read(path)
-    assert read(path, columns=["a"]).values.tolist() == [[1.0], [2.0], [1.0]]
-    for text, message in (("[1]\n", "not an object"), ('{"a": 1}\n{"a": \n', "line 2 is not JSON")):
-        with pytest.raises(InvalidInputError, match=message):
-            read(write(tmp_path, text, "t.jsonl"))
-    late = '{"a": 1}\n' * text_files.PEEK_ROWS + json.dumps({"late": 1})
-    with pytest.raises(InvalidInputError, match="has a key 'late'"):
-        read(write(tmp_path, late, "t.jsonl"))
-
-
 def test_an_unknown_column_is_answered_with_a_suggestion(tmp_path):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     for choice in ({"columns": ["sise"]}, {"exclude": ["sise"]}, {"id": "sise"}, {"label": "sise"}):
@@ -240,18 +225,16 @@ def test_an_unknown_column_is_answered_with_a_suggestion(tmp_path):
             read(tmp_path / "t.csv", **choice)
     with pytest.raises(TableError, match="'color' holds text") as raised:
         read(tmp_path / "t.csv", columns=["size", "color"])
-    assert (raised.value.cause, raised.value.column) == ("text", "color")
+    assert (raised.value.about, raised.value.column) == ("text", "color")
     with pytest.raises(InvalidInputError, match="'name' has more than 50 values"):
         read(tmp_path / "t.csv", one_hot="all")
 
 
 def test_the_columns_of_a_model_are_found_in_any_order(tmp_path):
-    train, new = tmp_path / "train.csv", tmp_path / "new.jsonl"
+    train, new = tmp_path / "train.csv", tmp_path / "new.parquet"
     FRAME.drop(columns="name").to_csv(train, index=False)
     columns = FRAME.columns[::-1]
-    FRAME[columns].assign(color=["red", "green"] * 60).to_json(
-        new, orient="records", lines=True, double_precision=15
-    )
+    FRAME[columns].assign(color=["red", "green"] * 60).to_parquet(new)
     known = read(train, one_hot="all", label="kind")
     found = read_for_model(open_source(new), known.names, len(known.names), Choice(id="name"), None)
     assert found.names == known.names
@@ -321,16 +304,15 @@ def test_rows_with_a_missing_label_have_no_class(tmp_path):
     assert found.class_of.tolist() == [0, -1, 1, 0]
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_the_time_to_read_a_wide_table_is_linear_in_its_columns(tmp_path, named):
-    names = ["price", *(f"c{j}" if named else "" for j in range(99_999))]
-    lines = [",".join(names), ",".join(["$5", *["1.5"] * 99_999]), ",".join(["$6", *["2.5"] * 99_999])]
+def test_the_time_to_read_a_wide_table_is_linear_in_its_columns(tmp_path):
+    names = [f"c{j}" for j in range(100_000)]
+    lines = [",".join(names), ",".join(["1.5"] * 100_000), ",".join(["2.5"] * 100_000)]
     start = time.process_time()
     found = read(write(tmp_path, "\n".join(lines)))
     again = read_for_model(open_source(tmp_path / "t.csv"), found.names, 100_000, Choice(), None)
     assert time.process_time() - start < 20.0  # a few seconds; more than a minute if it is quadratic
     np.testing.assert_array_equal(again.values, found.values)
-    assert found.values[:, :2].tolist() == [[5.0, 1.5], [6.0, 2.5]]
+    assert found.values[:, 1].tolist() == [1.5, 2.5]
 
 
 def test_a_missing_file_raises_file_not_found():

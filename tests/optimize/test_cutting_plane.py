@@ -15,8 +15,8 @@ from sklearn.svm import SVC
 from ravine.data.query import run
 from ravine.data.standardization import Standardization
 from ravine.data.threads import one_blas_thread
-from ravine.optimize.alternation import lloyd
-from ravine.optimize.cutting_plane import Planes, cutting_planes, linearize, move, solve
+from ravine.optimize.alternation import two_means
+from ravine.optimize.cutting_plane import LinearFunctions, cutting_planes, linearize, move, solve
 from ravine.optimize.cutting_plane_loops import best_offset
 from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
@@ -33,11 +33,11 @@ def centered(X, weights=None):
 
 def solved(X, direction, *, C=3.0, balance=0.05, epsilon=0.01, max_iter=200, weights=None):
     node = centered(X, weights)
-    start = Planes.one(np.asarray(direction, dtype=float), 0.0)
+    start = LinearFunctions.one(np.asarray(direction, dtype=float), 0.0)
     query = cutting_planes(
         node,
         start,
-        Planes.zero(X.shape[1]),
+        LinearFunctions.zero(X.shape[1]),
         C=C,
         balance=balance,
         epsilon=epsilon,
@@ -75,9 +75,12 @@ def svm(Z, sides, C, balance):
 def test_linearized_constraints_are_plain_sums_over_rows(kind):
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 4, 50) / 2
-    constraints, plane = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal(4)
+    constraints, plane = (
+        LinearFunctions(rng.standard_normal((3, 4)), rng.standard_normal(3)),
+        rng.standard_normal(4),
+    )
     node = measured(kind(X), weights)
-    state = run(linearize(node, constraints, Planes.one(plane, 0.2)))
+    state = run(linearize(node, constraints, LinearFunctions.one(plane, 0.2)))
     Z = node.standardization.apply(X)
     f = Z @ plane + 0.2
     for k, (w, b) in enumerate([*zip(constraints.w, constraints.b, strict=True), (plane, 0.2)]):
@@ -94,8 +97,8 @@ def test_moving_to_another_plane_updates_the_sums_as_if_they_were_made_anew(kind
     rng = np.random.default_rng(1)
     X, weights = rng.standard_normal((50, 4)) + 3.0, rng.integers(0, 4, 50) / 2
     node = measured(kind(X), weights)
-    constraints = Planes(rng.standard_normal((3, 4)), rng.standard_normal(3))
-    first, second, third = (Planes.one(rng.standard_normal(4), 0.1 * k) for k in range(3))
+    constraints = LinearFunctions(rng.standard_normal((3, 4)), rng.standard_normal(3))
+    first, second, third = (LinearFunctions.one(rng.standard_normal(4), 0.1 * k) for k in range(3))
     state = run(linearize(node, constraints, first))
     there, stay = run(move(node, state, second))
     assert (state.own, there.own, stay.own) == (3, 4, 3)
@@ -241,14 +244,15 @@ def test_weights_are_copies_in_a_run():
     assert one.objective == pytest.approx(two.objective)
 
 
-@pytest.mark.parametrize("held_cells", [0, 1 << 20])
-def test_two_means_is_a_fixed_point_of_lloyds_rounds(held_cells, monkeypatch):
-    """By passes, and in compiled code where few rows are held in memory."""
-    monkeypatch.setattr("ravine.optimize.pursuit.HELD_CELLS", held_cells)
+@pytest.mark.parametrize("memory_cells", [0, 1 << 20])
+def test_two_means_is_a_fixed_point_of_lloyds_rounds(memory_cells, monkeypatch):
+    """Of the rows of a small node, and of a sample, here of all rows."""
+    monkeypatch.setattr("ravine.optimize.pursuit.MEMORY_CELLS", memory_cells)
+    monkeypatch.setattr("ravine.optimize.alternation.START_SWITCHED", 0.0)
     X = load_wine().data[:, :5] / load_wine().data[:, :5].std(axis=0)
     node = centered(X)
     first = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
-    normal, threshold, _ = run(lloyd(node, first, 20, 0.0))
+    normal, threshold = run(two_means(node, first[None, :]))
     Z = X - X.mean(axis=0)
     right = Z @ normal > threshold
     start = np.array([X[Z @ first <= 0].mean(axis=0), X[Z @ first > 0].mean(axis=0)])
@@ -258,6 +262,6 @@ def test_two_means_is_a_fixed_point_of_lloyds_rounds(held_cells, monkeypatch):
 
 def test_two_means_of_equal_rows_ends():
     X = np.ones((5, 2))
-    normal, threshold, _ = run(lloyd(centered(X), np.array([1.0, 0.0]), 20, 0.0))
+    normal, threshold = run(two_means(centered(X), np.array([[1.0, 0.0]])))
     np.testing.assert_array_equal(normal, [1.0, 0.0])
     assert threshold == 0.0

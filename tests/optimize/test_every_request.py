@@ -5,16 +5,16 @@ import pytest
 from scipy import sparse
 
 from ravine.data.memory import MemoryRows
-from ravine.data.microclusters import NearestSum, RadiusSum
+from ravine.data.microclusters import Compared, NearestSum
 from ravine.data.node import Node
 from ravine.data.principal import Covariance, CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
 from ravine.data.sample import Sample, sampled
 from ravine.data.standardization import Moments
 from ravine.data.threads import Threads
-from ravine.optimize.cutting_plane import ConstraintSum, Planes
+from ravine.optimize.cutting_plane import ConstraintSum, LinearFunctions
 from ravine.optimize.large_margin import IntervalSum, NearestRows
-from ravine.optimize.sides import LineMoments, Plane, Side, SideSums
+from ravine.optimize.sides import LineMoments, Side, SideSums
 from tests.engines import in_blocks
 from tests.nodes import measured
 
@@ -28,7 +28,8 @@ TURNED = np.array([0.8, 0.0, -0.6, 0.0])
 AXES = np.array([UNIT, TURNED])
 GRID = Grid.around_mean(5.0, 0.05, 100)
 SEEDS = RNG.standard_normal((9, 2))
-PLANE = Plane.across(OWN, UNIT, 0.2)
+CUT = (UNIT, 0.2)
+FUNCTIONS = LinearFunctions(AXES, np.array([0.1, -0.3]))
 
 REQUESTS = {
     "moments": Moments(OWN.mean + 0.1, np.full(4, 0.5)),
@@ -37,15 +38,17 @@ REQUESTS = {
     "profile": ProfileSum(OWN, UNIT, GRID, True),
     "profile without rows": ProfileSum(OWN, UNIT, GRID, False),
     "slope": SlopeSum(OWN, UNIT, GRID, RNG.standard_normal(GRID.n_bins)),
-    "nearest": NearestSum(OWN, AXES, SEEDS),
-    "nearest along axes": NearestSum(OWN, np.eye(2), SEEDS, AXES),
-    "radius": RadiusSum(OWN, AXES, SEEDS, np.tanh),
+    "nearest": NearestSum(Compared(OWN, directions=AXES), SEEDS),
+    "nearest along axes": NearestSum(Compared(OWN, AXES), SEEDS),
+    "radius": NearestSum(Compared(OWN, AXES, place=np.tanh), SEEDS),
     "all rows": SideSums(OWN, None),
-    "side": SideSums(OWN, PLANE),
-    "side without squares": SideSums(OWN, PLANE, squares=False),
-    "change of side": SideSums(OWN, PLANE, Plane.across(OWN, TURNED, -0.1)),
-    "line moments": LineMoments(PLANE),
-    "constraints": ConstraintSum(OWN, Planes(AXES, np.array([0.1, -0.3])), Planes.one(UNIT, 0.2)),
+    "side": SideSums(OWN, CUT),
+    "side without squares": SideSums(OWN, CUT, squares=False),
+    "change of side": SideSums(OWN, CUT, (TURNED, -0.1)),
+    "line moments": LineMoments(OWN, CUT),
+    "constraints": ConstraintSum(
+        OWN, LinearFunctions(AXES, np.array([0.1, -0.3])), LinearFunctions.one(UNIT, 0.2)
+    ),
     "nearest rows": NearestRows(OWN, UNIT, 0.2, 20),
     "stretches": IntervalSum(OWN, UNIT, np.array([-1.0, 0.0, 0.7])),
     "sample": Sample(50, 3),
@@ -55,9 +58,6 @@ COUNTS_ROWS = ("nearest rows", "sample")  # how many rows are in them depends on
 
 def read(request, answer):
     """What an answer means, without the order in which it was added up."""
-    if isinstance(request, SideSums):
-        side = Side.of([part.copy() for part in answer])
-        return answer[0], side.total, np.tril(side.square)
     if isinstance(request, Sample):
         values, *rest = sampled(answer)
         return values.toarray() if sparse.issparse(values) else values, *rest
@@ -153,17 +153,17 @@ def test_all_requests_are_answered_in_one_pass_as_each_alone():
 
 def test_line_moments_are_plain_moments_of_the_distances():
     distances = OWN.apply(X) @ UNIT - 0.2
-    ((found,),) = ask(in_blocks(X, WEIGHTS), LineMoments(PLANE))
+    ((found,),) = ask(in_blocks(X, WEIGHTS), LineMoments(OWN, CUT))
     for k, side in enumerate((distances <= 0, distances > 0)):
         t, w = distances[side], WEIGHTS[side]
         np.testing.assert_allclose(found[k], [w.sum(), w @ t, w @ t**2])
 
 
 def test_a_side_has_the_plain_moments_and_changes_add_up_to_it():
-    Z, before = OWN.apply(X), Plane.across(OWN, TURNED, -0.1)
+    Z, before = OWN.apply(X), (TURNED, -0.1)
     right = Z @ UNIT > 0.2
     answers = MemoryRows(X, WEIGHTS).pass_over(
-        [SideSums(OWN, before), SideSums(OWN, PLANE, before), SideSums(OWN, PLANE)]
+        [SideSums(OWN, before), SideSums(OWN, CUT, before), SideSums(OWN, CUT)]
     )
     switched = WEIGHTS[right != (Z @ TURNED > -0.1)].sum()
     assert answers[1][0][1] == pytest.approx(switched)

@@ -11,9 +11,19 @@ from ravine.index.base import IndexValue
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.index.density import MinimumDensityIndex, bounded_depth
 from ravine.optimize import pursuit
-from ravine.optimize.pursuit import Limits, evaluate, pursue, pursue_all
+from ravine.optimize.descent import CONVERGED, ITERATION_LIMIT
+from ravine.optimize.pursuit import (
+    FULL_STEPS,
+    PASS_LIMIT,
+    StoppingRule,
+    evaluate,
+    limit_status,
+    limit_steps,
+    pursue,
+    pursue_all,
+)
 from tests import oracles
-from tests.nodes import measured
+from tests.nodes import measured, node_of
 
 H, ALPHA = 0.35, 0.6
 
@@ -104,7 +114,7 @@ class Flat:
 def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, stage):
     node, _ = standardized(oracles.two_blobs(100, 3)[0])
     indices = [Flat(each) for each in valid]
-    end = run(pursue(node, unit(0, 3), indices, Limits(0.02, 5, 1e-4)))
+    end = run(pursue(node, unit(0, 3), indices, StoppingRule(0.02, 5, 1e-4)))
     assert end.stage == stage
     assert end.index is indices[stage]
     assert end.point.index_value.valid == any(valid)
@@ -112,14 +122,14 @@ def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, stage):
 
 @pytest.mark.parametrize("held", [0, 1 << 22], ids=["by requests", "compiled"])
 def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given(monkeypatch, held):
-    monkeypatch.setattr(pursuit, "HELD_CELLS", held)
+    monkeypatch.setattr(pursuit, "MEMORY_CELLS", held)
     node, _ = standardized(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.2, 0.9)]
-    limits = Limits(tol=1e-3, max_iter=8, progress=0.0)
-    whole = run(pursue(node, unit(3, 5), indices, limits))
-    first = run(pursue(node, unit(3, 5), indices[:1], limits))
+    rule = StoppingRule(tol=1e-3, max_iter=8, progress=0.0)
+    whole = run(pursue(node, unit(3, 5), indices, rule))
+    first = run(pursue(node, unit(3, 5), indices[:1], rule))
     assert len(first.curvature[0])
-    second = run(pursue(node, first.point.direction, indices[1:], limits, first.curvature))
+    second = run(pursue(node, first.point.direction, indices[1:], rule, first.curvature))
     assert min(first.n_iter, second.n_iter) > 0
     assert whole.n_iter == first.n_iter + second.n_iter
     np.testing.assert_allclose(whole.point.direction, second.point.direction, atol=1e-9)
@@ -129,7 +139,7 @@ def test_continuation_from_a_random_start_ends_in_the_valley():
     X, labels = oracles.two_blobs(500, 5, gap=7.0, seed=2)
     node, Z = standardized(X)
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.01, 0.3, 0.9)]
-    end = run(pursue(node, unit(3, 5), indices, Limits(0.02, 40, 1e-4)))
+    end = run(pursue(node, unit(3, 5), indices, StoppingRule(0.02, 40, 1e-4)))
     assert end.point.index_value.valid
     side = Z @ end.point.direction > end.point.index_value.threshold
     assert max((side == labels).mean(), (side != labels).mean()) > 0.99
@@ -147,12 +157,12 @@ def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch
     weights = np.random.default_rng(0).uniform(0.5, 1.5, 503) if weighted else None
     node, start = replace(standardized(store(X), weights)[0], deviation=1.5), np.append(unit(3, 6), 0.0)
     for max_iter in (0, 1, 4, 40):  # the path as well as its end
-        limits = Limits(tol=1e-3, max_iter=max_iter, progress=1e-6)
-        monkeypatch.setattr(pursuit, "HELD_CELLS", 1 << 22)
-        compiled = run(pursue(node, start, [index], limits))
+        rule = StoppingRule(tol=1e-3, max_iter=max_iter, progress=1e-6)
+        monkeypatch.setattr(pursuit, "MEMORY_CELLS", 1 << 22)
+        compiled = run(pursue(node, start, [index], rule))
         before = node.rows.reads.rows
-        monkeypatch.setattr(pursuit, "HELD_CELLS", 0)
-        asked = run(pursue(node, start, [index], limits))
+        monkeypatch.setattr(pursuit, "MEMORY_CELLS", 0)
+        asked = run(pursue(node, start, [index], rule))
         assert node.rows.reads.rows > before
         assert compiled.status == asked.status
         assert compiled.n_iter == asked.n_iter
@@ -163,21 +173,21 @@ def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch
         assert len(compiled.curvature[0]) == len(asked.curvature[0])
 
 
-def pursued_from(node, starts, behind, n_alphas=3):
+def pursued_from(node, starts, n_alphas=3):
     indices = [MinimumDensityIndex(H, alpha) for alpha in np.linspace(0.01, 0.9, n_alphas)]
-    return run(pursue_all(node, starts, indices, Limits(1e-3, 40, 1e-6), behind))
+    return run(pursue_all(node, starts, indices, StoppingRule(1e-3, 40, 1e-6)))
 
 
 def test_all_starts_in_one_call_are_pursued_as_each_alone():
     node, _ = standardized(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
     starts = [unit(seed, 5) for seed in (3, 4, 5)]
-    together = pursued_from(node, starts, behind=np.inf)
+    together = pursued_from(node, starts)
     went_on = [k for k, end in enumerate(together) if end.stage > 0]  # the others met a better one
     assert went_on
     for n_alphas, which in ((1, range(3)), (3, went_on)):
-        together = pursued_from(node, starts, behind=np.inf, n_alphas=n_alphas)
+        together = pursued_from(node, starts, n_alphas)
         for k in which:
-            (alone,) = pursued_from(node, [starts[k]], behind=0.0, n_alphas=n_alphas)
+            (alone,) = pursued_from(node, [starts[k]], n_alphas)
             assert_same_end(together[k], alone)
 
 
@@ -188,37 +198,34 @@ def assert_same_end(end, alone):
     assert end.point.value == alone.point.value
 
 
-def test_a_start_that_is_behind_after_the_first_stage_ends_there():
-    node, _ = standardized(oracles.two_blobs(500, 2, gap=6.0, seed=2)[0])
-    across, along = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    limits = Limits(tol=1e-3, max_iter=0, progress=0.0)
-    indices = [MinimumDensityIndex(H, alpha) for alpha in (0.01, 0.5, 0.9)]
-    values = [run(pursue(node, v, indices[:1], limits)).point.value for v in (across, along)]
-    gap = abs(values[0] - values[1])
-    assert gap > 1.0
-    for behind, stages in ((1.1 * gap, {2}), (0.9 * gap, {0, 2})):
-        ends = run(pursue_all(node, [across, along], indices, limits, behind))
-        assert {end.stage for end in ends} == stages
-    lower = int(np.argmin(values))
-    assert ends[lower].stage == 2
-
-
 def test_of_two_starts_at_one_hyperplane_one_goes_on():
     node, _ = standardized(oracles.two_blobs(500, 3, gap=6.0, seed=2)[0])
     start = unit(3, 3)
-    stages = [end.stage for end in pursued_from(node, [start, -start, start], behind=np.inf)]
+    stages = [end.stage for end in pursued_from(node, [start, -start, start])]
     assert sorted(stages) == [0, 0, 2]
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_only_rows_that_are_not_in_memory_have_a_budget(monkeypatch, is_local):
+    monkeypatch.setattr("ravine.data.node.LOCAL_CELLS", 1000 if is_local else 10)
+    node = node_of(np.zeros((50, 3)))
+    assert node.is_local == is_local
+    assert limit_steps(node, 40) == (40 if is_local else FULL_STEPS)
+    assert limit_steps(node, 2) == 2
+    assert limit_steps(node, 40, most=5) == (40 if is_local else 5)
+    assert limit_status(node, ITERATION_LIMIT) == (ITERATION_LIMIT if is_local else PASS_LIMIT)
+    assert limit_status(node, CONVERGED) == CONVERGED
 
 
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("cells", [0, 1 << 22])
 def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, normalized, cells):
     """All rows in one bin: the compiled code divided by zero."""
-    monkeypatch.setattr(pursuit, "HELD_CELLS", cells)
+    monkeypatch.setattr(pursuit, "MEMORY_CELLS", cells)
     X = np.column_stack([np.repeat([0.0, 1.0], 30), np.full(60, 0.1)])
     node = replace(measured(X, standardize=False), deviation=0.5)
     index = ConnectivityIndex(0.1, 1.5, normalized)
-    end = run(pursue(node, np.array([0.0, 1.0]), [index], Limits(1e-2, 15, 1e-4)))
+    end = run(pursue(node, np.array([0.0, 1.0]), [index], StoppingRule(1e-2, 15, 1e-4)))
     assert not end.point.index_value.valid
     assert end.point.value == np.inf
     assert end.n_iter == 0
@@ -227,11 +234,9 @@ def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, nor
 def test_rows_in_other_scales_are_standardized_anew():
     X = oracles.two_blobs(300, 4, gap=5.0, seed=1)[0] * (1.0, 3.0, 0.5, 1.0)
     node, plain = measured(X), measured(X, standardize=False)
-    limits, index = Limits(1e-3, 10, 1e-6), MinimumDensityIndex(H, 0.9)
-    run(pursue(node, unit(3, 4), [index], limits))
+    rule, index = StoppingRule(1e-3, 10, 1e-6), MinimumDensityIndex(H, 0.9)
+    run(pursue(node, unit(3, 4), [index], rule))
     other = replace(node, measured=plain.standardization, deviation=plain.deviation)
-    shared, alone = (
-        run(pursue(one, unit(3, 4), [index], limits)).point for one in (other, replace(other, memo={}))
-    )
+    shared, alone = (run(pursue(one, unit(3, 4), [index], rule)).point for one in (other, plain))
     assert shared.value == alone.value
     np.testing.assert_array_equal(shared.direction, alone.direction)

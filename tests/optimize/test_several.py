@@ -6,7 +6,8 @@ import pytest
 from ravine.data.microclusters import MicroClusters
 from ravine.index.graph import GraphConnectivity
 from ravine.optimize import several
-from ravine.optimize.several import Objective, PublishedObjective, descend, leave_coalescence, pursue
+from ravine.optimize.several import Objective, descend, leave_coalescence, pursue
+from ravine.papers.published_connectivity import PublishedObjective
 
 
 def clusters(seed=0, d=5):

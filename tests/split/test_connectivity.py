@@ -1,5 +1,7 @@
 """Splits by spectral connectivity: exact figures, balance, several directions, large margins."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -18,14 +20,26 @@ from ravine.optimize.large_margin import around_threshold, minimize_at_scale
 from ravine.split import connectivity
 from ravine.split.boundary import Hyperplane, NearestCenter
 from ravine.split.projection import EXACT
+from tests.changed_method import with_method
 from tests.index.test_connectivity import dense
 from tests.oracles import two_blobs
+
+
+def with_beta(model, beta):
+    """The estimator that moves rows beyond one beta inwards."""
+
+    def change(method, rows):
+        if hasattr(method, "betas"):
+            return replace(method, betas=(beta,))
+        return replace(method, schedule=replace(method.schedule, betas=(beta,)))
+
+    return with_method(model, change)
 
 
 @pytest.mark.parametrize("laplacian", ["normalized", "standard"])
 def test_the_eigenvalue_is_that_over_all_rows_within_the_reported_bound(laplacian):
     X = load_iris().data
-    model = SpectralConnectivity(2, laplacian=laplacian, beta=50.0).fit(X)
+    model = with_beta(SpectralConnectivity(2, laplacian=laplacian), 50.0).fit(X)
     split = model.tree_.splits[0]
     points = np.sort(split.boundary.signed_distance(model.tree_.rows(X)))
     normalized = laplacian == "normalized"
@@ -44,11 +58,11 @@ def outlying(seed=0):
     return X, np.arange(300) < 140
 
 
-@pytest.mark.parametrize("projection", ["univariate", "orthogonal", "correlated"])
-def test_beta_is_lowered_until_the_sides_are_balanced(projection):
+@pytest.mark.parametrize("n_directions", [1, 2])
+def test_beta_is_lowered_until_the_sides_are_balanced(n_directions):
     X, truth = outlying()
-    options = {"projection": projection, "outliers": "include"}  # otherwise the six rows are a cluster
-    wide = SpectralConnectivity(2, beta=8.0, **options).fit(X)
+    options = {"n_directions": n_directions, "outliers": "include"}  # otherwise the six rows are a cluster
+    wide = with_beta(SpectralConnectivity(2, **options), 8.0).fit(X)
     assert np.bincount(wide.labels_).min() < 20
     balanced = SpectralConnectivity(2, **options).fit(X)
     assert np.bincount(balanced.labels_).min() >= 300 / 4
@@ -57,7 +71,7 @@ def test_beta_is_lowered_until_the_sides_are_balanced(projection):
 
 @pytest.mark.parametrize(("n_clusters", "share"), [(2, 0.25), (5, 0.1), ("auto", 0.25)])
 def test_the_balance_that_beta_is_lowered_for_is_half_a_fair_share(n_clusters, share):
-    for options in ({"large_margin": True}, {"projection": "orthogonal"}):
+    for options in ({"large_margin": True}, {"n_directions": 2}):
         method = SpectralConnectivity(n_clusters, **options)._method(3)
         univariate = getattr(method, "univariate", method)
         assert method.least_share == univariate.schedule.least_share == pytest.approx(share)
@@ -125,7 +139,7 @@ def moons():
 
 @pytest.fixture(scope="module")
 def curved(moons):
-    return SpectralConnectivity(2, projection="orthogonal", standardize=False, sigma_factor=0.4).fit(moons[0])
+    return SpectralConnectivity(2, n_directions=2, standardize=False, sigma_factor=0.4).fit(moons[0])
 
 
 def test_orthogonal_directions_follow_a_boundary_that_no_hyperplane_does(moons, curved):
@@ -162,24 +176,17 @@ def test_several_directions_can_be_grafted_and_simplified(moons, curved):
     grafted = base.tree_.resplit(1, curved, X).predict(X)
     np.testing.assert_array_equal(grafted[part], alone.labels_)
     np.testing.assert_array_equal(grafted[~part], 2)
-    plain = SpectralConnectivity(2, projection="orthogonal").fit(load_iris().data).tree_
+    plain = SpectralConnectivity(2, n_directions=2).fit(load_iris().data).tree_
     simpler = plain.simplify(load_iris().data, max_features=2)
     assert isinstance(simpler.splits[0].boundary, Hyperplane)
-
-
-@pytest.mark.parametrize("similarity", ["near-laplace", "gaussian"])
-def test_other_similarities_on_one_direction_go_by_micro_clusters(similarity):
-    model = SpectralConnectivity(2, similarity=similarity).fit(load_iris().data)
-    assert sorted(np.bincount(model.labels_)) == [50, 100]
-    assert "microcluster_error_bound" in model.tree_.splits[0].facts
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"beta": -1.0}, "beta"),
-        ({"n_microclusters": 2}, "n_microclusters"),
-        ({"projection": "correlated", "large_margin": True}, "large_margin needs projection="),
+        ({"n_directions": 0}, "n_directions"),
+        ({"sigma_factor": 0.0}, "sigma_factor"),
+        ({"large_margin": "yes"}, "large_margin"),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -191,7 +198,7 @@ def test_bad_parameters(parameters, message):
 def test_in_several_directions_the_eigenvalue_is_within_its_bound_too(laplacian):
     X = StandardScaler().fit_transform(load_breast_cancer().data)
     X = np.concatenate([X, X + 0.01])  # more rows than the finest micro-clusters
-    model = SpectralConnectivity(2, projection="orthogonal", laplacian=laplacian, beta=50.0).fit(X)
+    model = with_beta(SpectralConnectivity(2, n_directions=2, laplacian=laplacian), 50.0).fit(X)
     split = model.tree_.splits[0]
     index = GraphConnectivity(split.facts["sigma"], 1e6, laplacian == "normalized")
     points = (X - split.boundary.pivot) @ split.boundary.directions.T

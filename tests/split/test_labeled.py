@@ -6,15 +6,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ravine.data.node import Labels
+from ravine.data.node import Labels, open_node
 from ravine.data.query import run
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import project
-from ravine.split.labeled import MISTAKES, group_classes, weight_of_mistakes
+from ravine.split.labeled import (
+    MISTAKES,
+    group_classes,
+    support_machine,
+    support_planes,
+    weight_of_mistakes,
+)
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
-from ravine.split.support import support_machine, support_planes
 from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
 
@@ -124,7 +129,8 @@ def test_two_classes_need_no_grouping_and_more_follow_a_search_without_labels():
     few = np.arange(0, 200, 10)
 
     def prepared(classes):
-        return run(plain.prepare(measured(X, labels=Labels(X[few], classes, np.ones(20)))))
+        labels = Labels(X[few], classes, np.ones(20))
+        return run(plain.prepare(run(open_node(measured(X, labels=labels), []))))
 
     two = prepared(np.repeat([3, 7], 10))
     assert (two.right, two.init) == ((7,), None)
@@ -140,7 +146,8 @@ def test_two_classes_need_no_grouping_and_more_follow_a_search_without_labels():
 def test_where_a_search_without_labels_finds_nothing_there_is_nothing_to_group():
     X = np.linspace(-1.0, 1.0, 60)[:, None]  # one mode
     labels = Labels(X[[0, 30, 59]], np.array([0, 1, 2]), np.ones(3))
-    assert run(ProjectionMethod(MinimumDensitySchedule()).prepare(measured(X, labels=labels))) is None
+    opened = run(open_node(measured(X, labels=labels), []))
+    assert run(ProjectionMethod(MinimumDensitySchedule()).prepare(opened)) is None
 
 
 def test_the_machine_of_the_labels_is_a_start_and_every_start_has_its_better_sign():
@@ -177,7 +184,8 @@ def test_named_sides_follow_the_labels_and_clusters_have_a_fixed_sign(classes):
     labels = Labels(X[few], named[few], np.ones(len(few)))
     for keeps in (True, False):
         method = replace(DENSITY, named_sides=keeps)
-        found, split = run(search(node_of(X, labels=labels), method))
+        opened, split = run(search(node_of(X, labels=labels), method))
+        found = opened.node
         right = split.boundary.signed_distance(found.rows) > 0
         if keeps:
             assert (right == (named == 1)).mean() > 0.98

@@ -131,7 +131,6 @@ def test_auto_finds_the_groups_and_does_not_split_one_mode():
         {"balance": 1.0},
         {"balance": -0.1},
         {"balance": "even"},
-        {"epsilon": 0},
         {"n_init": 0},
         {"max_iter": 0},
     ],

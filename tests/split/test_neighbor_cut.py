@@ -10,15 +10,17 @@ from sklearn.datasets import load_digits
 from ravine import SpectralConnectivity
 from ravine.data.memory import MemoryRows
 from ravine.data.microclusters import nearest
-from ravine.data.node import Labels
+from ravine.data.node import Labels, open_node
 from ravine.data.query import run
+from ravine.features import neighbors
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.split import neighbor_cut
 from ravine.split.boundary import Hyperplane
 from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
-from ravine.tree.priorities import PRIORITIES
+from ravine.tree.leaf_search import PRIORITIES
+from tests.changed_method import with_order
 from tests.nodes import measured, node_of
 
 
@@ -68,7 +70,7 @@ def test_a_weight_is_as_many_copies():
     for direction in rng.standard_normal((3, 2)):
         expected = slow_cut((copies - copies.mean(axis=0)) / copies.std(axis=0), copies @ direction > 0.2)
         for graph in graphs:
-            assert graph.cut(graph.rows.array @ direction > 0.2) == pytest.approx(expected, rel=1e-9)
+            assert graph.cut(graph.values @ direction > 0.2) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_cut_is_zero_between_groups_one_for_random_sides_and_two_for_an_empty_side():
@@ -76,24 +78,24 @@ def test_the_cut_is_zero_between_groups_one_for_random_sides_and_two_for_an_empt
     X = rng.standard_normal((400, 3))
     X[:200, 0] += 20.0
     graph = graph_of(X)
-    assert graph.cut(graph.rows.array[:, 0] > 10.0) == 0.0
+    assert graph.cut(graph.values[:, 0] > 10.0) == 0.0
     assert graph.cut(rng.random(400) < 0.5) == pytest.approx(1.0, abs=0.1)
     assert graph.cut(np.zeros(400, dtype=bool)) == 2.0
 
 
 def test_many_or_wide_rows_are_sampled(monkeypatch):
     X = np.random.default_rng(3).standard_normal((6000, 4))
-    assert graph_of(X).rows.shape[0] == 2000
-    monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 1000)
-    assert graph_of(X).rows.shape[0] == 250
-    monkeypatch.setattr(neighbor_cut, "GRAPH_CELLS", 10)
-    assert graph_of(X).rows.shape[0] == 100
+    assert len(graph_of(X).numbers) == 2000
+    monkeypatch.setattr(neighbors, "GRAPH_CELLS", 4000)
+    assert len(graph_of(X).numbers) == 1000
+    monkeypatch.setattr(neighbors, "GRAPH_CELLS", 10)
+    assert len(graph_of(X).numbers) == 500
 
 
 def test_all_callers_see_the_same_rows():
     node = measured(np.random.default_rng(3).standard_normal((6000, 4)))
     first, again = (run(neighbor_graph(replace(node, stream=stream))) for stream in ((0,), (7, 1, 2)))
-    np.testing.assert_array_equal(first.rows.array, again.rows.array)
+    np.testing.assert_array_equal(first.values, again.values)
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +149,9 @@ def test_an_end_with_two_large_sides_comes_before_one_with_a_smaller_cut(digits,
 
 
 def test_of_several_directions_too(digits, graph):
-    estimator = SpectralConnectivity(2, projection="orthogonal", beta=1.5, n_microclusters=100)
-    method = run(estimator._method(64).prepare(digits))
+    method = SpectralConnectivity(2, n_directions=2)._method(64)
+    method = replace(method, betas=(1.5,), n_microclusters=100)
+    method = run(method.prepare(run(open_node(digits, []))))
     clusters = method.given.clusters
     rng = np.random.default_rng(7)
     ends = [method.pursue(rng.standard_normal((2, 64))) for _ in range(5)]
@@ -173,7 +176,7 @@ def test_of_several_directions_too(digits, graph):
 
 def test_split_order_neighbors_splits_where_the_cut_is_smallest(digits):
     rows = digits.rows
-    tree = SpectralConnectivity(6, split_order="neighbors").fit(rows.array).tree_
+    tree = SpectralConnectivity(6).fit(rows.array).tree_
     leaf = np.zeros(rows.shape[0], dtype=int)
     for node in tree.inner:
         promise = {}
@@ -182,7 +185,7 @@ def test_split_order_neighbors_splits_where_the_cut_is_smallest(digits):
                 part = measured(rows.array[leaf == other], root=digits.standardization)
                 graph = run(neighbor_graph(part))
                 promise[int(other)] = max(0.0, 1.0 - graph.cut_by(tree.splits[other].boundary)) * part.total
-                found = run(PRIORITIES["neighbors"](tree.splits[other], part))
+                found = PRIORITIES["neighbors"](tree.splits[other], part.total, graph)
                 assert found == pytest.approx(promise[int(other)])
         assert max(promise, key=promise.get) == node
         here = np.flatnonzero(leaf == node)
@@ -197,14 +200,14 @@ def test_split_order_neighbors_prefers_two_groups_to_a_larger_one():
     X[300:, 0] += 15.0
     X[440:, 1] += 6.0
     for order, expected in sizes.items():
-        found = np.bincount(SpectralConnectivity(3, split_order=order, standardize=False).fit(X).labels_)
+        found = np.bincount(with_order(SpectralConnectivity(3, standardize=False), order).fit(X).labels_)
         assert set(expected) <= set(found.tolist())
 
 
 def test_with_a_kernel_the_neighbors_in_the_raw_columns_do_not_count():
     for kernel, counts in ((None, True), ("rbf", False), ("diffusion", False)):
-        for projection in ("univariate", "orthogonal"):
-            method = SpectralConnectivity(2, kernel=kernel, projection=projection)._method(4)
+        for n_directions in (1, 2):
+            method = SpectralConnectivity(2, kernel=kernel, n_directions=n_directions)._method(4)
             assert getattr(method, "univariate", method).neighbor_cut is counts
 
 
@@ -214,7 +217,8 @@ def test_with_labels_fewer_mistakes_come_first(digits, graph):
     labels = Labels(digits.rows.array[known], (y[known] == 8).astype(int), np.ones(20))
     node = replace(digits, labels=labels, deviation=3.0)
     starts = random_starts(digits, 12, seed=9)
-    method = run(ProjectionMethod(ConnectivitySchedule(betas=(1.5,)), neighbor_cut=True).prepare(node))
+    method = ProjectionMethod(ConnectivitySchedule(betas=(1.5,)), neighbor_cut=True)
+    method = run(method.prepare(run(open_node(node, []))))
     ends = run(method.solve_all(node, [start / np.linalg.norm(start) for start in starts]))
 
     def judged(end):
@@ -254,21 +258,16 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
     right = X[:, 0] > 0.2
     for size, shared in ((neighbor_cut.SHARED_ROWS, True), (neighbor_cut.SHARED_ROWS - 1, False)):
         here = np.flatnonzero(right)[:size]
-        leaf = replace(root, rows=root.rows.select(here), root=root.standardization, memo={})
-        graph = run(neighbor_graph(leaf))
-        assert sorted(graph.rows.numbers_in_data.tolist()) == here.tolist()
-        edges = {tuple(sorted(pair)) for pair in graph.rows.numbers_in_data[graph.ends].T.tolist()}
-        of_root = {tuple(sorted(pair)) for pair in whole.rows.numbers_in_data[whole.ends].T.tolist()}
+        leaf = replace(root, rows=root.rows.select(here), root=root.standardization)
+        graph = run(neighbor_graph(leaf, whole))
+        assert sorted(graph.numbers.tolist()) == here.tolist()
+        edges, of_root = (
+            {
+                tuple(sorted(pair))
+                for pair in own.numbers[np.argsort(own.group)][np.argwhere(own.near.toarray())].tolist()
+            }
+            for own in (graph, whole)
+        )
         inside = {pair for pair in of_root if set(pair) <= set(here.tolist())}
         assert (edges == inside) is shared
         assert edges >= inside or shared
-
-
-def test_the_graph_of_the_root_is_shared_whether_or_not_its_scales_were_known_before():
-    """A resumed fit knows the scales of all rows before the root is searched."""
-    node = measured(load_digits().data[:300])
-    for known in (None, node.standardization):
-        for is_root in (True, False):
-            one = replace(node, root=known, is_root=is_root, memo={}, tree_memo={})
-            graph = run(neighbor_graph(one))
-            assert (one.tree_memo.get("neighbor graph") is graph) == is_root

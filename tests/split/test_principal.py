@@ -64,7 +64,7 @@ def test_power_iterations_on_many_rows_start_from_those_on_a_sample(n, monkeypat
     X[:, 1] += 2.0 * rng.standard_normal(n)
     engine = engine_of(X)
     root = Node(engine.rows(), standardize=False)
-    node, _ = run(open_node(root, [], power_samples(root)))
+    node = run(open_node(root, [], power_samples(root))).node
     before = engine.passes
     found = run(principal(node, 2))
     assert engine.passes - before == (13 if n < 8192 else 2)

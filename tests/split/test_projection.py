@@ -17,11 +17,13 @@ from ravine.optimize.pursuit import evaluate
 from ravine.split import projection, search
 from ravine.split.projection import ProjectionMethod
 from tests import oracles
+from tests.changed_method import with_method
 
 
 def split_of(X, weights=None, min_weight=1.0, n_jobs=1, **options):
     root = node.Node(MemoryRows(X, weights, Threads(n_jobs)), (0,), min_weight)
-    return run(search.search(root, ProjectionMethod(MinimumDensitySchedule(), **options)))
+    opened, split = run(search.search(root, ProjectionMethod(MinimumDensitySchedule(), **options)))
+    return opened.node, split
 
 
 def test_two_blobs_are_separated():
@@ -46,7 +48,7 @@ def test_the_reported_figures_are_those_of_the_exact_sums():
     value, threshold = oracles.phi(points, np.ones(800), h, 0.9, 0.05 * h)
     assert split.value == pytest.approx(value, rel=1e-4)
     assert split.boundary.threshold == pytest.approx(threshold, abs=1e-3 * h)
-    assert split.relative_depth == pytest.approx(metrics.relative_depth(points, threshold, h), rel=1e-3)
+    assert split.relative_depth == pytest.approx(oracles.relative_depth(points, h, threshold), rel=1e-3)
     gradient = oracles.central_difference(log_phi, split.direction, 1e-5)
     assert split.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=0.05, abs=1e-3)
 
@@ -57,17 +59,16 @@ def test_as_the_bandwidth_falls_the_margin_becomes_the_widest(seed):
     X, _ = oracles.two_blobs(80, 3, gap=8.0, seed=seed)
     init = None
     for factor in 0.5 ** np.arange(0, 7):
-        model = MinimumDensity(
-            2, standardize=False, bandwidth_factor=factor, init=init, tol=1e-4, max_iter=300
-        ).fit(X)
+        usual = MinimumDensity(2, standardize=False, bandwidth_factor=factor, max_iter=300)
+        model = with_method(usual, init=init, tol=1e-4).fit(X)
         init = model.tree_.splits[0].boundary.normal[None, :]
     plane = model.tree_.splits[0].boundary
     svm = SVC(kernel="linear", C=1e8).fit(X, model.labels_)
     widest = 1 / np.linalg.norm(svm.coef_)
-    found = metrics.margin(X, -plane.intercept, normal=plane.normal)
+    found = oracles.margin(X, plane)
     assert found == pytest.approx(widest, rel=0.02)
     first = MinimumDensity(2, standardize=False).fit(X).tree_.splits[0].boundary
-    assert found > metrics.margin(X, -first.intercept, normal=first.normal)
+    assert found > oracles.margin(X, first)
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_many_rows_go_through_samples_in_at_most_twelve_passes(small_samples, mo
         sizes.append(wanted)
         return (yield from node.open_node(opened, wanted, ahead))
 
-    monkeypatch.setattr(search, "open_node", open_node)
+    monkeypatch.setattr("ravine.tree.leaf_search.open_node", open_node)
     X, labels = oracles.two_blobs(20_000, 8, gap=6.0)
     model = MinimumDensity(2, random_state=0).fit(X)
     assert metrics.success_ratio(labels, model.labels_) > 0.99

@@ -12,19 +12,18 @@ from ravine import (
     MinimumDensity,
     PrincipalDirection,
     SpectralConnectivity,
-    metrics,
 )
 from ravine.data.node import LARGE_SAMPLE
 from ravine.data.node import measure as measure_node
 from ravine.data.query import run
 from ravine.split.boundary import Hyperplane, NearestCenter
-from ravine.split.search import Outcome, Verbs, measure_boundary, search
+from ravine.split.search import BaseMethod, Outcome, measure_boundary, search
 from tests.nodes import measured, node_of
-from tests.oracles import two_blobs
+from tests.oracles import relative_depth, two_blobs
 
 
 @dataclass
-class Recording(Verbs):
+class Recording(BaseMethod):
     """A method that finds the first column, and records what it is asked and about which node."""
 
     samples: bool = True
@@ -61,13 +60,13 @@ class Recording(Verbs):
         return Outcome(np.eye(node.n_features)[0], self.threshold, 0.5, "done", 1) if self.outcome else None
         yield
 
-    def refine(self, node, split):
-        self.calls.append(("refine", node, split))
+    def refine(self, opened, split):
+        self.calls.append(("refine", opened.node, split))
         return split
         yield
 
-    def prepare(self, node):
-        self.calls.append(("prepare", node, None))
+    def prepare(self, opened):
+        self.calls.append(("prepare", opened.node, None))
         return self
         yield
 
@@ -92,7 +91,8 @@ def are_among(some, all_rows):
 @pytest.mark.parametrize("n", [500, LARGE_SAMPLE - 1])
 def test_fewer_rows_are_all_seen_at_once(n):
     X, method = rows(n), Recording()
-    node, split = run(search(node_of(X), method))
+    opened, split = run(search(node_of(X), method))
+    node = opened.node
     assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", "finish", "refine"]
     for _, seen, _ in method.calls:
         assert seen.rows is node.rows
@@ -107,7 +107,8 @@ def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_
     n = 30_000
     sizes = [n // 2] if small is None else [small, n // 16]
     X, method = rows(n), Recording()
-    node, _ = run(search(node_of(X), method))
+    opened, _ = run(search(node_of(X), method))
+    node = opened.node
     stages = ["resume"] * len(sizes)
     assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", *stages, "finish", "refine"]
     for verb in ("starts", "solve", "choose"):
@@ -132,7 +133,8 @@ def test_several_of_the_best_ends_go_on_where_all_rows_are_few():
 def test_a_sample_has_the_scale_of_all_rows_its_own_mean_and_its_share_of_the_minimum_weight():
     X, method = rows(20_000) * [1.0, 50.0] + 3.0, Recording()
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 20_000)
-    node, _ = run(search(node_of(X, weights, min_weight=100.0), method))
+    opened, _ = run(search(node_of(X, weights, min_weight=100.0), method))
+    node = opened.node
     drawn = method.node_in("starts")
     assert are_among(drawn.rows.array, X)
     assert len(np.unique(drawn.rows.array, axis=0)) == 10_000
@@ -157,7 +159,8 @@ def test_the_sample_depends_on_the_stream_of_the_node_and_on_nothing_else():
 
 def test_a_method_without_samples_sees_all_rows_from_the_start():
     method = Recording(samples=False)
-    node, _ = run(search(node_of(rows(20_000)), method))
+    opened, _ = run(search(node_of(rows(20_000)), method))
+    node = opened.node
     assert "resume" not in method.verbs()
     assert method.node_in("starts").rows is node.rows
 
@@ -171,7 +174,8 @@ def test_a_sample_in_which_nothing_varies_is_left_out():
         run(search(node_of(rows(20_000), seed=seed), drawn))
         if not are_among(rows(20_000)[:1], drawn.node_in("starts").rows.array):
             break
-    node, split = run(search(node_of(X, seed=seed), method))
+    opened, split = run(search(node_of(X, seed=seed), method))
+    node = opened.node
     assert method.node_in("starts").rows is node.rows
     assert split is not None
 
@@ -181,7 +185,8 @@ def test_a_sample_in_which_nothing_varies_is_left_out():
 
 def test_constant_rows_are_measured_and_not_searched():
     method = Recording()
-    node, split = run(search(node_of(np.ones((50, 3))), method))
+    opened, split = run(search(node_of(np.ones((50, 3))), method))
+    node = opened.node
     assert split is None
     assert method.calls == []
     assert node.standardization.constant.all()
@@ -193,7 +198,8 @@ def test_constant_rows_are_measured_and_not_searched():
 )
 def test_a_search_ends_where_a_step_finds_nothing(options, last):
     method = Recording(**options)
-    node, split = run(search(node_of(rows(20_000)), method))
+    opened, split = run(search(node_of(rows(20_000)), method))
+    node = opened.node
     assert split is None
     assert method.verbs()[-1] == last
     assert node.measured is not None
@@ -205,15 +211,16 @@ class Preparing(Recording):
 
     other: object = None
 
-    def prepare(self, node):
-        self.calls.append(("prepare", node, None))
+    def prepare(self, opened):
+        self.calls.append(("prepare", opened.node, None))
         return self.other
         yield
 
 
 def test_prepare_may_end_the_search_or_hand_over_to_another_method():
     nothing = Preparing(other=None)
-    node, split = run(search(node_of(rows(300)), nothing))
+    opened, split = run(search(node_of(rows(300)), nothing))
+    node = opened.node
     assert (split, nothing.verbs()) == (None, ["prepare"])
     assert nothing.node_in("prepare").measured is not None
     assert node.measured is not None
@@ -228,26 +235,15 @@ def test_prepare_may_end_the_search_or_hand_over_to_another_method():
 
 def test_whether_samples_are_used_is_up_to_the_prepared_method():
     other = Recording(samples=False)
-    node, _ = run(search(node_of(rows(10_000)), Preparing(other=other)))
+    opened, _ = run(search(node_of(rows(10_000)), Preparing(other=other)))
+    node = opened.node
     assert other.node_in("starts").rows is node.rows
-
-
-def test_correlated_directions_end_in_a_univariate_search_that_goes_through_samples():
-    method = SpectralConnectivity(2, projection="correlated")._method(3)
-    several = SpectralConnectivity(2, projection="orthogonal")._method(3)
-    assert method.samples
-    assert not several.samples
-    node = measured(two_blobs(300, 3)[0])
-    prepared = run(method.prepare(node))
-    assert prepared.init.shape[1] == 3
-    assert replace(prepared, init=None, full_steps=method.univariate.full_steps) == method.univariate
-    assert prepared.full_steps < method.univariate.full_steps  # the start took two passes
 
 
 def test_refine_gets_the_measured_split_and_its_answer_is_the_result():
     class Better(Recording):
-        def refine(self, node, split):
-            assert node.deviation == 1.0
+        def refine(self, opened, split):
+            assert opened.node.deviation == 1.0
             assert split.quality >= 0.0
             return replace(split, status="refined")
             yield
@@ -389,9 +385,8 @@ METHODS = {
     "connectivity": SpectralConnectivity(2),
     "connectivity, standard": SpectralConnectivity(2, laplacian="standard"),
     "large margin": SpectralConnectivity(2, large_margin=True),
-    "correlated": SpectralConnectivity(2, projection="correlated"),
-    "orthogonal": SpectralConnectivity(2, projection="orthogonal"),
-    "orthogonal, large margin": SpectralConnectivity(2, projection="orthogonal", large_margin=True),
+    "orthogonal": SpectralConnectivity(2, n_directions=2),
+    "orthogonal, large margin": SpectralConnectivity(2, n_directions=2, large_margin=True),
 }
 
 
@@ -407,7 +402,7 @@ def test_quality_is_the_relative_depth_of_the_signed_distances_for_every_method(
     model = METHODS[name].set_params(standardize=standardize).fit(X)
     (split,) = (split for split in model.tree_.splits if split is not None)
     distances = split.boundary.signed_distance(model.tree_.rows(X))
-    expected = metrics.relative_depth(distances, 0.0, split.facts["bandwidth"])
+    expected = relative_depth(distances, split.facts["bandwidth"], 0.0)
     assert 0.0 <= split.quality <= 1.0
     assert split.quality == pytest.approx(expected / (1.0 + expected), abs=0.01)
     assert split.relative_depth == pytest.approx(expected, rel=0.05, abs=0.05)
@@ -421,8 +416,7 @@ def test_quality_is_the_relative_depth_of_the_signed_distances_for_every_method(
 @pytest.mark.parametrize("n", [500, 20_000])
 def test_a_search_leaves_no_copy_of_its_rows(n):
     X = two_blobs(n, 3, gap=6.0)[0]
-    node = node_of(X)
-    _, split = run(search(node, MinimumDensity(2)._method(3)))
+    opened, split = run(search(node_of(X), MinimumDensity(2)._method(3)))
     assert split is not None
-    for one in (node, *node.memo["opened"][3]):
-        assert "held" not in one.memo
+    for one in (opened.node, *opened.samples):
+        assert one.standardized is None

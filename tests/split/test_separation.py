@@ -14,8 +14,9 @@ from ravine.data.profile import Grid
 from ravine.data.query import run
 from ravine.optimize.alternation import best_threshold, two_means
 from ravine.optimize.minimax import minimax
-from ravine.optimize.sides import Plane, Side, SideSums
+from ravine.optimize.sides import Side, SideSums, signed_distances
 from ravine.split.search import search
+from tests.changed_method import with_method
 from tests.index.test_separation import best_by_hand
 from tests.nodes import measured
 from tests.oracles import two_blobs
@@ -73,6 +74,16 @@ def slow_gep(X, right, regularization, rounds=50):
     return right
 
 
+def started(model, start):
+    """The estimator that starts the first split from the rows of `start` as the right side."""
+
+    def change(method, rows):
+        field = "init" if hasattr(method, "solver") else "given"
+        return replace(method, **{field: rows.select(np.flatnonzero(start))})
+
+    return with_method(model, change)
+
+
 @pytest.mark.parametrize("regularization", [0.0, 0.1, 10.0])
 @pytest.mark.parametrize(("solver", "slow"), [("mpm", slow_mpm), ("gep", slow_gep)])
 @pytest.mark.parametrize("X", [WINE, CANCER[:300]], ids=["wine", "cancer"])
@@ -82,7 +93,7 @@ def test_the_solver_is_the_papers(solver, slow, X, regularization):
     start = X[:, 0] > np.median(X[:, 0])
     expected = slow(X, start, regularization)
     assert 0.05 <= expected.mean() <= 0.95
-    model = MaximinSeparation(2, solver=solver, regularization=regularization, init=start).fit(X)
+    model = started(MaximinSeparation(2, solver=solver, regularization=regularization), start).fit(X)
     assert same(model.labels_ == 1, expected)
 
 
@@ -133,22 +144,20 @@ def test_eig_with_more_columns_than_rows():
     assert same(MaximinSeparation(2, solver="eig").fit(sparse.csr_array(X)).labels_, truth)
 
 
-@pytest.mark.parametrize("copies", [1, 10])
-def test_the_moments_are_updated_by_the_rows_that_switched(copies):
-    """Few rows, and more than are collected before their squares are added."""
-    X = np.tile(WINE, (copies, 1))
+def test_the_moments_are_updated_by_the_rows_that_switched():
+    X = WINE
     node = measured(X, np.random.default_rng(0).integers(0, 3, len(X)).astype(float))
     rows, own = node.rows, node.standardization
     rng = np.random.default_rng(1)
     columns = np.arange(13)
-    planes = [Plane.across(own, rng.standard_normal(13), rng.normal()) for _ in range(3)]
-    fresh = [Side.of(rows.pass_over([SideSums(own, plane)])[0]) for plane in planes]
+    cuts = [(rng.standard_normal(13), rng.normal()) for _ in range(3)]
+    fresh = [Side.of(rows.pass_over([SideSums(own, cut)])[0]) for cut in cuts]
     for i, j in ((0, 1), (1, 2)):
-        (answer,) = rows.pass_over([SideSums(own, planes[j], planes[i])])
+        (answer,) = rows.pass_over([SideSums(own, cuts[j], cuts[i])])
         updated = fresh[i] + Side.of(answer)
         assert updated.weight == fresh[j].weight
         np.testing.assert_allclose(updated.covariance(columns), fresh[j].covariance(columns), atol=1e-12)
-        sign = [rows.map(plane.distances) > 0 for plane in planes]
+        sign = [rows.map(lambda block, cut=cut: signed_distances(block, own, cut)) > 0 for cut in cuts]
         assert answer[0][1] == rows.weights[sign[i] != sign[j]].sum()
     Z = own.apply(X)
     right = sign[2]
@@ -164,8 +173,8 @@ def test_the_start_is_within_a_thousandth_of_ten_starts_of_k_means(X):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     node = measured(X, standardize=False)
     starts = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :4].T
-    plane = run(two_means(node, starts))
-    right = node.rows.map(plane.distances) > 0
+    normal, threshold = run(two_means(node, starts))
+    right = node.standardization.apply(X) @ normal > threshold
     inertia = sum(((X[s] - X[s].mean(axis=0)) ** 2).sum() for s in (right, ~right))
     assert inertia <= KMeans(2, n_init=10, random_state=0).fit(X).inertia_ * 1.001
 
@@ -190,11 +199,11 @@ def test_without_regularization_no_invertible_map_matters(solver):
     rng = np.random.default_rng(0)
     P = rng.standard_normal((13, 13)) + 3 * np.eye(13)
     start = WINE[:, 0] > np.median(WINE[:, 0])
-    one = MaximinSeparation(2, solver=solver, regularization=0.0, init=start).fit(WINE)
-    two = MaximinSeparation(2, solver=solver, regularization=0.0, init=start).fit(WINE @ P + 5.0)
+    free = MaximinSeparation(2, solver=solver, regularization=0.0)
+    one, two = (started(free, start).fit(Z) for Z in (WINE, WINE @ P + 5.0))
     assert same(one.labels_, two.labels_)
     assert one.tree_.splits[0].value == pytest.approx(two.tree_.splits[0].value, rel=1e-4)
-    regularized = [MaximinSeparation(2, solver=solver, init=start).fit(Z) for Z in (WINE, WINE @ P)]
+    regularized = [started(MaximinSeparation(2, solver=solver), start).fit(Z) for Z in (WINE, WINE @ P)]
     assert not same(*(m.labels_ for m in regularized))  # lambda diag(S) is not invariant under such maps
 
 
@@ -342,7 +351,7 @@ def test_auto_does_not_split_one_mode_and_finds_as_many_as_there_are(solver):
 def test_pursuit_starts_from_given_labels():
     X, truth = two_blobs(300, 30, gap=6.0, seed=3)
     X = np.column_stack([X, 40.0 * np.random.default_rng(0).standard_normal((300, 2))])
-    model = MaximinSeparation(2, solver="pursuit", init=truth).fit(X)
+    model = started(MaximinSeparation(2, solver="pursuit"), truth).fit(X)
     assert metrics.clustering_error(truth, model.labels_) < 0.02
 
 
@@ -352,10 +361,6 @@ def test_pursuit_starts_from_given_labels():
         ({"regularization": -1}, "regularization"),
         ({"min_share": 0.6}, "min_share .*at most 0.5"),
         ({"n_init": 0}, "n_init"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"init": [0, 1]}, "178 rows, got 2 labels"),
-        ({"init": np.arange(178) % 3}, "two labels .* 3 different values"),
-        ({"init": [0, 1], "solver": "pursuit"}, "each of the 178 rows"),
     ],
 )
 def test_bad_parameters_are_one_clear_error(parameters, message):
@@ -372,7 +377,7 @@ def test_too_many_features_for_a_square_matrix_are_an_error():
 
 def test_labels_that_are_all_on_one_side_find_no_split():
     weights = np.where(np.arange(178) < 100, 1.0, 0.0)
-    model = MaximinSeparation(2, init=np.arange(178) < 100).fit(WINE, sample_weight=weights)
+    model = started(MaximinSeparation(2), np.arange(178) < 100).fit(WINE, sample_weight=weights)
     assert model.n_clusters_ == 1
 
 
@@ -381,12 +386,14 @@ def test_given_sides_start_the_search_of_the_root_also_where_its_scales_are_know
     X = load_wine().data
     node = measured(X)
     sides = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    method = MaximinSeparation(2, solver=solver, init=sides, max_iter=1)._method(13, node.rows)
+    method = started(MaximinSeparation(2, solver=solver), sides)._method(13, node.rows)
+    method = replace(method, max_iter=1)
     first, again = (
         run(search(replace(node, root=known), method))[1] for known in (None, node.standardization)
     )
     below = run(search(replace(node, root=node.standardization, is_root=False), method))[1]
-    assert again.value == first.value != below.value
+    assert again.value == pytest.approx(first.value, rel=1e-9)
+    assert abs(below.value - first.value) > 1e-3 * first.value
 
 
 def test_eig_with_a_kernel_is_refused_because_all_its_directions_are_equal():

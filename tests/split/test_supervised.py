@@ -10,21 +10,19 @@ from ravine import MinimumDensityClassifier
 from ravine.data.node import Labels
 from ravine.data.query import run
 from ravine.split.boundary import Hyperplane
+from ravine.split.labeled import SupervisedMethod, is_better, supervised_plane
 from ravine.split.search import search
-from ravine.split.supervised import SupervisedMethod, is_better
-from ravine.split.support import supervised_plane
 from tests.nodes import measured
 
 
 def labeled(n=30, seed=0):
     rng = np.random.default_rng(seed)
     right = np.arange(n) % 2 == 1
-    return rng.normal(size=(n, 3)) + 1.5 * right[:, None], right
+    return rng.normal(size=(n, 3)) + 1.5 * right[:, None], np.where(right, 1.0, -1.0)
 
 
-def loss_of(X, right, weights, C):
+def loss_of(X, signs, weights, C):
     """The objective of logistic regression, by its formula, as a function of (normal, intercept)."""
-    signs = np.where(right, 1.0, -1.0)
 
     def loss(at):
         margins = signs * (X @ at[:-1] + at[-1])
@@ -59,7 +57,9 @@ def test_the_penalty_is_relative_to_the_variance_of_all_rows(standardize):
     node = measured(X, labels=labels, standardize=standardize)
     _, split = run(search(node, SupervisedMethod(0.5, (1,))))
     rows = (X - X.mean(axis=0)) / (X.std(axis=0) if standardize else 1.0)
-    normal, threshold = supervised_plane(rows[:18], right, np.ones(18), 20.0 / (rows**2).sum(axis=1).mean())
+    normal, threshold = supervised_plane(
+        rows[:18], np.where(right, 1.0, -1.0), np.ones(18), 20.0 / (rows**2).sum(axis=1).mean()
+    )
     distances = split.boundary.signed_distance(node.rows)
     np.testing.assert_allclose(distances, rows @ normal - threshold, atol=1e-3)
 
@@ -76,7 +76,7 @@ def test_weights_are_copies():
 
 def test_the_same_rows_on_both_sides_have_no_plane():
     X = np.repeat([[0.0, 0.0]], 4, axis=0)
-    assert supervised_plane(X, np.array([False, True, False, True]), np.ones(4), 1.0) is None
+    assert supervised_plane(X, np.array([-1.0, 1.0, -1.0, 1.0]), np.ones(4), 1.0) is None
 
 
 def boundary(X, y, **parameters):
@@ -110,7 +110,6 @@ def line_of_labels(weights=(1.0,) * 8):
     ("valley", "alone", "better"),
     [
         ((0.9, 1.0, 0), (0.1, 2.0, 0), True),
-        ((0.19, 1.0, 0), (0.0, 2.0, 0), False),  # not deep enough
         ((0.9, 1.0, 0), (0.1, 1.6, 0), False),  # the other one is nearly as sparse
         ((0.9, 1.0, 0), (0.9, 1.7, 0), True),
         ((1.0, 0.0, 0), (0.5, 0.1, 0), True),
@@ -120,7 +119,7 @@ def line_of_labels(weights=(1.0,) * 8):
         ((0.9, 1.0, 2), (0.1, 2.0, 3), True),
     ],
 )
-def test_a_valley_has_to_be_deep_and_sparse_and_to_separate_the_labels(valley, alone, better):
+def test_a_valley_has_to_be_sparse_and_to_separate_the_labels(valley, alone, better):
     X, y = two_rows_of_blobs()
     split = boundary(X, known(y, 6))
     one, two = split_of(split, *valley), split_of(split, *alone)

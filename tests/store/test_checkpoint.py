@@ -56,10 +56,10 @@ def end_after(n_leaves):
 
 def ended_and_resumed(make, rows, folder, n_leaves, **fit):
     """Fit until there are some leaves, then with the same call again; return the model of the second call."""
-    model = make.set_params(checkpoint=folder / "fit.checkpoint", callback=end_after(n_leaves))
+    model = make.set_params(checkpoint=folder / "fit.checkpoint", verbose=end_after(n_leaves))
     with pytest.raises(Ended):
         model.fit(rows, **fit)
-    return model.set_params(callback=None).fit(rows, **fit)
+    return model.set_params(verbose=False).fit(rows, **fit)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +94,7 @@ def test_a_fit_goes_on_where_it_ended(kind, tmp_path):
         (MinimumDensity("auto"), {}),
         (MinimumDensity(5), {"sample_weight": WEIGHTS[:1500]}),
         (MinimumDensity(5), {"y": np.where(np.arange(1500) % 100 == 0, X[:1500, 0] > 0, -1)}),
-        (SpectralConnectivity(4, projection="orthogonal", n_microclusters=60), {}),
+        (SpectralConnectivity(4, n_directions=2), {}),
         (MinimumDensity(4, kernel="rbf", kernel_params={"landmarks": 50, "n_components": 5}), {}),
     ],
     ids=["auto", "weights", "labels", "several directions", "kernel"],
@@ -235,11 +235,11 @@ def test_damaged_checkpoints_are_refused_with_one_sentence(written, tmp_path):
     "change",
     [
         lambda meta, arrays: arrays["rank"].__setitem__(1, arrays["rank"][1] + 1.0),
-        lambda meta, arrays: arrays.update(worth=1 - arrays["worth"]),
+        lambda meta, arrays: arrays.update(accepted=1 - arrays["accepted"]),
         lambda meta, arrays: meta.update(seconds=meta["seconds"] + 1.0),
         lambda meta, arrays: meta.pop("checksum"),
     ],
-    ids=["rank", "worth", "seconds", "no checksum"],
+    ids=["rank", "accepted", "seconds", "no checksum"],
 )
 def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, change):
     """The archive is valid, and so is every value: only the checksum of the content tells."""
@@ -254,9 +254,12 @@ def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, ch
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda meta, arrays: meta["fit"].update(tol=True), "fit has to be one text"),
+        (lambda meta, arrays: meta["fit"].update(level=True), "fit has to be one text"),
         (lambda meta, arrays: meta["fit"].update(more=[1]), "fit has to be one text"),
-        (lambda meta, arrays: meta.update(reads=10**400), "reads has to be at most"),
+        (
+            lambda meta, arrays: meta.update(reads=10**400),
+            "reads has to be a whole number of at least 0 and at most",
+        ),
     ],
 )
 def test_crafted_checkpoints_are_refused(written, tmp_path, change, reason):
@@ -323,7 +326,7 @@ def test_the_time_of_all_fits_is_added(tmp_path):
     for _ in range(2):
         found = checkpoints.Checkpoint(tmp_path / "fit", {"class": "some"}, rows, None)
         found._began -= 1000.0  # as if it had taken that long
-        found.note((0,) * (len(found.found) + 1), checkpoints.SearchResult(None, worth=False))
+        found.note((1,) * (len(found.found) + 1), checkpoints.SearchResult(None, accepted=False))
         found.write()
     assert 2000.0 <= read_archive((tmp_path / "fit").read_bytes()).facts["seconds"] < 2100.0
 
@@ -341,7 +344,7 @@ def test_the_rank_of_a_split_does_not_depend_on_what_was_searched_before_a_break
         return dict(zip(stored.facts["paths"], stored.arrays["rank"].reshape(-1, 4).tolist(), strict=True))
 
     def model(path=None):
-        return SpectralConnectivity(K, split_order="neighbors", checkpoint=path)
+        return SpectralConnectivity(K, checkpoint=path)
 
     whole = model(tmp_path / "whole").fit(rows)
     for n_leaves in (2, 3, 4):

@@ -14,18 +14,18 @@ from ravine.evidence.significance import SignificanceTest
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
-from ravine.split.search import Outcome, Verbs, search
+from ravine.split.search import BaseMethod, Outcome, search_opened
 from ravine.split.split import Evidence
 from ravine.tree import grow as growing
-from ravine.tree.grow import grow
-from ravine.tree.grown import Limits
-from ravine.tree.priorities import PRIORITIES, divides_labels
+from ravine.tree import leaf_search
+from ravine.tree.grow import Limits, grow
+from ravine.tree.leaf_search import PRIORITIES, divides_labels
 from tests.nodes import node_of
 from tests.oracles import two_blobs
 
 
 @dataclass
-class Middle(Verbs):
+class Middle(BaseMethod):
     """Divides at the mean of the first column, or elsewhere, with any value; it records what it is given."""
 
     value: object = lambda node: 0.0
@@ -49,9 +49,8 @@ class Middle(Verbs):
         yield
 
 
-def constant(split, node):
+def constant(split, total, graph):
     return 0.0
-    yield
 
 
 def grown(X, method, n_leaves, weights=None, *, priority=constant, labels=None, level=None, min_weight=1.0):
@@ -139,9 +138,8 @@ def test_of_leaves_that_tie_in_everything_the_first_node_is_split():
 def test_a_higher_priority_comes_before_size_and_a_split_of_labels_before_both():
     X = column(*range(10), *range(1000, 1070))
 
-    def prefers_few(split, node):
-        return -node.total
-        yield
+    def prefers_few(split, total, graph):
+        return -total
 
     assert sizes_split(grown(X, Middle(), 3, priority=prefers_few)[1]) == [80.0, 10.0]
     few = labels_of(MemoryRows(X), np.array([12, 77]), np.array([0, 1]))
@@ -150,14 +148,8 @@ def test_a_higher_priority_comes_before_size_and_a_split_of_labels_before_both()
 
 def test_priorities_are_depth_by_weight_weight_and_minus_the_value():
     split = SimpleNamespace(quality=0.25, value=3.0)
-    node = SimpleNamespace(total=80.0)
-
-    def priority(name):
-        with pytest.raises(StopIteration) as stop:
-            next(PRIORITIES[name](split, node))
-        return stop.value.value
-
-    assert [priority(name) for name in ("depth", "size", "value")] == [20.0, 80.0, -3.0]
+    found = [PRIORITIES[name](split, 80.0, None) for name in ("depth", "size", "value")]
+    assert found == [20.0, 80.0, -3.0]
 
 
 def test_a_split_divides_labels_if_it_separates_half_of_the_pairs():
@@ -212,17 +204,16 @@ def test_two_k_minus_three_searches_make_k_leaves():
         assert len(method.nodes) == max(1, 2 * k - 3)
 
 
-def searched_at_once(name):
-    """A priority without a bound: every leaf is searched before the first split is chosen."""
-    return lambda split, node: PRIORITIES[name](split, node)
-
-
 @pytest.mark.parametrize("name", ["depth", "neighbors", "size"])
 @pytest.mark.parametrize("kind", ["rows", "weights", "labels", "a far group"])
 @pytest.mark.parametrize("seed", range(2))
 def test_light_leaves_wait_for_heavy_ones_and_the_tree_is_the_same(name, kind, seed, monkeypatch):
     searched = []
-    monkeypatch.setattr(growing, "search", lambda node, method: searched.append(node) or search(node, method))
+    monkeypatch.setattr(
+        leaf_search,
+        "search_opened",
+        lambda opened, method: searched.append(opened) or search_opened(opened, method),
+    )
     rng = np.random.default_rng(seed)
     sizes = np.repeat(np.arange(6), [30, 40, 50, 60, 90, 130])
     X = rng.standard_normal((400, 2)) + 4.0 * rng.standard_normal((6, 2))[sizes]
@@ -235,7 +226,9 @@ def test_light_leaves_wait_for_heavy_ones_and_the_tree_is_the_same(name, kind, s
     found, _ = grown(X, method, 7, weights, priority=PRIORITIES[name], labels=labels)
     n_searches = len(searched)
     searched.clear()
-    slow, _ = grown(X, method, 7, weights, priority=searched_at_once(name), labels=labels)
+    no_bound = (-np.inf,) * 3  # every leaf is searched before the next split
+    monkeypatch.setattr(growing, "bound_rank", lambda priority, total, labels: (labels is None, *no_bound))
+    slow, _ = grown(X, method, 7, weights, priority=PRIORITIES[name], labels=labels)
     assert replace(found.tree, refused=slow.tree.refused) == slow.tree
     np.testing.assert_array_equal(found.labels, slow.labels)
     assert n_searches <= len(searched)
@@ -269,7 +262,7 @@ def test_likely_leaves_are_the_children_of_waiting_splits_as_many_as_may_follow(
     assert grown(X, method, 6)[0].tree.n_leaves == 6
     assert together[0] == 1  # the root
     assert max(together) > 2
-    assert 2 * len(method.nodes) == sum(together)  # each is examined for far rows, then searched
+    assert 3 * len(method.nodes) == sum(together) + 1  # each is opened, examined for far rows, searched
     searched = [node.stream for node in method.nodes]
     assert len(set(searched)) == len(searched)  # no leaf is searched twice
 

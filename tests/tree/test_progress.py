@@ -18,7 +18,7 @@ def test_the_callback_is_called_between_the_splits_of_large_data(kind, tmp_path,
     np.save(tmp_path / "rows.npy", X)
     rows = X if kind == "memory" else ravine.open(tmp_path / "rows.npy")
     received = []
-    model = MinimumDensity(3, callback=received.append).fit(rows)
+    model = MinimumDensity(3, verbose=received.append).fit(rows)
     assert len(received) == 2  # small data: only the splits
     assert received[-1].seconds_left == pytest.approx(0.0, abs=1e-9)
     received.clear()
@@ -34,7 +34,7 @@ def test_the_callback_is_called_between_the_splits_of_large_data(kind, tmp_path,
 
 def test_the_time_left_of_the_first_split_is_that_of_the_other_levels():
     received = []
-    MinimumDensity(3, callback=received.append).fit(X)
+    MinimumDensity(3, verbose=received.append).fit(X)
     first = received[0]
     assert first.seconds_left == pytest.approx(first.seconds * (np.log2(3) - 1))
 
@@ -52,7 +52,7 @@ def test_rows_that_are_read_after_a_fit_call_nobody(error, monkeypatch):
             raise error
 
     with contextlib.nullcontext() if error is None else pytest.raises(error):
-        MinimumDensity(2, callback=callback).fit(X)
+        MinimumDensity(2, verbose=callback).fit(X)
     n = len(received)
     rows.map(lambda block: block.weights)
     assert len(received) == n > 1

@@ -1,6 +1,5 @@
 """The tree does not depend on how an engine reads the rows, and few passes are enough."""
 
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -18,11 +17,8 @@ from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
 from ravine.split.separation import SeparationMethod, SeparationPursuit
-from ravine.tree.background import Background
-from ravine.tree.cells import Cell
-from ravine.tree.grow import _Growth, grow
-from ravine.tree.grown import Limits
-from ravine.tree.priorities import PRIORITIES
+from ravine.tree.grow import Growth, Limits, grow
+from ravine.tree.leaf_search import PRIORITIES
 from tests.engines import engine_of
 
 
@@ -57,7 +53,6 @@ METHODS = {
     "connectivity": CONNECTIVITY,
     "orthogonal": SEVERAL,
     "orthogonal, large margin": replace(SEVERAL, large_margin=True, normalized=False),
-    "correlated": replace(SEVERAL, omega=0.3, n_directions=3),
     "large margin": LargeMarginMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True),
     "principal": PrincipalMethod("density"),
     "margin": MarginMethod(),
@@ -69,13 +64,17 @@ METHODS = {
 
 def waves(monkeypatch):
     """Return a list that gets the number of passes of every wave: dividing leaves and searching them."""
-    passes, original = [], _Growth.search_together
+    passes = []
 
-    def search(self, cells):
-        original(self, cells)
-        passes.append(getattr(self.root.rows.engine, "passes", 0) - sum(passes))
+    def count(original):
+        def counted(growth, *leaves):
+            original(growth, *leaves)
+            passes.append(getattr(growth.root.rows.engine, "passes", 0) - sum(passes))
 
-    monkeypatch.setattr(_Growth, "search_together", search)
+        return counted
+
+    for name in ("begin", "search_leaves"):
+        monkeypatch.setattr(Growth, name, count(getattr(Growth, name)))
     return passes
 
 
@@ -109,13 +108,10 @@ def test_all_schedules_give_the_same_bits_and_a_wave_takes_at_most_eight_passes(
 def shared(monkeypatch):
     """Threads share everything, however small."""
     monkeypatch.setattr("ravine.data.memory.THREADED_VALUES", 1)
-    monkeypatch.setattr("ravine.data.node.THREADED_CELLS", 1)
-    monkeypatch.setattr("ravine.tree.background.AHEAD_VALUES", 1)
-    monkeypatch.setattr("ravine.tree.background.AHEAD_COMPILED", 1)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SLOW])
-def test_threads_that_share_passes_starts_and_leaves_give_the_same_bits(name, shared, monkeypatch):
+def test_threads_that_share_passes_and_starts_give_the_same_bits(name, shared, monkeypatch):
     small_nodes_local(monkeypatch, 8192 * 5)
     X = blobs(20_000, 5, 5)
     weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
@@ -124,51 +120,6 @@ def test_threads_that_share_passes_starts_and_leaves_give_the_same_bits(name, sh
     assert one.tree == many.tree
     np.testing.assert_array_equal(one.labels, many.labels)
     assert one.tree.n_leaves == 5
-
-
-def test_leaves_are_searched_in_other_threads(shared, monkeypatch):
-    names, original = set(), _Growth.search_opened
-
-    def search(self, cell, opened):
-        names.add(threading.current_thread().name)
-        return (yield from original(self, cell, opened))
-
-    monkeypatch.setattr(_Growth, "search_opened", search)
-    tree_of(MemoryRows(blobs(5000, 3, 5), None, Threads(2)), METHODS["minimum density"], 5)
-    assert len(names) > 1
-
-
-def test_a_search_that_is_not_needed_ends_at_its_next_request(shared):
-    asks, goes_on = threading.Event(), threading.Event()
-
-    def search(cell, opened):
-        asks.set()
-        goes_on.wait(10.0)
-        yield [None]  # an answer to this request would fail
-
-    background = Background(Threads(2), compiled=True)
-    background.begin([Cell(MemoryRows(np.ones((3, 2))), (1,), 1, None)], search)
-    assert asks.wait(10.0)
-    stops = threading.Thread(target=background.stop)
-    stops.start()
-    assert background.stopped.wait(10.0)
-    goes_on.set()
-    stops.join(10.0)
-    assert not stops.is_alive()
-    assert background.begun[1,].result() is None
-
-
-def test_an_error_in_another_thread_is_raised_and_ends_the_others(shared, monkeypatch):
-    original = _Growth.search_opened
-
-    def search(self, cell, opened):
-        if threading.current_thread().name != "MainThread":
-            raise ValueError("in another thread")
-        return (yield from original(self, cell, opened))
-
-    monkeypatch.setattr(_Growth, "search_opened", search)
-    with pytest.raises(ValueError, match="in another thread"):
-        tree_of(MemoryRows(blobs(5000, 3, 5), None, Threads(2)), METHODS["minimum density"], 5)
 
 
 def test_auto_and_labels_do_not_depend_on_the_schedule(monkeypatch):

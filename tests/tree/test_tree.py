@@ -13,10 +13,11 @@ from ravine.data.memory import MemoryRows
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
-from ravine.tree.edit import cut_into
+from ravine.tree.edit import _keep_splits
 from ravine.tree.export import DEEPEST
 from ravine.tree.score import depth_at_boundary
 from ravine.tree.simplify import _best_threshold
+from tests.changed_method import with_method
 from tests.engines import in_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -139,11 +140,12 @@ def test_a_tree_with_shared_labels_is_cut_into_any_smaller_number_of_clusters():
         tree = TREE
         for _ in range(rng.integers(0, 6)):
             tree = tree.merge(*rng.choice(tree.n_clusters, 2, replace=False).tolist())
-        cuts = [tree.cut(k) for k in range(1, tree.n_leaves + 1)]
+        kept = [np.isin(np.arange(tree.n_nodes), tree.inner[:n]) for n in range(tree.n_leaves)]
+        cuts = [_keep_splits(tree, some) for some in kept]
         for k in range(1, tree.n_clusters + 1):
-            assert cut_into(tree, k) == [cut for cut in cuts if cut.n_clusters == k][-1]
+            assert tree.cut(k) == [cut for cut in cuts if cut.n_clusters == k][-1]
         with pytest.raises(InvalidInputError, match=f"{k} clusters .*into {k + 1}"):
-            cut_into(tree, k + 1)
+            tree.cut(k + 1)
 
 
 def test_a_cut_leaf_remembers_the_split_that_was_there():
@@ -152,8 +154,8 @@ def test_a_cut_leaf_remembers_the_split_that_was_there():
     assert TREE.n_leaves == 8
 
 
-def test_too_many_leaves_are_an_error():
-    with pytest.raises(InvalidInputError, match="8 leaves and cannot be cut into 9"):
+def test_too_many_clusters_are_an_error():
+    with pytest.raises(InvalidInputError, match="8 clusters and cannot be cut into 9"):
         TREE.cut(9)
 
 
@@ -268,7 +270,7 @@ def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place()
     rng = np.random.default_rng(0)
     coarse = rng.integers(0, 4, 400) + 6.0 * (np.arange(400) % 2)
     X = np.column_stack([coarse, coarse + rng.standard_normal(400), rng.standard_normal(400)])
-    model = MinimumDensity(2, init=[[1.0, 3.0, 1.0]], max_iter=0).fit(X)
+    model = with_method(MinimumDensity(2, max_iter=0), init=np.array([[1.0, 3.0, 1.0]])).fit(X)
     assert model.n_clusters_ == 2
     simple = model.tree_.simplify(X, max_features=1, agreement=0.5)
     share = float(simple.splits[0].status.split(":")[1].split("%")[0]) / 100
@@ -278,9 +280,7 @@ def test_the_share_that_simplify_reports_is_true_where_many_rows_share_a_place()
 # --- growth bounds, score, size ---
 
 
-def test_max_leaves_and_max_depth_bound_growth():
-    assert PrincipalDirection(8, max_leaves=3).fit(DIGITS).n_clusters_ == 3
-    assert PrincipalDirection(3, max_leaves=8).fit(DIGITS).n_clusters_ == 3
+def test_max_depth_bounds_growth():
     model = PrincipalDirection(8, max_depth=2).fit(DIGITS)
     assert model.n_clusters_ == 4
     assert model.tree_.depth.max() == 2
@@ -342,7 +342,6 @@ def test_ten_thousand_leaves_hit_no_recursion_limit():
     assert tree.export_text().count("\n") == 2 * DEEPEST + 1
     assert tree.decision_path(X).shape == (3, 19999)
     assert ClusterTree.from_json(tree.to_json()) == tree
-    assert len(tree.to_dot()) > 10_000
     assert tree.export_sql("t", columns=["a", "b"]).count("CASE") == 10_000
 
 
@@ -477,6 +476,23 @@ def test_labels_steer_a_resplit():
     assert len({*zip(found, expected, strict=True)}) == 2
     with pytest.raises(InvalidInputError, match="one label for each of the 178 rows"):
         tree.resplit(node, MinimumDensity(2), X, y=y[:5])
+
+
+@pytest.mark.parametrize("unlabeled_elsewhere", [True, False])
+def test_labels_of_all_rows_of_a_node_steer_a_resplit(unlabeled_elsewhere):
+    """Low and high groups, left and right of each of which the labels ask for."""
+    rng = np.random.default_rng(0)
+    corner = np.arange(400) % 4
+    X = np.column_stack([5.0 * (corner % 2), 9.0 * (corner // 2)]) + rng.normal(size=(400, 2))
+    X[:, 1] += 6.0 * (rng.random(400) < 0.5)  # and a gap that the labels know nothing about
+    tree = MinimumDensity(1).fit(X).tree_
+    y = corner % 2
+    if unlabeled_elsewhere:
+        X, y = np.vstack([X, X[:1]]), np.append(y, -1)
+        tree = MinimumDensity(1).fit(X).tree_
+    found = tree.resplit(0, MinimumDensity(2), X, y=y).predict(X)[:400]
+    agree = (found == corner % 2).mean()
+    assert max(agree, 1 - agree) > 0.97
 
 
 @pytest.mark.parametrize("kind", ["memory", "blocks"])

@@ -25,7 +25,6 @@ FRAME = pd.DataFrame(
         "member": RNG.choice([3.5, -1.0], N),
         "tail": SKEWED,
         "again": SKEWED,
-        "income": 1e9 * RNG.standard_normal(N),
         "holes": np.where(np.arange(N) % 100 == 0, np.nan, RNG.standard_normal(N)),
         "word": "x",
     }
@@ -37,7 +36,6 @@ EXPECTED = {
     "id": ("id", "nearly"),
     "two-valued": ("member",),
     "skewed": ("tail", "again"),
-    "scale": ("income",),
     "duplicate column": ("again",),
     "duplicate rows": (),
     "not a number": ("word",),
@@ -70,7 +68,6 @@ def test_every_kind_of_finding(kind, monkeypatch, tmp_path):
     assert by_kind["missing"].sentence.startswith(f"{n} missing values in holes")
     assert by_kind["duplicate rows"].fact.startswith(f"30 of {N + 30} rows")
     assert by_kind["duplicate column"].fact == "again is the same as tail"
-    assert "income has 100% of the variance" in by_kind["scale"].sentence
 
 
 def test_clean_rows_have_nothing_to_note():
@@ -94,7 +91,8 @@ def test_the_result_prints_and_escapes():
 
 def test_a_table_without_numbers_is_no_error():
     found = ravine.check(pd.DataFrame({"word": list("abcd") * 10}))
-    assert kinds(found)["not a number"] == ("word",)
+    assert kinds(found) == {"not a number": ("word",)}
+    assert (found.n_rows, found.n_columns) == (40, 1)
 
 
 def test_infinite_values_many_columns_and_few_rows():
@@ -102,7 +100,7 @@ def test_infinite_values_many_columns_and_few_rows():
     X[3, 2], X[5, 2] = np.inf, -np.inf
     found = {finding.kind: finding.fact for finding in ravine.check(X)}
     assert found["infinite"] == "2 infinite values in x2 (2)"
-    assert found["constant"] == "x0, x1, x3, x4, x5 and 2 more are constant"
+    assert found["constant"] == "x0, x1, x3, x4, x5, ... are constant"
     assert "id" not in kinds(ravine.check(np.arange(20.0)[:, None]))
     assert "id" in kinds(ravine.check(np.arange(40.0)[:, None]))
 
@@ -147,7 +145,7 @@ def test_the_number_of_different_values_is_exact_for_few_and_close_for_many():
         assert facts.n_different(0) == (n if n == 1000 else pytest.approx(n, rel=0.1))
 
 
-def test_moments_are_those_of_scipy():
+def test_skewness_is_that_of_scipy():
     from scipy import stats
 
     X = np.column_stack([1e6 + RNG.standard_normal(N), SKEWED, -SKEWED])
@@ -155,4 +153,3 @@ def test_moments_are_those_of_scipy():
     for part in np.array_split(X, 7):
         facts.add(part)
     np.testing.assert_allclose(facts.skewness()[1:], stats.skew(X)[1:], rtol=1e-6)
-    np.testing.assert_allclose(facts.variances(), X.var(axis=0), rtol=1e-6)

@@ -64,7 +64,7 @@ def test_a_method_without_a_bandwidth_is_drawn_with_that_of_the_distances():
     distance = model.transform(WINE)[:, 0]
     expected = 0.9 * distance.std() * len(WINE) ** -0.2
     assert density_of(model, WINE)[0].bandwidth == pytest.approx(expected)
-    assert node_rows(model, WINE).step.bandwidth == pytest.approx(expected)
+    assert node_rows(model, WINE).curves.bandwidth == pytest.approx(expected)
 
 
 def test_rows_that_do_not_reach_a_split_leave_it_out():

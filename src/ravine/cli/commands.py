@@ -10,28 +10,24 @@ import tempfile
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 import ravine
 from ravine import MinimumDensity, metrics
 from ravine._validate import FloatArray, listed
 from ravine.cli.arguments import METHODS
-from ravine.cli.console import Console
+from ravine.cli.console import PROGRESS, Console
 from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
-from ravine.data.any_rows import scales_columns
-from ravine.data.block_engine import rows_of
-from ravine.estimators.catalog import DIFFUSION
-from ravine.estimators.judging import MIN_SHARE, Judges
-from ravine.estimators.selection import fit_candidate, judged
+from ravine.estimators.methods import DIFFUSION
 from ravine.io.atomic import all_or_none
 from ravine.io.on_disk import FileMatrix
 from ravine.io.open_file import matrix_blocks
@@ -39,7 +35,6 @@ from ravine.io.source import Source, counted
 from ravine.io.table import MEMORY_BYTES, Table
 
 FIT_OUTPUTS = ("out", "append", "model", "report", "sql")
-LEGEND = "quality: 0 is no valley, 1 an empty gap; a column with + has higher values on the lower branch"
 
 
 def run_fit(arguments: Namespace) -> None:
@@ -56,27 +51,20 @@ def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> 
     rows = _rows(table, Path(source_name(arguments)), arguments.memory_limit)
     own = {"checkpoint": arguments.checkpoint} if arguments.checkpoint else {}
     start = time.perf_counter()
-    found, caught = fit_table(arguments, console, model, table, rows, **own)
-    found += _warning_texts(arguments, table, caught)
+    found, interrupted = fit_table(arguments, console, model, table, rows, **own)
     seconds = time.perf_counter() - start
-    interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
     _write_fit(arguments, model, source, table)
     if arguments.checkpoint and not interrupted:
         Path(arguments.checkpoint).unlink(missing_ok=True)  # the results are written
     files = {
         option: path for option in FIT_OUTPUTS if (path := getattr(arguments, option)) not in (None, "-")
     }
-    scores = scores_of(table, model.labels_)
     stream = sys.stderr if "-" in (arguments.out, arguments.append) else sys.stdout
     if arguments.json:
         more = {"seconds": seconds, "notes": notes + found, "files": files, "interrupted": interrupted}
-        print(json.dumps({**_summary(arguments, model, table, scores), **more}), file=stream)
+        print(json.dumps({**_summary(arguments, model, table), **more}), file=stream)
     else:
-        lines = [str(model.candidates_)] if hasattr(model, "candidates_") else []
-        lines += [LEGEND] if model.n_clusters_ > 1 else []
-        lines += [score_line(scores)] if scores else []
-        lines += [f"{'labels' if option == 'out' else option}: {path}" for option, path in files.items()]
-        print(model.tree_.export_text(), *lines, sep="\n", file=stream)
+        print(*_lines(model, table, files), sep="\n", file=stream)
     if interrupted:
         sys.stdout.flush()
         raise Ended(f"interrupted: the result has the {model.n_clusters_} clusters found so far", INTERRUPTED)
@@ -84,22 +72,26 @@ def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> 
 
 def fit_table(
     arguments: Namespace, console: Console, model: Any, table: Table, rows: Any, **own: Any
-) -> tuple[list[str], list[warnings.WarningMessage]]:
-    """Fit a model to the rows of a table; return the notes about them, which are printed, and the warnings.
+) -> tuple[list[str], bool]:
+    """Fit a model to the rows of a table; return the notes, which are printed, and whether Ctrl-C ended it.
 
     `own` are parameters of this fit only, which the model does not keep.
     """
-    notes = check_notes(table, standardized=scales_columns(model.standardize, table.values))
+    notes = check_notes(arguments, table)
     console.notes(notes)
     size = f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}"
     console.print(f"{size} of {source_name(arguments)}")
-    own["callback"] = console.progress
-    model.set_params(n_jobs=arguments.jobs or os.cpu_count(), **own)
-    with console.capture_warnings(partial(_warning_texts, arguments, table)) as caught:
+    own |= {PROGRESS: console.progress, "n_jobs": arguments.jobs or os.cpu_count()}
+    before = {name: getattr(model, name) for name in own}
+    model.set_params(**own)
+    with console.capture_warnings() as caught:
         model.fit(rows)
-    model.set_params(n_jobs=arguments.jobs, **dict.fromkeys(own))
+    model.set_params(**before)
     _add_columns(model, table)
-    return notes, caught
+    found = _warning_texts(arguments, table, caught)
+    console.notes(found)
+    interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
+    return notes + found, interrupted
 
 
 def _rows(table: Table, path: Path, memory_limit: int | None) -> Any:
@@ -159,7 +151,22 @@ def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -
             write_report(place(arguments.report), model, table, arguments, command=arguments.typed)
 
 
-def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str, float]) -> dict[str, Any]:
+def _lines(model: Any, table: Table, files: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is printed about a result."""
+    yield model.tree_.export_text()
+    if hasattr(model, "candidates_"):
+        yield str(model.candidates_)
+    if model.n_clusters_ > 1:
+        text = "a column with + has higher values on the lower branch"
+        yield f"quality: 0 is no valley, 1 an empty gap; {text}"
+    if scores := scores_of(table, model.labels_):
+        yield score_line(scores)
+    for option, path in files.items():
+        yield f"{'labels' if option == 'out' else option}: {path}"
+
+
+def _summary(arguments: Namespace, model: Any, table: Table) -> dict[str, Any]:
+    """Return a result as JSON has it."""
     tree, labels = model.tree_, model.labels_
     judged = {"candidates": [c.figures() for c in model.candidates_]} if hasattr(model, "candidates_") else {}
     return {
@@ -170,7 +177,7 @@ def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str
         "n_clusters": model.n_clusters_,
         "sizes": np.bincount(labels[labels >= 0], minlength=int(tree.label.max()) + 1).tolist(),
         "n_outliers": len(model.outliers_),
-        "scores": scores,
+        "scores": scores_of(table, labels),
         "splits": [
             {"node": int(node), "quality": tree.splits[node].quality, "weight": float(tree.weight[node])}
             for node in tree.inner
@@ -180,52 +187,33 @@ def _summary(arguments: Namespace, model: Any, table: Table, scores: Mapping[str
 
 
 def run_compare(arguments: Namespace) -> None:
-    """Run all methods and rank them by judges that need no labels."""
-
+    """Run all methods, two of them also on the diffusion map, and rank them without labels."""
     check_files(arguments)
     models = {method: make_clusterer(arguments, method) for method in METHODS if method != "auto"}
-    mapped = {name: method for method, name in METHODS.items() if name in DIFFUSION}
-    for method in mapped.values():
-        kernel = make_clusterer(arguments, method).set_params(kernel="diffusion")
-        models[f"{method} diffusion"] = kernel
+    for method in [method for method in models if METHODS[method] in DIFFUSION]:
+        models[f"{method} diffusion"] = clone(models[method]).set_params(kernel="diffusion")
+    for model in models.values():
+        model.set_params(n_jobs=arguments.jobs or os.cpu_count())
     console = Console(arguments.quiet)
     with opened(arguments) as source:
         table, _ = read(arguments, console, source)
-    console.notes(check_notes(table, standardized=True))
-    fitted = []
-    with console.capture_warnings(partial(_warning_texts, arguments, table)):
-        for method, model in models.items():
-            model.set_params(n_jobs=arguments.jobs or os.cpu_count())
-            fitted.append(fit_candidate(method, model, table.values, None))
-            console.print(f"{method}: {model.n_clusters_} clusters, {fitted[-1].seconds:.1f} s")
-        selection = judged(Judges(rows_of(table.values, None), None), fitted, MIN_SHARE)
-    if n_far := max(len(one.estimator.outliers_) for one in fitted):
+    console.notes(check_notes(arguments, table))
+    with console.capture_warnings() as caught:
+        selection = ravine.select(table.values, models)
+    console.notes(_warning_texts(arguments, table, caught))
+    if n_far := max(len(candidate.estimator.outliers_) for candidate in selection):
         console.notes([f"{counted(n_far, 'row')} far from all others left out of the searches"])
     scores = [scores_of(table, candidate.estimator.labels_) for candidate in selection]
     if arguments.json:
         found = zip(selection, scores, strict=True)
         print(json.dumps([{**candidate.figures(), **own} for candidate, own in found]))
-    else:
-        print(_with_scores(selection, scores))
+        return
+    print(selection)
+    for candidate, own in zip(selection, scores, strict=True):
+        if own:
+            print(f"{candidate.name} {score_line(own)}")
 
 
-def _with_scores(selection: ravine.Selection, scores: Sequence[Mapping[str, float]]) -> str:
-    """Return the table of the candidates, with further columns for their scores against the labels."""
-    lines = str(selection).splitlines()
-    width = max(map(len, lines))
-    cells = [
-        list(scores[0]),
-        *([f"{value:{len(name)}.3f}" for name, value in own.items()] for own in scores),
-    ]
-    return "\n".join(
-        "  ".join([line.ljust(width), *own]).rstrip() for line, own in zip(lines, cells, strict=True)
-    )
-
-
-DEMO_START = """\
-1797 handwritten digits, each an image of 8 x 8 pixels: 64 numbers per row.
-ravine looks for ten clusters without knowing which digit is which.
-"""
 DEMO_END = """
 How to read this: every line with a quality is a split, where a hyperplane divides the rows in two at a
 valley of their density. Quality 0 is no valley, 1 an empty gap. The pixels with the most influence are named:
@@ -263,7 +251,8 @@ def run_demo(arguments: Namespace) -> None:
     check_files(arguments, "report")
     path = Path(arguments.report or Path(tempfile.mkdtemp(prefix="ravine-")) / "digits.html")
     digits = load_digits()
-    print(DEMO_START)
+    print("1797 handwritten digits, each an image of 8 x 8 pixels: 64 numbers per row.")
+    print("ravine looks for ten clusters without knowing which digit is which.\n")
     names = [f"row{i // 8}col{i % 8}" for i in range(64)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -6,41 +6,30 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TextIO
 
 import ravine
 from ravine._validate import on_one_line
 from ravine.tree.progress import UNLIMITED
 
-MANY_ROWS = 10_000_000  # rows read from which on they are shown: work that takes seconds
+PROGRESS = "verbose"  # the parameter of a clusterer that takes a function of its progress
 LINE_SECONDS = 60.0  # seconds between two lines of progress that are not about a split, without a terminal
 
 
-def duration(seconds: float) -> str:
-    """Return a time in its largest unit.
-
-    >>> duration(75.0), duration(7200.0)
-    ('75 s', '2.0 h')
-    """
-    for unit, size in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 class Console:
-    """Prints messages and progress: a bar on a terminal, plain lines otherwise."""
+    """Prints messages and progress: one line that is replaced on a terminal, lines otherwise."""
 
     def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:
         self.quiet, self.stream = quiet, stream or sys.stderr
-        self.bar_is_open = False
+        self.line_is_open = False
         self.next_line = LINE_SECONDS
 
     def print(self, text: str) -> None:
         """Print one line; line breaks become spaces."""
-        self.end_bar()
+        self.end_line()
         if not self.quiet:
             self._write(f"{on_one_line(text)}\n")
 
@@ -54,31 +43,23 @@ class Console:
         if self.quiet:
             return
         n, total = progress.n_leaves, progress.n_clusters
-        bounded = total < UNLIMITED
-        text = f"{n}{f' of {total}' if bounded else ''} clusters, {progress.seconds:.1f} s"
-        if progress.rows_read >= MANY_ROWS:
-            text = (
-                f"{text}, {progress.rows_read / 1e6:.0f} million rows read in {progress.n_passes:.1f} passes"
-            )
+        goal = f" of {total}" if total < UNLIMITED else ""
+        text = f"{n}{goal} clusters, {progress.n_passes:.1f} passes, {progress.seconds:.1f} s"
         if progress.seconds_left >= 1.0:
-            text = f"{text}, about {duration(progress.seconds_left)} left"
-        if not self.stream.isatty():
-            if progress.split is not None or progress.seconds >= self.next_line:
-                self.next_line = progress.seconds + LINE_SECONDS
-                self.print(text)
-            return
-        columns = shutil.get_terminal_size().columns
-        width = max(10, min(30, columns - 40))
-        text = text[: max(24, columns - width - 4)]  # a line that wraps could not be replaced
-        done = round(width * n / total) if bounded else n % width
-        # the last characters clear the rest of the line
-        self._write(f"\r[{'#' * done}{'.' * (width - done)}] {text} \x1b[K", escaped=False)
-        self.bar_is_open = True
+            text += f", about {timedelta(seconds=round(progress.seconds_left))} left"
+        if self.stream.isatty():
+            # a line that wraps could not be replaced; the last characters clear the rest of the line
+            text = text[: shutil.get_terminal_size().columns - 1]
+            self._write(f"\r{text}\x1b[K", escaped=False)
+            self.line_is_open = True
+        elif progress.split is not None or progress.seconds >= self.next_line:
+            self.next_line = progress.seconds + LINE_SECONDS
+            self.print(text)
 
-    def end_bar(self) -> None:
-        """End the line of the progress bar."""
-        if self.bar_is_open:
-            self.bar_is_open = False
+    def end_line(self) -> None:
+        """End the line of progress on a terminal."""
+        if self.line_is_open:
+            self.line_is_open = False
             self._write("\n")
 
     def _write(self, text: str, *, escaped: bool = True) -> None:
@@ -90,14 +71,11 @@ class Console:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     @contextmanager
-    def capture_warnings(
-        self, describe: Callable[[list[warnings.WarningMessage]], list[str]]
-    ) -> Iterator[list[warnings.WarningMessage]]:
-        """Print warnings as notes at the end, as described; yield the list of them."""
+    def capture_warnings(self) -> Iterator[list[warnings.WarningMessage]]:
+        """Yield a list to which warnings are added instead of being printed; end the line of progress."""
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 yield caught
         finally:
-            self.end_bar()
-        self.notes(describe(caught))
+            self.end_line()  # an error has a line of its own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import shlex
 import time
 from argparse import Namespace
 from importlib import import_module
@@ -10,33 +10,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import ravine
+from ravine.cli.arguments import build_parser
 from ravine.cli.commands import fit_table
 from ravine.cli.console import Console
 from ravine.cli.errors import INTERRUPTED, Ended, UsageError
-from ravine.cli.model_commands import check_impute, check_tree, model_of, rows_for
+from ravine.cli.model_commands import model_of, rows_for
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import opened, read
-from ravine.cli.reading_code import reading_code
 from ravine.explorer.session import INDEX
 from ravine.io.table import Table
 
 
 def run_explore(arguments: Namespace) -> None:
     """Cluster a file, or load a model, and open the page in which its tree is edited."""
-
-    if len(arguments.files) > 2 or "-" in arguments.files:
-        raise UsageError("explore takes a file of rows, or a model and a file of rows")
     import_module("ravine.explorer.server")  # a missing extra is reported before any work
-    *model_file, arguments.data = arguments.files
-    arguments.model = model_file[0] if model_file else None
+    _name_files(arguments)
     check_files(arguments)
     console = Console(arguments.quiet)
     folder = Path(arguments.session or f"{arguments.data}.explore")
     model, table, ids = _model_and_rows(arguments, console)
-    X = table.values if isinstance(table.values, np.ndarray) else table.values[0 : table.n_rows]
-    fits = not model_file and not (folder / INDEX).exists()
+    X = _values(table)
+    fits = not arguments.model and not (folder / INDEX).exists()
     if fits:
         fit_table(arguments, console, model, table, X)
     explorer = ravine.explore(
@@ -45,7 +42,7 @@ def run_explore(arguments: Namespace) -> None:
         feature_names=table.names,
         row_ids=ids,
         session=folder,
-        code=reading_code(arguments, model, table, fits=fits),
+        code=starting_code(arguments, model, fits=fits),
         source=Path(arguments.data).name,
         port=arguments.port,
         open_browser=not arguments.no_browser,
@@ -56,19 +53,24 @@ def run_explore(arguments: Namespace) -> None:
         while explorer.is_running:
             time.sleep(0.2)
     except Ended as ended:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)  # the signal was received
         if ended.exit_code != INTERRUPTED:
             raise
     finally:
         explorer.stop()
 
 
+def _name_files(arguments: Namespace) -> None:
+    """Tell the model and the data apart."""
+    if len(arguments.files) > 2 or "-" in arguments.files:
+        raise UsageError("explore takes a file of rows, or a model and a file of rows")
+    *model_file, arguments.data = arguments.files
+    arguments.model = model_file[0] if model_file else None
+
+
 def _model_and_rows(arguments: Namespace, console: Console) -> tuple[Any, Table, list[Any] | None]:
     """Return the model, fitted if it was given, the table, and the ids of its rows."""
     if arguments.model:
         model = model_of(arguments)
-        check_tree(arguments, model)
-        check_impute(arguments, model)
     else:
         model = make_clusterer(arguments, arguments.method)
     with opened(arguments) as source:
@@ -78,3 +80,28 @@ def _model_and_rows(arguments: Namespace, console: Console) -> tuple[Any, Table,
             table, _ = read(arguments, console, source)
         ids = [one for block in table.ids() for one in block] if table.id_name else None
     return model, table, ids
+
+
+def _values(table: Table) -> npt.NDArray[Any]:
+    return table.values if isinstance(table.values, np.ndarray) else table.values[0 : table.n_rows]
+
+
+def starting_code(arguments: Namespace, model: Any, *, fits: bool) -> list[str]:
+    """Return the Python that reads the rows as the command does, and loads or fits its model."""
+    typed = shlex.split(arguments.typed)
+    words = [str(Path(word).resolve()) if word in arguments.files else word for word in typed]
+    lines = ["from ravine.cli.explore_command import read_rows", "", f"X = read_rows({shlex.join(words)!r})"]
+    if arguments.model:
+        lines.append(f"model = ravine.load({str(Path(arguments.model).resolve())!r})")
+    elif fits:
+        methods = f", methods={model.methods!r}" if getattr(model, "methods", None) else ""
+        made = f"{type(model).__name__}({arguments.clusters!r}, random_state={arguments.seed}{methods})"
+        lines.append(f"model = ravine.{made}.fit(X)")
+    return lines
+
+
+def read_rows(command: str) -> npt.NDArray[Any]:
+    """Return the rows that `ravine explore` reads, by the words of the command."""
+    arguments = build_parser().parse_args(shlex.split(command)[1:])
+    _name_files(arguments)
+    return _values(_model_and_rows(arguments, Console(quiet=True))[1])

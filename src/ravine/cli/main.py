@@ -17,15 +17,9 @@ from importlib import import_module
 from typing import Any, NoReturn, TextIO, cast
 
 from ravine.cli.arguments import COMMANDS, build_parser, did_you_mean
-from ravine.cli.completion import script
 from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
 from ravine.exceptions import RavineError
 
-REPEAT_SECONDS = 3.0  # a signal whose exception was lost is raised again after this time
-MODULES = {  # where commands are; others are in `commands`
-    **dict.fromkeys(("predict", "report", "show", "cut"), "model_commands"),
-    "explore": "explore_command",
-}
 ASCII_LINES = str.maketrans("├└│─", "|`|-")  # the lines of a tree, for streams that cannot encode them
 # What a terminal obeys, as escapes of JSON; our own lines end with the first and may have the second.
 CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
@@ -34,7 +28,7 @@ CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160)) if
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    closed = prepare_streams()
+    prepare_streams()
     try:
         arguments = build_parser().parse_args(given)
     except UsageError as error:
@@ -42,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sentence = f"{error}{did_you_mean(str(error), command.strip())}; see 'ravine{command} --help'"
         with escaped_streams():
             return _fail(sentence, USAGE_ERROR, as_json="--json" in given)
-    arguments.typed, arguments.closed = shlex.join(["ravine", *given]), closed
+    arguments.typed = shlex.join(["ravine", *given])
     with escaped_streams():
         received = end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
         return _finish(arguments, received)
@@ -63,33 +57,27 @@ def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
         return _fail(
             *_sentence(received[0] if received else error), as_json=getattr(arguments, "json", False)
         )
-    finally:
-        _set_alarm(0.0)
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    if arguments.command == "completion":
-        print(script(build_parser(), arguments.shell))
-        return
     # imported here: numpy and scikit-learn, which --help can do without
-    name = MODULES.get(arguments.command, "commands")
-    getattr(import_module(f"ravine.cli.{name}"), f"run_{arguments.command}")(arguments)
+    module = import_module(f"ravine.cli.{COMMANDS[arguments.command][0]}")
+    getattr(module, f"run_{arguments.command}")(arguments)
 
 
-def prepare_streams() -> frozenset[str]:
-    """Make the standard streams safe to use; return the names of those that were closed.
+def prepare_streams() -> None:
+    """Make the standard streams safe to use.
 
     Closed streams are opened on the null device; otherwise the next file to be opened would get their
     descriptor. Characters that a stream cannot encode are replaced by ASCII.
     """
-    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
-    for name in closed:  # in this order, because each open takes the lowest free descriptor
-        setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    for name in ("stdin", "stdout", "stderr"):  # in this order: each open takes the lowest free descriptor
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     codecs.register_error("ravine", _to_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="ravine")
-    return frozenset(closed)
 
 
 class _Escaped:
@@ -132,12 +120,9 @@ def end_on_signals(*, keep_interrupts: bool = False) -> list[Ended]:
     received: list[Ended] = []
 
     def end(number: int, _: Any) -> NoReturn:
-        received.append(_ended(number))
-        if hasattr(signal, "SIGALRM"):  # not on Windows
-            # An exception raised inside a callback of compiled code is printed and dropped, so it is raised
-            # again until the program ends.
-            signal.signal(signal.SIGALRM, lambda *_: end(number, None))
-            _set_alarm(REPEAT_SECONDS)
+        is_interrupt = number == signal.SIGINT
+        text, code = ("interrupted", INTERRUPTED) if is_interrupt else ("terminated by SIGTERM", TERMINATED)
+        received.append(Ended(text, code))
         raise received[0]
 
     signal.signal(signal.SIGTERM, end)
@@ -145,17 +130,6 @@ def end_on_signals(*, keep_interrupts: bool = False) -> list[Ended]:
     if not keep_interrupts and not is_ignored:
         signal.signal(signal.SIGINT, end)
     return received
-
-
-def _ended(number: int) -> Ended:
-    if number == signal.SIGINT:
-        return Ended("interrupted", INTERRUPTED)
-    return Ended("terminated by SIGTERM", TERMINATED)
-
-
-def _set_alarm(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _sentence(error: BaseException) -> tuple[str, int]:

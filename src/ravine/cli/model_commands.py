@@ -20,19 +20,25 @@ from ravine.io.atomic import all_or_none
 from ravine.io.source import Source
 from ravine.io.table import Choice, Table, read_for_model
 from ravine.store.model_file import load, save, stored_parameters
-from ravine.tree.edit import cut_into
 
 
-def model_of(arguments: Namespace) -> Any:
-    """Read the model of a command; where data and model are swapped, say so."""
+def model_of(arguments: Namespace, *, needs_tree: bool = True) -> Any:
+    """Read the model of a command, and refuse one that it cannot use."""
     try:
-        return load(arguments.model)
+        model = load(arguments.model)
     except InvalidModelError:
         if _is_model(getattr(arguments, "data", "-")):
             right = f"ravine {arguments.command} {arguments.data} {arguments.model}"
             text = f"{arguments.model} is not a ravine model, but {arguments.data} is"
             raise UsageError(f"{text}; the model comes first: {right}") from None
         raise
+    if needs_tree and not hasattr(model, "tree_"):
+        text = f"{arguments.model} contains a {type(model).__name__}, but this command needs a clusterer"
+        raise UsageError(f"{text}; use it from Python")
+    if getattr(arguments, "impute", None) and not hasattr(model, "fill_"):
+        text = "--impute: the model was fitted without it and has no medians"
+        raise UsageError(f"{text}; fit again with --impute")
+    return model
 
 
 def _is_model(name: str) -> bool:
@@ -41,15 +47,6 @@ def _is_model(name: str) -> bool:
         return False
     with zipfile.ZipFile(name) as archive:
         return "meta.npy" in archive.namelist()
-
-
-def check_tree(arguments: Namespace, model: Any) -> None:
-    """Refuse a model without a tree."""
-    if not hasattr(model, "tree_"):
-        kind = type(model).__name__
-        raise UsageError(
-            f"{arguments.model} contains a {kind}, but this command needs a clusterer; use it from Python"
-        )
 
 
 def rows_for(arguments: Namespace, console: Console, model: Any, source: Source) -> Table:
@@ -67,14 +64,6 @@ def columns_of(model: Any) -> list[str] | None:
     return list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
 
 
-def check_impute(arguments: Namespace, model: Any) -> None:
-    """Refuse --impute where the model has no medians."""
-    if arguments.impute and not hasattr(model, "fill_"):
-        raise UsageError(
-            "--impute: the model was fitted without it and has no medians; fit again with --impute"
-        )
-
-
 def run_predict(arguments: Namespace) -> None:
     """Assign the rows of a file to the clusters of a model."""
     if not arguments.out and not arguments.append:
@@ -82,8 +71,6 @@ def run_predict(arguments: Namespace) -> None:
     check_files(arguments, "out", "append")
     console = Console(arguments.quiet)
     model = model_of(arguments)
-    check_tree(arguments, model)
-    check_impute(arguments, model)
     with opened(arguments) as source:
         table = rows_for(arguments, console, model, source)
         with warnings.catch_warnings():  # the columns were already matched by name
@@ -102,8 +89,7 @@ def run_report(arguments: Namespace) -> None:
     """Write a page about a model and the rows of a file."""
     check_files(arguments, "out")
     console = Console(arguments.quiet)
-    model = model_of(arguments)
-    check_impute(arguments, model)
+    model = model_of(arguments, needs_tree=False)
     with opened(arguments) as source:
         table = rows_for(arguments, console, model, source)
     write_report(arguments.out, model, table, arguments, feature_names=table.names, title=arguments.title)
@@ -112,7 +98,7 @@ def run_report(arguments: Namespace) -> None:
 
 def run_show(arguments: Namespace) -> None:
     """Print what a model file holds: method, columns, parameters and tree."""
-    model = _winner(model_of(arguments))
+    model = _winner(model_of(arguments, needs_tree=False))
     kind, parameters, columns = type(model).__name__, stored_parameters(model), columns_of(model)
     tree, imputes = getattr(model, "tree_", None), hasattr(model, "fill_")
     if arguments.json:
@@ -153,7 +139,6 @@ def run_cut(arguments: Namespace) -> None:
     """
     check_files(arguments, "out")
     model = _winner(model_of(arguments))
-    check_tree(arguments, model)
-    model.tree_ = cut_into(model.tree_, arguments.clusters)
+    model.tree_ = model.tree_.cut(arguments.clusters)
     save(model.set_params(n_clusters=arguments.clusters), arguments.out)
     print(model.tree_, f"model: {arguments.out}", sep="\n")

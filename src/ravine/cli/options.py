@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import ravine
 from ravine.cli.arguments import METHODS
 from ravine.cli.errors import UsageError
@@ -21,62 +19,52 @@ from ravine.io.atomic import file_to_replace
 from ravine.io.label_file import check_label_path
 
 OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
-    "n_clusters": "; use --clusters",
-    "random_state": "; use --seed",
-    "n_jobs": "; use --jobs",
-    "kernel": "; use --kernel",
-    "checkpoint": "; use --checkpoint",
-    "callback": "",
-    "verbose": "",
+    "n_clusters": "--clusters",
+    "random_state": "--seed",
+    "n_jobs": "--jobs",
+    "kernel": "--kernel",
+    "checkpoint": "--checkpoint",
 }
-KERNEL_OPTIONS = {"gamma": "gamma", "components": "n_components", "landmarks": "landmarks"}
-NAMED_STARTS = ("random", "2-means")  # values of init that are not directions
-LABEL_OUTPUTS = ("out", "append")
-SWITCHES = {"standardize": ("auto",)}  # parameters that are on or off, or one of these words
-LINEAR = [  # what --method auto tries if its result is to be explained by columns
-    *("minimum-density", "spectral-connectivity", "maximin-separation", "maximum-margin"),
-]
-YES, NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
+SWITCHES = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
 def check_files(arguments: Namespace, *outputs: str) -> None:
-    """Refuse outputs that cannot or should not be written, and a standard input that is closed."""
-    if getattr(arguments, "data", None) == "-" and "stdin" in arguments.closed:
-        raise UsageError("standard input is closed, so there are no rows to read; name a file")
+    """Refuse outputs that cannot or should not be written."""
     given = {option: Path(getattr(arguments, option)) for option in outputs if getattr(arguments, option)}
-    for option in LABEL_OUTPUTS if arguments.command in ("fit", "predict") else ():
-        if getattr(arguments, option) == "-":
-            del given[option]
-            if "stdout" in arguments.closed:
-                raise UsageError(f"--{option}: standard output is closed; name a file")
-        elif option in given:
-            with _usage_errors(option):
-                check_label_path(given[option])
-    if getattr(arguments, "proba", False) and not any(getattr(arguments, o) for o in LABEL_OUTPUTS):
-        raise UsageError("--proba adds the memberships to a file: name it with --out or --append")
-    if [getattr(arguments, option, None) for option in LABEL_OUTPUTS] == ["-", "-"]:
-        raise UsageError("--out and --append cannot both be standard output")
+    if arguments.command in ("fit", "predict"):
+        given = _check_labels(arguments, given)
+    if getattr(arguments, "checkpoint", None):
+        given["checkpoint"] = Path(arguments.checkpoint)
     options: dict[Path, str] = {}
     for option, path in given.items():
         target = _check_target(option, path)
-        if path.exists() and not arguments.force:
+        if path.exists() and option != "checkpoint" and not arguments.force:
             raise UsageError(f"--{option}: {path} exists; --force overwrites it")
         if target in (Path(name).resolve() for name in _inputs(arguments)):
             raise UsageError(f"--{option}: {path} is the input file")
         if target in options:
             raise UsageError(f"--{option} and --{options[target]} are the same file, {path}")
         options[target] = option
-    checkpoint = getattr(arguments, "checkpoint", None)
-    if checkpoint:
-        target = _check_target("checkpoint", Path(checkpoint))
-        if target in options:
-            raise UsageError(f"--checkpoint and --{options[target]} are the same file, {checkpoint}")
+
+
+def _check_labels(arguments: Namespace, given: dict[str, Path]) -> dict[str, Path]:
+    """Check where labels go; return the files among the outputs, without those that are standard output."""
+    labels = {"out": arguments.out, "append": arguments.append}
+    if arguments.proba and not any(labels.values()):
+        raise UsageError("--proba adds the memberships to a file: name it with --out or --append")
+    if list(labels.values()) == ["-", "-"]:
+        raise UsageError("--out and --append cannot both be standard output")
+    files = {option: path for option, path in given.items() if labels.get(option) != "-"}
+    for option in labels.keys() & files.keys():
+        with _usage_errors(option):
+            check_label_path(files[option])
+    return files
 
 
 def _inputs(arguments: Namespace) -> list[str]:
     """Return the files that a command reads."""
-    model = [] if arguments.command == "fit" else [getattr(arguments, "model", "")]
-    return [*model, getattr(arguments, "data", "")]
+    model = [] if arguments.command == "fit" else [getattr(arguments, "model", None)]
+    return [name for name in [*model, getattr(arguments, "data", None)] if name]
 
 
 @contextmanager
@@ -104,15 +92,18 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     """Return the estimator that the options describe, after a check of all parameters."""
     make = getattr(ravine, METHODS[method])
     settings = _settings(make, arguments)
+    if getattr(arguments, "sql", None):
+        _check_sql(arguments, settings)
     if getattr(arguments, "report", None) and isinstance(arguments.clusters, int):
         _check_report(arguments.clusters)
     if method == "auto" and (arguments.command == "explore" or arguments.report or arguments.sql):
-        settings.setdefault("methods", LINEAR)
+        # a result that is to be explained by columns: no candidates on the diffusion map
+        linear = [name for name in METHODS if name not in ("auto", "principal-direction")]
+        settings.setdefault("methods", linear)
     model = make(
         n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
     )
-    # The number of columns is not known before the data is read; only the shape of `init` depends on it.
-    model._check_parameters(_n_columns(settings.get("init")))
+    model._check_parameters(1)  # the number of columns is not known before the data is read
     return model
 
 
@@ -124,84 +115,49 @@ def _check_report(n_clusters: int) -> None:
         raise UsageError(f"--report: a page has at most {MAX_LEAVES} clusters, got --clusters {n_clusters}")
 
 
-def _n_columns(init: Any) -> int:
-    """Return the number of columns that start directions have, 1 if there are none."""
-    if init is None or init in NAMED_STARTS:
-        return 1
-    try:
-        return int(np.atleast_2d(np.asarray(init, dtype=np.float64)).shape[-1])
-    except (ValueError, TypeError, OverflowError):
-        text = f"init has to be an array of numbers of shape (n_starts, n_features), got {init!r}"
-        raise InvalidInputError(text) from None
+def _check_sql(arguments: Namespace, settings: Mapping[str, Any]) -> None:
+    """Refuse what a query cannot compute from the columns of a table."""
+    if arguments.one_hot:
+        raise UsageError("--sql cannot be used with --one-hot: a table has no columns for the indicators")
+    if arguments.kernel or settings.get("n_directions", 1) != 1:
+        curved = "--kernel" if arguments.kernel else "--set n_directions"
+        raise UsageError(f"--sql cannot be used with {curved}: boundaries are not linear in the columns")
 
 
 def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
     """Return the parameters given by --set and by the options of the kernel."""
-    defaults = make().get_params(deep=False)
-    known = sorted(set(defaults) - set(OWN_OPTIONS))
+    known = sorted(make().get_params(deep=False))
     settings: dict[str, Any] = {}
     for name, text in getattr(arguments, "set", ()):
         if name in OWN_OPTIONS:
-            raise UsageError(f"--set: {name} cannot be set here{OWN_OPTIONS[name]}")
+            raise UsageError(f"--set: {name} cannot be set here; use {OWN_OPTIONS[name]}")
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             guess = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
             raise UsageError(f"--set: {make.__name__} has no parameter {name}; {guess}")
-        is_switch = isinstance(defaults[name], bool) or name in SWITCHES
-        settings[name] = _switch(name, text) if is_switch else _literal(text)
-    if getattr(arguments, "sql", None):
-        if arguments.one_hot:
-            raise UsageError("--sql cannot be used with --one-hot: a table has no columns for the indicators")
-        if settings.get("projection") == "orthogonal":
-            raise UsageError(
-                "--sql cannot be used with --set projection=orthogonal: boundaries are not linear"
-            )
-    if arguments.command == "fit":
-        settings |= _kernel_settings(arguments, settings, defaults)
+        settings[name] = _literal(text)
+    if arguments.command != "fit":
+        return settings
+    names = ("gamma", "n_components", "landmarks")
+    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    if arguments.kernel is None and given:
+        option = next(iter(given)).removeprefix("n_")
+        raise UsageError(f"--{option} needs a kernel: add --kernel rbf, for example")
+    if arguments.kernel is not None:
+        if "kernel" not in known:
+            raise UsageError("--kernel cannot be used with --method auto, which tries diffusion itself")
+        settings["kernel"] = arguments.kernel
+    others = settings.get("kernel_params") or {}
+    if given and isinstance(others, dict):  # the clusterer refuses others
+        settings["kernel_params"] = {**others, **given}
     return settings
 
 
-def _switch(name: str, text: str) -> bool | str:
-    """Read the value of a parameter that is on or off."""
-    word, others = text.strip().lower(), SWITCHES.get(name, ())
-    if word in others:
-        return word
-    if word not in (*YES, *NO):
-        raise UsageError(f"--set {name}: expected {', '.join(['yes', *others])} or no, got {text!r}")
-    return word in YES
-
-
 def _literal(text: str) -> Any:
-    """Read a number, a list or another value in Python's syntax; anything else is a string."""
+    """Read yes or no, a number, a list or another value in Python's syntax; anything else is a string."""
+    if text.strip().lower() in SWITCHES:
+        return SWITCHES[text.strip().lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # the last two: deep nesting
         return text
-
-
-def _kernel_settings(
-    arguments: Namespace, settings: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the kernel and its parameters, from their own options and from --set kernel_params=..."""
-    given = {name: getattr(arguments, name) for name in KERNEL_OPTIONS if hasattr(arguments, name)}
-    kernel = arguments.kernel
-    if kernel is None:
-        if given:
-            raise UsageError(f"--{next(iter(given))} needs a kernel: add --kernel rbf, for example")
-        return {}
-    if "kernel" not in defaults:
-        raise UsageError("--kernel cannot be used with --method auto, which tries diffusion itself")
-    if arguments.sql:
-        reason = "the boundaries are not linear in the columns"
-        raise UsageError(f"--sql is not available with --kernel: {reason}")
-    if kernel in ("chi2", "additive_chi2") and settings.get("standardize", defaults["standardize"]):
-        reason = "standardized columns have negative ones: add --set standardize=no"
-        raise InvalidInputError(f"--kernel {kernel} needs values of at least 0, and {reason}")
-    others = settings.get("kernel_params") or {}
-    if not isinstance(others, Mapping):
-        raise UsageError(f"--set kernel_params: expected a dict such as {{'degree': 2}}, got {others!r}")
-    for name in given:
-        if KERNEL_OPTIONS[name] in others:
-            raise UsageError(f"--{name} and --set kernel_params both set {KERNEL_OPTIONS[name]}")
-    parameters = {**others, **{KERNEL_OPTIONS[name]: value for name, value in given.items()}}
-    return {"kernel": kernel, "kernel_params": parameters or None}

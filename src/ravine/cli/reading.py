@@ -20,40 +20,32 @@ from ravine.io.table import Choice, Table, read_table
 from ravine.view.check import check
 
 MAX_FIELD = 1 << 24  # characters per field of text; a quote that is never closed would take the whole file
-STANDARD_INPUT = "standard input"
-ADVICE = {  # which options help, by the cause of a `TableError` or a note
-    "encoding": ("name its encoding, for example --encoding latin-1",),
-    "delimiter": ("try another --delimiter", "skip lines at the top with --skip"),
-    "missing": ("fill them in with --impute median", "leave the columns out with --exclude"),
-    "infinite": ("correct them", "leave the columns out with --exclude"),
-    "not a number": ("correct it", "leave the column out with --exclude {column}"),
-    "text": ("encode it with --one-hot {column}", "leave it out"),
-    "text left out": ("--one-hot encodes such columns", "--id copies one to the output"),
-    "dates left out": ("to use dates, convert them to numbers, such as days",),
-    "units left out": ("to use the numbers, remove the text after them",),
-    "index left out": ("--columns uses an index", "--id copies it to the output"),
-    "decimal comma": ("--decimal . reads commas as thousands separators",),
-    "too many values": ("leave it out with --exclude {column}",),
-    "model": ("the model comes first: ravine {command} MODEL FILE",),
-}
-CHECK_ADVICE = {  # the same by the kind of a finding about the data
+ADVICE = {  # which options help, by what a `TableError`, a note or a finding is about
+    "encoding": "name its encoding, for example --encoding latin-1",
+    "delimiter": "try another --delimiter, --decimal, or skip lines at the top with --skip",
+    "missing": "fill them in with --impute median, or leave the columns out with --exclude",
+    "infinite": "correct them, or leave the columns out with --exclude",
+    "not a number": "correct it, or leave the column out with --exclude {columns}",
+    "text": "encode it with --one-hot {columns}, or leave it out",
+    "text left out": "--one-hot encodes such columns, --id copies one to the output",
+    "unnamed left out": "--columns uses them, --id copies one to the output",
+    "too many values": "leave it out with --exclude {columns}",
+    "model": "the model comes first: ravine {command} MODEL FILE",
     "id": "leave it out with --exclude {columns}, or copy it to the output with --id",
     "constant": "constant columns have no influence",
     "two-valued": "--exclude {columns} leaves out what should not define clusters",
     "skewed": "use logarithms, look for wrong values such as 99999, or leave out with --exclude {columns}",
-    "scale": "it alone determines the clusters unless you --set standardize=yes",
     "duplicate column": "leave out with --exclude {columns}",
     "duplicate rows": "remove them from the file, unless repeated rows are expected",
 }
 
 
-def with_advice(arguments: Namespace, text: str, cause: str | None, column: str = "") -> str:
-    """Add to an error or a note which options of this command help."""
-    advice = [
-        line for line in ADVICE.get(cause or "", ()) if "--exclude" not in line or "exclude" in arguments
-    ]
-    details = {"column": column, "command": arguments.command}
-    return f"{text}; {', or '.join(advice).format(**details)}" if advice else text
+def with_advice(arguments: Namespace, text: str, about: str | None, columns: str = "") -> str:
+    """Add to an error or a note which options help; `predict` and `report` cannot leave columns out."""
+    advice = ADVICE.get(about or "", "").format(columns=columns, command=arguments.command)
+    if "exclude" not in arguments:
+        advice = advice.split(", or leave")[0]
+    return f"{text}; {advice}" if advice else text
 
 
 @contextmanager
@@ -66,7 +58,7 @@ def data_path(arguments: Namespace) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
-        path = Path(folder) / STANDARD_INPUT
+        path = Path(folder) / source_name(arguments)
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield path
@@ -74,7 +66,7 @@ def data_path(arguments: Namespace) -> Iterator[Path]:
 
 def source_name(arguments: Namespace) -> str:
     """Return how messages name the data."""
-    return STANDARD_INPUT if arguments.data == "-" else str(Path(arguments.data))
+    return "standard input" if arguments.data == "-" else str(Path(arguments.data))
 
 
 @contextmanager
@@ -84,10 +76,10 @@ def opened(arguments: Namespace) -> Iterator[Source]:
     options = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "skip")}
     with data_path(arguments) as path:
         try:
-            yield open_source(path, file_format=arguments.format, **options)
+            yield open_source(path, **options)
         except TableError as error:
             text = str(error).replace(str(path), source_name(arguments))
-            raise InvalidInputError(with_advice(arguments, text, error.cause, error.column)) from error
+            raise InvalidInputError(with_advice(arguments, text, error.about, error.column)) from error
 
 
 def read(
@@ -112,13 +104,11 @@ def read(
     return table, notes
 
 
-def check_notes(table: Table, *, standardized: bool) -> list[str]:
+def check_notes(arguments: Namespace, table: Table) -> list[str]:
     """Return what `ravine.check` finds in a table, with the options that help."""
-
     return [
-        f"{finding.fact}; {CHECK_ADVICE[finding.kind].format(columns=exclude_value(table, finding.columns))}"
+        with_advice(arguments, finding.fact, finding.kind, exclude_value(table, finding.columns))
         for finding in check(table.values, table.names)
-        if finding.kind in CHECK_ADVICE and (finding.kind != "scale" or not standardized)
     ]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,13 +26,12 @@ from ravine.data.block_pass import (
 )
 from ravine.data.blocks import Block, checksum
 from ravine.data.leaves import Leaves
-from ravine.data.memory import MemoryRows, ReadCount
+from ravine.data.memory import ReadCount
 from ravine.data.query import Answer, AnyArray, Asked, Divider, blame
 from ravine.data.read_ahead import over_blocks
-from ravine.data.sample import OnSample, Sample, Short, bounded
+from ravine.data.sample import Sample, bounded
 from ravine.data.threads import ONE_THREAD, Threads
 from ravine.exceptions import InvalidInputError, RavineError
-from ravine.io.block_file import is_block_source
 
 Result = TypeVar("Result")
 
@@ -63,7 +60,6 @@ class BlockEngine:
     """
 
     local = False
-    has_workers = False
     threads = ONE_THREAD
 
     def __init__(
@@ -331,77 +327,6 @@ class BlockRows:
         return self.engine.map(self, function)
 
 
-def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
-    """Return rows with the engine that suits them: `BlockRows` of a block source, or else `MemoryRows`."""
-    if callable(getattr(X, "rows_in_place", None)):  # the source has an engine of its own
-        return X.rows_in_place(weights)
-    if is_block_source(X):
-        return BlockEngine(X, weights, Threads(n_jobs)).rows()
-    return MemoryRows(X, weights, Threads(n_jobs))
-
-
-def with_weights(rows: Any, weights: FloatArray | None) -> Any:
-    """Return rows of an engine with other weights, one for each of them."""
-    everything = rows.array if isinstance(rows, MemoryRows) else rows.engine.source
-    whole = np.zeros(everything.shape[0])
-    whole[rows.numbers] = weights
-    if isinstance(rows, MemoryRows):
-        return replace(rows, weights=whole)
-    found = rows_of(everything, whole, rows.threads.n)
-    return found if rows.shape == found.shape else found.select(rows.numbers)
-
-
-@dataclass(frozen=True)
-class SomeRows:
-    """Some rows of a block source as a source of their own, given by their numbers in increasing order."""
-
-    source: Any
-    picked: IntArray
-
-    def __post_init__(self) -> None:
-        bounds = np.concatenate([[0], np.cumsum(self.source.lengths, dtype=np.int64)])
-        ends = np.searchsorted(self.picked, bounds)
-        parts = itertools.pairwise(ends)
-        places = [self.picked[a:b] - start for (a, b), start in zip(parts, bounds[:-1], strict=True)]
-        filled = [i for i, some in enumerate(places) if len(some)]
-        object.__setattr__(self, "_parts", [(i, places[i]) for i in filled])
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The number of rows and of columns."""
-        return len(self.picked), self.source.shape[1]
-
-    @property
-    def lengths(self) -> Sequence[int]:
-        """The number of rows of every block that has some."""
-        return [len(places) for _, places in self._parts]  # type: ignore[attr-defined]
-
-    def read(self, block: int) -> Any:
-        """Return the rows of one block."""
-        number, places = self._parts[block]  # type: ignore[attr-defined]
-        return self.source.read(number)[places]
-
-
-def rows_among(rows: Any, members: IntArray) -> Any:
-    """Return some rows of an engine for another fit: an array, or a source of blocks that is read again."""
-    if isinstance(rows, MemoryRows):
-        return rows.array[members]
-    source = rows.engine.source
-    return source.among(members) if hasattr(source, "among") else SomeRows(source, members)
-
-
-def fingerprint(rows: Any) -> int:
-    """Return a checksum of all rows of some data: of arrays, or of blocks read before."""
-    found = rows.checksums() if isinstance(rows, MemoryRows) else rows.engine.checksums()
-    return zlib.crc32(np.array([*rows.shape, *found], dtype=np.uint64).tobytes())
-
-
-def block_lengths(rows: Any) -> IntArray:
-    """Return the number of rows of every block of some data, on which the rounding of sums depends."""
-    found = rows.chunk_lengths() if isinstance(rows, MemoryRows) else np.diff(rows.engine.bounds)
-    return np.asarray(found, dtype=np.int64)
-
-
 def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
     if engine.weights is None:
         return Count(len(picked), float(len(picked)), len(picked), int(picked[0]) if len(picked) else -1)
@@ -417,14 +342,10 @@ def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
 
 def _bounded(one: Asked) -> Any:
     request = one.request
-    if isinstance(request, OnSample):
-        return replace(request, sample=bounded(request.sample, one.rows.n_counted))
     return bounded(request, one.rows.n_counted) if isinstance(request, Sample) else request
 
 
 def _is_short(one: Asked, answer: Any) -> bool:
     """Whether a sample has fewer rows than there are."""
     request = one.request
-    if isinstance(request, OnSample):
-        return isinstance(answer, Short)
     return isinstance(request, Sample) and len(answer[0]) < min(request.n, one.rows.n_counted)

@@ -20,7 +20,7 @@ from ravine.data.blocks import Block
 from ravine.data.loops import sort_places
 from ravine.data.memory import add_block, cache_rows, make_block, rows_at
 from ravine.data.query import Answer, AnyArray, Divider, Request, fold, places_by
-from ravine.data.sample import OnSample, Sample
+from ravine.data.sample import Sample
 from ravine.data.scratch import scratch
 
 LeafIds = npt.NDArray[np.int32]
@@ -122,7 +122,6 @@ def answer_block(block: BlockData, ids: LeafIds, groups: Sequence[Group]) -> lis
 
 def _answer_group(block: BlockData, where: IntArray, requests: Sequence[Request]) -> list[Answer]:
     """Answer requests about some rows of a block, piece by piece; a sample takes only the rows it draws."""
-    requests = [one.sample if isinstance(one, OnSample) else one for one in requests]
     kinds = places_by(type(request) for request in requests)
     answers = [request.start(block.values.shape[1]) for request in requests]
     for i in kinds.pop(Sample, []):

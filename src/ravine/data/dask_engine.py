@@ -1,4 +1,4 @@
-"""The engine of dask arrays and data frames: it builds graphs; the only module that imports dask.
+"""The engine of dask arrays and data frames; the only module that imports dask.
 
 One pass is one graph: a task per partition answers the requests about all sets of rows, and the answers are
 merged in a tree by the numbers of the partitions (`partition_tasks.py`). Requests are one key of the graph.
@@ -9,32 +9,22 @@ client. Graphs run on the scheduler that is in use: threads, processes, or a clu
 from __future__ import annotations
 
 import copy
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from functools import cached_property, partial
-from inspect import iscoroutinefunction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from dask.array import Array, concatenate, from_delayed
-from dask.base import compute
-from dask.core import get_dependencies
-from dask.delayed import Delayed, delayed
+from dask.array import concatenate, from_delayed
+from dask.base import compute, persist
+from dask.delayed import delayed
 from scipy import sparse
 
-from ravine._rows import refuse_shared_names
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray, IntArray, refuse_shared_names
 from ravine.data import partition_tasks as tasks
 from ravine.data.block_engine import BlockEngine, BlockRows
-from ravine.data.block_pass import (
-    Count,
-    Group,
-    Part,
-    count,
-    places_of,
-)
+from ravine.data.block_pass import Count, Group, Part, places_of
 from ravine.data.blocks import Block
 from ravine.data.leaves import Leaves
 from ravine.data.memory import ReadCount
@@ -42,8 +32,6 @@ from ravine.data.query import Answer, AnyArray, blame
 from ravine.exceptions import InvalidInputError, RavineError
 
 FAN_IN = 4  # answers that one task merges, a power of two: the tree stays that of `fold`
-
-Graph = dict[Any, Any]
 
 
 class DaskSource:
@@ -53,14 +41,14 @@ class DaskSource:
     again in every pass.
     """
 
+    path = "X"  # how messages name the data
+
     def __init__(self, collection: Any) -> None:
         self.partitions, self.names = partitions_of(collection)
-        self.graph = _graph_of(collection, self.partitions)
-        opening, name = dict(self.graph), _name("open")
-        for i, part in enumerate(self.partitions):
-            opening[name, i] = (tasks.open_partition, part.key, i)
-        keys = [(name, i) for i in range(len(self.partitions))]
-        self.opened: list[tasks.Opened] = _compute_all(opening, keys)
+        self._collection = collection  # a cluster keeps what is persisted while somebody refers to it
+        self.opened: list[tasks.Opened] = _compute(
+            [_task(tasks.open_partition, part, i) for i, part in enumerate(self.partitions)]
+        )
         widths = {one.n_columns for one in self.opened}
         if len(widths) != 1:
             raise InvalidInputError(
@@ -68,12 +56,7 @@ class DaskSource:
             )
         self.lengths = tuple(one.n_rows for one in self.opened)
         self.shape = (sum(self.lengths), widths.pop())
-        self.map_key: str | None = None
-
-    @property
-    def path(self) -> str:
-        """How messages name the data."""
-        return "X"
+        self.map: Any = None  # the feature map, as one key of every graph
 
     @property
     def is_sparse(self) -> bool:
@@ -83,7 +66,7 @@ class DaskSource:
     @property
     def values_per_row(self) -> float:
         """How many values a row holds in the mean."""
-        if self.map_key is not None or not self.is_sparse:
+        if self.map is not None or not self.is_sparse:
             return float(self.shape[1])
         return sum(one.n_values for one in self.opened) / self.shape[0]
 
@@ -101,30 +84,28 @@ class DaskSource:
 
     def __getitem__(self, numbers: IntArray) -> Any:
         """Return some rows, by their numbers in increasing order: they come to the client."""
-        ends = np.searchsorted(numbers, self.bounds)
-        graph, name, keys = dict(self.graph), _name("take"), []
-        for i in np.flatnonzero(np.diff(ends)).tolist():
-            places = numbers[ends[i] : ends[i + 1]] - self.bounds[i]
-            graph[name, i] = (tasks.take, self.partitions[i].key, self.opened[i], places)
-            keys.append((name, i))
-        found = _compute_all(graph, keys)
+        found = _compute(self._take(numbers)[0])
         return sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.concatenate(found)
 
     def among(self, numbers: IntArray) -> Any:
         """Return some rows, by their numbers in increasing order, as a lazy array."""
+        return _join(*self._take(numbers), self.shape[1:], float)
+
+    def _take(self, numbers: IntArray) -> tuple[list[Any], list[int]]:
+        """Return a task per partition that takes some of its rows, and how many."""
         ends = np.searchsorted(numbers, self.bounds)
-        chunks, lengths = [], []
-        for i in np.flatnonzero(np.diff(ends)).tolist():
-            places = numbers[ends[i] : ends[i + 1]] - self.bounds[i]
-            chunks.append(_delay(tasks.take, self.partitions[i], self.opened[i], places))
-            lengths.append(len(places))
-        return _joined(chunks, lengths, self.shape[1:], float)
+        filled = np.flatnonzero(np.diff(ends)).tolist()
+        places = [numbers[ends[i] : ends[i + 1]] - self.bounds[i] for i in filled]
+        found = [
+            _task(tasks.take, self.partitions[i], self.opened[i], some)
+            for i, some in zip(filled, places, strict=True)
+        ]
+        return found, [len(some) for some in places]
 
     def mapped(self, feature_map: Any) -> DaskSource:
         """Return the rows seen through a feature map, which is applied in every pass."""
         other = copy.copy(self)
-        other.map_key = _name("map")
-        other.graph = {**self.graph, other.map_key: (tasks.content, tasks.Constant(feature_map))}
+        other.map = _key_of(feature_map)
         other.shape = (self.shape[0], feature_map.n_components)
         return other
 
@@ -136,117 +117,72 @@ class DaskSource:
 class DaskEngine(BlockEngine):
     """Answers requests about the partitions of a dask collection.
 
-    The leaf ids, and the weights if there are any, are persisted arrays with the chunks of the rows. Where a
-    worker is lost, their graphs make them again. Samples are searched on the workers that draw them.
+    The leaf ids of every partition, and the weights if there are any, are persisted. Where a worker is lost,
+    the scheduler makes them again.
     """
-
-    has_workers = True
 
     def __init__(self, source: DaskSource, weights: FloatArray | None = None) -> None:
         self.source: DaskSource = source
         self.weights, self.bounds = weights, source.bounds
         self.passes, self.reads = 1, ReadCount(source.shape[0])  # the opening pass
-        name = _name("ids")
-        zeros = {(name, i): (np.zeros, n, np.int32) for i, n in enumerate(source.lengths)}
-        self._ids = self._column(name, zeros, np.int32)
-        self._weights: Any = None
+        self._ids = _persist([_task(np.zeros, n, np.int32) for n in source.lengths])
+        self._weights: list[Any] = [None] * len(source.lengths)
         if weights is not None:
-            name = _name("weights")
-            cut = zip(self.bounds[:-1], self.bounds[1:], strict=True)
-            own = {(name, i): tasks.Constant(weights[a:b]) for i, (a, b) in enumerate(cut)}
-            self._weights = self._column(name, {key: (tasks.content, one) for key, one in own.items()}, float)
+            cuts = np.split(weights, self.bounds[1:-1])
+            self._weights = _persist([_task(tasks.content, tasks.Constant(own)) for own in cuts])
         self.leaves = Leaves(self.count((0,)))
 
     @property
     def values_per_row(self) -> float:
         return self.source.values_per_row
 
-    def _column(self, name: str, graph: Graph, dtype: Any) -> Any:
-        """Persist one value per row, by partition."""
-        with _on_a_cluster():
-            return Array(graph, name, (self.source.lengths,), dtype=dtype).persist()
+    def _task(self, function: Callable[..., Any], i: int, work: Any) -> Any:
+        """Return a task about one partition."""
+        source = self.source
+        seen = tasks.Seen(source.opened[i], int(self.bounds[i]))
+        return _task(function, source.partitions[i], self._ids[i], self._weights[i], seen, source.map, work)
 
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
-        graph, keys = self._tree(blocks, groups)
-        merged, *ends = self._compute(graph, keys, blocks)
-        for found in (merged, *ends):
-            if isinstance(found, tasks.Failed):
-                raise blame(found.error, groups[found.group].requests[found.request])
-        return tasks.with_ends(merged, tasks.searches_of(groups), ends)
+        self._note(blocks)
+        try:
+            (merged,) = _compute([self._tree(blocks, groups)])
+        except Exception as error:
+            if (place := getattr(error, "place", None)) is not None:
+                blame(error, groups[place[0]].requests[place[1]])
+            raise
+        found: Sequence[Sequence[Answer] | None] = merged
+        return found
 
-    def _tree(self, blocks: Sequence[int], groups: Sequence[Group]) -> tuple[Graph, list[Any]]:
-        """Return a graph, and the keys of the merged answers and of the ends of searches of samples.
-
-        It has a task per partition, then a tree of merges, and beside it a task per search.
-        """
-        searches, requests = tasks.searches_of(groups), _name("requests")
-        graph, keys = self._tasks(blocks, tasks.answer, requests, tuple(groups))
-        found = []
-        if searches:  # sums and samples go to different workers
-            drawn, own = _name("drawn"), _name("search")
-            pieces = [(drawn, i) for i in blocks]
-            graph.update(
-                {(drawn, i): (tasks.drawn, requests, key) for (_, i), key in zip(pieces, keys, strict=True)}
-            )
-            found = [(own, k) for k in range(len(searches))]
-            graph.update({key: (tasks.search, requests, k, pieces) for k, key in enumerate(found)})
-            sums = _name("sums")
-            graph.update(
-                {(sums, i): (tasks.sums, requests, key) for i, key in zip(blocks, keys, strict=True)}
-            )
-            keys = [(sums, i) for i in blocks]
-        return graph, [self._merges(graph, requests, dict(zip(blocks, keys, strict=True))), *found]
-
-    def _merges(self, graph: Graph, requests: str, keys: dict[int, Any]) -> Any:
-        """Add the tree that merges answers of blocks to a graph; return the key of its end."""
-        places = {self.leaves.places[i]: key for i, key in keys.items()}
-        merged, level = _name("merge"), 0
-        while len(places) > 1:
-            level += 1
-            parents = sorted({place // FAN_IN for place in places})
-            for k in parents:
-                parts = [places.get(place) for place in range(FAN_IN * k, FAN_IN * (k + 1))]
-                graph[merged, level, k] = (tasks.merge, requests, parts)
-            places = {k: (merged, level, k) for k in parents}
-        return next(iter(places.values()))
-
-    def _tasks(
-        self, blocks: Sequence[int], function: Callable[..., Any], name: str, work: Any
-    ) -> tuple[Graph, list[Any]]:
-        """Return a graph with a task per partition, and their keys; `work` is one key of it."""
-        source, own = self.source, _name(function.__name__)
-        graph = {**source.graph, **_flat(self._ids), **_flat(self._weights)}
-        graph[name] = (tasks.content, tasks.Constant(work))
-        for i in blocks:
-            weights = None if self._weights is None else (self._weights.name, i)
-            part, ids = source.partitions[i].key, (self._ids.name, i)
-            seen = tasks.Seen(source.opened[i], int(self.bounds[i]))
-            graph[own, i] = (function, part, ids, weights, seen, source.map_key, name)
-        return graph, [(own, i) for i in blocks]
+    def _tree(self, blocks: Sequence[int], groups: Sequence[Group]) -> Any:
+        """Return the task of the merged answers: the end of a tree of merges of the partitions' answers."""
+        work = _key_of(groups)
+        parts = {self.leaves.places[i]: self._task(tasks.answer, i, work) for i in blocks}
+        while len(parts) > 1:
+            merged = {}
+            for k in sorted({place // FAN_IN for place in parts}):
+                some = [parts.get(place) for place in range(FAN_IN * k, FAN_IN * (k + 1))]
+                merged[k] = _task(tasks.merge, work, some)
+            parts = merged
+        return next(iter(parts.values()))
 
     def _relabel(self, blocks: Sequence[int], parts: Sequence[Part]) -> dict[int, dict[int, Count]]:
         self._note(blocks)
-        graph, keys = self._tasks(blocks, tasks.divide, _name("boundaries"), tuple(parts))
-        name, divided = _name("ids"), dict(zip(blocks, keys, strict=True))
-        for i in range(len(self.source.lengths)):
-            graph[name, i] = divided.get(i, (self._ids.name, i))
-        before, sides = self._ids, [(side,) for part in parts for side in (part.left, part.right)]
+        work, before = _key_of(parts), self._ids
+        sides = [(side,) for part in parts for side in (part.left, part.right)]
         try:
-            self._ids = self._column(name, graph, np.int32)
+            divided = _persist([self._task(tasks.divide, i, work) for i in blocks])
+            self._ids = [dict(zip(blocks, divided, strict=True)).get(i, ids) for i, ids in enumerate(before)]
             found = self._count(sides)
-        except BaseException:
+        except BaseException:  # on a cluster, ids are computed later: a failure shows when they are counted
             self._ids = before
             raise
         return {i: found[i] for i in blocks}
 
     def _count(self, sets: Sequence[tuple[int, ...]]) -> list[dict[int, Count]]:
         """Count the rows of sets of leaves in every partition; the rows themselves are not read."""
-        graph, name, own = {**_flat(self._ids), **_flat(self._weights)}, _name("count"), _name("sets")
-        graph[own] = (tasks.content, tasks.Constant(sets))
-        for i, start in enumerate(self.bounds[:-1].tolist()):
-            weights = None if self._weights is None else (self._weights.name, i)
-            graph[name, i] = (count, (self._ids.name, i), weights, start, own)
-        return _compute_all(graph, [(name, i) for i in range(len(self.source.lengths))])
+        work, starts = _key_of(sets), self.bounds[:-1].tolist()
+        columns = zip(self._ids, self._weights, starts, strict=True)
+        return _compute([_task(tasks.count_leaves, *own, work) for own in columns])
 
     def count(self, leaves: tuple[int, ...]) -> dict[int, Count]:
         """Count the rows of a set of leaves in every partition; the rows themselves are not read."""
@@ -254,8 +190,7 @@ class DaskEngine(BlockEngine):
 
     def numbers(self, leaves: tuple[int, ...]) -> IntArray:
         """Return the numbers of the rows of some leaves: the ids come to the client, 4 bytes per row."""
-        with _on_a_cluster():
-            return places_of(self._ids.compute(), [leaves])[0]
+        return places_of(np.concatenate(_compute(self._ids)), [leaves])[0]
 
     def checksums(self) -> list[int]:
         """Return the checksum of every partition, as the opening pass found it."""
@@ -263,25 +198,25 @@ class DaskEngine(BlockEngine):
 
     def assign(self, parts: Sequence[BlockRows], labels: Sequence[int]) -> Any:
         """Return one label per row, as a lazy array with the chunks of the data."""
-        return self._ids.map_blocks(tasks.look_up, self._label_of(parts, labels), dtype=np.int64)
+        label_of = _key_of(self._label_of(parts, labels))
+        found = [_task(tasks.look_up, ids, label_of) for ids in self._ids]
+        return _join(found, self.source.lengths, (), np.int64)
 
     def each(self, function: Callable[[Any], AnyArray], dtype: Any) -> Any:
         """Return one value per row as a lazy array: a function of the rows of every partition."""
-        blocks = range(len(self.source.lengths))
-        graph, keys = self._tasks(blocks, tasks.each, _name("function"), (function, np.zeros(0, dtype)))
-        return Array(graph, keys[0][0], (self.source.lengths,), dtype=dtype)
+        work = _key_of((function, np.zeros(0, dtype)))
+        found = [self._task(tasks.each, i, work) for i in range(len(self.source.lengths))]
+        return _join(found, self.source.lengths, (), dtype)
 
     def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row: they come to the client."""
-        blocks = sorted(rows.blocks)
-        graph, keys = self._tasks(blocks, tasks.map_partition, _name("function"), (rows.group(()), function))
-        return np.concatenate([values for part in self._compute(graph, keys, blocks) for values in part])
-
-    def _compute(self, graph: Graph, keys: Sequence[Any], blocks: Sequence[int]) -> list[Any]:
+        blocks, work = sorted(rows.blocks), _key_of((rows.group(()), function))
         self._note(blocks)
-        return _compute_all(graph, keys)
+        found = _compute([self._task(tasks.map_partition, i, work) for i in blocks])
+        return np.concatenate([values for part in found for values in part])
 
     def _note(self, blocks: Sequence[int]) -> None:
+        """Count a pass over some partitions."""
         self.passes += 1
         self.reads.add(sum(self.source.lengths[i] for i in blocks))
 
@@ -311,10 +246,10 @@ def map_rows(collection: Any, function: Callable[[Any], AnyArray]) -> Any:
     partitions, names = partitions_of(collection)
     sample = np.zeros((1, _width(collection)))
     example = function(_like(collection, sample))
-    work = delayed((function, np.asarray(example[:0])), traverse=False)
-    chunks = [_delay(tasks.apply_to, work, part, i) for i, part in enumerate(partitions)]
+    work = _key_of((function, np.asarray(example[:0])))
+    chunks = [_task(tasks.apply_to, work, part, i) for i, part in enumerate(partitions)]
     lengths = [np.nan] * len(partitions) if names is not None else collection.chunks[0]
-    return _joined(chunks, lengths, example.shape[1:], example.dtype)
+    return _join(chunks, lengths, example.shape[1:], example.dtype)
 
 
 def read_partitions(collection: Any) -> tuple[int, Iterator[Any]]:
@@ -323,13 +258,9 @@ def read_partitions(collection: Any) -> tuple[int, Iterator[Any]]:
     Values may be missing: nothing is opened.
     """
     partitions, _ = partitions_of(collection)
-    graph, width, name = _graph_of(collection, partitions), _width(collection), _name("read")
-
-    def read(i: int) -> Any:
-        own = {**graph, (name, i): (tasks.matrix, partitions[i].key, i, width)}
-        return _compute_all(own, [(name, i)])[0]
-
-    return width, map(read, range(len(partitions)))
+    width = _width(collection)
+    reading = (_task(tasks.matrix, part, i, width) for i, part in enumerate(partitions))
+    return width, (_compute([one])[0] for one in reading)
 
 
 def _width(collection: Any) -> int:
@@ -346,65 +277,31 @@ def _like(collection: Any, rows: FloatArray) -> Any:
     return type(meta)(rows, columns=meta.columns) if hasattr(meta, "columns") else rows
 
 
-def _joined(chunks: Sequence[Any], lengths: Sequence[float], rest: tuple[int, ...], dtype: Any) -> Any:
+def _join(chunks: Sequence[Any], lengths: Sequence[float], rest: tuple[int, ...], dtype: Any) -> Any:
+    """Return results of tasks, one per partition, as a lazy array."""
     arrays = [from_delayed(chunk, (n, *rest), dtype=dtype) for chunk, n in zip(chunks, lengths, strict=True)]
     return concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-def _delay(function: Callable[..., Any], *of: Any) -> Any:
+def _task(function: Callable[..., Any], *of: Any) -> Any:
     return delayed(function, pure=False, traverse=False)(*of)
 
 
-def _name(what: str) -> str:
-    return f"ravine-{what}-{uuid.uuid4().hex}"
+def _key_of(content: Any) -> Any:
+    """Return an object as one key of a graph, which many tasks use; dask does not look into it."""
+    return delayed(tasks.Constant(content), pure=False, traverse=False)
 
 
-def _flat(collection: Any) -> Graph:
-    """Return the tasks of a persisted collection."""
-    return {} if collection is None else dict(collection.__dask_graph__())
-
-
-def _graph_of(collection: Any, partitions: Sequence[Any]) -> Graph:
-    """Return the tasks of all partitions, whose errors name the first partition that needs the task."""
-    graph = _flat(collection)  # partitions that are persisted on a cluster are only here
-    for own in {id(part.dask): part.dask for part in partitions}.values():
-        graph.update(own)
-    seen = set()
-    for i, part in enumerate(partitions):
-        todo = [part.key]
-        while todo:
-            key = todo.pop()
-            if key in graph and key not in seen:
-                seen.add(key)
-                todo.extend(get_dependencies(graph, key))
-                graph[key] = _naming(graph[key], i)
-    return graph
-
-
-def _naming(task: Any, number: int) -> Any:
-    """Return a task of the user's graph whose errors name a partition; data and references stay as they are.
-
-    Up to dask 2024.11 a task is a tuple, which may have others within it.
-    """
-    is_tuple = type(task) is tuple and len(task) > 0
-    function = task[0] if is_tuple else getattr(task, "func", None)
-    if not callable(function) or iscoroutinefunction(function):
-        return task
-    named = partial(tasks.of_partition, number, function)
-    if is_tuple:
-        return (named, *(_naming(one, number) for one in task[1:]))
-    is_plain = type(task).__name__ == "Task"  # and not a list, or a barrier that the scheduler looks for
-    return type(task)(task.key, named, *task.args, **task.kwargs) if is_plain else task
-
-
-def _compute_all(graph: Graph, keys: Sequence[Any]) -> list[Any]:
-    """Compute some keys of a graph on the scheduler that is in use."""
+def _compute(lazy: Sequence[Any]) -> list[Any]:
+    """Compute tasks on the scheduler that is in use."""
     with _on_a_cluster():
-        if len(keys) == 1:
-            return list(compute(Delayed(keys[0], graph)))
-        name = _name("all")
-        (found,) = compute(Delayed(name, {**graph, name: (list, list(keys))}))
-        return list(found)
+        return list(compute(*lazy))
+
+
+def _persist(lazy: Sequence[Any]) -> list[Any]:
+    """Compute tasks whose results stay where they are."""
+    with _on_a_cluster():
+        return list(persist(*lazy))
 
 
 @contextmanager
@@ -413,7 +310,7 @@ def _on_a_cluster() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, CancelledError) and not tasks.is_of_cluster(error):
+        if not isinstance(error, CancelledError) and not type(error).__module__.startswith("distributed."):
             raise
         reason = str(error).partition("\n")[0]
         if "connection-lost" in reason or isinstance(error, OSError):

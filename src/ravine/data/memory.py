@@ -49,7 +49,6 @@ class InMemory:
     """The engine of rows in memory: one pass over each set of rows, one set after the other."""
 
     local = True
-    has_workers = False
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
         first = asked[0].rows

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,13 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet, gather, run
-from ravine.data.sample import OnSample, Sample, part_of, sampled
+from ravine.data.sample import Sample, part_of, sampled
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
-from ravine.data.threads import Threads
 
-PEEK_ROWS = 256  # rows for a first guess of the middle and the width of every column
-SCALE_ROWS = 512  # rows that give the scales by which rows far from everything are found
-SCALE_CELLS = 1 << 20  # most values of these rows
+# Rows for a first guess of the middle and the width of every column, and for the scales by which rows far
+# from everything are found: enough for quantiles that few rows do not move, and read in a moment.
+FEW_ROWS = 512
 LOCAL_CELLS = 1 << 22  # most values of a node that is copied and searched in memory
-THREADED_CELLS = 1 << 16  # least values (queries x rows x columns) that threads share
 LARGE_SAMPLE = 16384  # least rows of the first sample, which is searched from all starts
 SAMPLE_CELLS = 1 << 24  # most values (rows x columns) of a sample, or of those of all leaves: 128 MiB
 
@@ -67,25 +65,17 @@ def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
 
 
 @dataclass(frozen=True)
-class NoRows:
-    """What a set of rows says of itself, without the rows."""
-
-    shape: tuple[int, int]
-    total: float
-    n_counted: int
-    threads: Threads
-    values_per_row: float
-
-
-@dataclass(frozen=True)
 class Node:
     """What a search knows about some rows: their number, weight, standardization, labels and random numbers.
 
     Queries ask about the rows with `ask`, and never hold them. `root` is the standardization of all rows,
     whose scales every node uses; None where it is not known yet. `is_root` is whether these are all rows of
-    the tree, and not a part or a sample of them. `measured` is that of these rows, once known, and
-    `deviation` the standard deviation along their first principal direction. Random numbers depend on
-    `stream` (the seed of the fit and the path of the node) and on their purpose.
+    the tree, and not a part or a sample of them; `is_sample` whether they are a sample of a node, in memory.
+    `measured` is the standardization of these rows, once known, and `deviation` the standard deviation along
+    their first principal direction. Random numbers depend on `stream` (the seed of the fit and the path of
+    the node) and on their purpose. `drawn` are samples of these rows that were drawn when the node was
+    opened, because later each would cost a pass; `standardized` are the rows of a small node in memory as
+    compiled loops read them, while a pursuit lasts.
     """
 
     rows: RowSet
@@ -97,25 +87,13 @@ class Node:
     measured: Standardization | None = None
     deviation: float = np.nan
     labels: Labels | None = None
-    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what is computed once
-    tree_memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the whole tree
-    whole: Node | None = None  # the node that this one is a sample of
+    is_sample: bool = False
+    drawn: Mapping[Sample, Answer] = field(default_factory=dict, compare=False, repr=False)
+    standardized: Any = field(default=None, compare=False, repr=False)  # see `hold` in optimize/pursuit.py
 
     def ask(self, *requests: Request) -> list[Asked]:
         """Return requests about the rows of this node, for a query to yield."""
         return [Asked(self.rows, request) for request in requests]
-
-    @property
-    def few(self) -> tuple[Any, FloatArray]:
-        """A few rows of an opened node, dense or CSR, and their weights."""
-        values, weights, _ = sampled(self.memo["few"])
-        return values, weights
-
-    @property
-    def range(self) -> tuple[FloatArray, FloatArray]:
-        """The least and the largest value of every column of an opened node."""
-        low, high = self.memo["range"]
-        return low, high
 
     @property
     def standardization(self) -> Standardization:
@@ -140,7 +118,7 @@ class Node:
         Nodes without samples are, because all steps of their search would be passes.
         """
         most = LOCAL_CELLS if self.sample_sizes else 2 * LOCAL_CELLS
-        return self.whole is not None or self.n_rows * self.rows.values_per_row <= most
+        return self.is_sample or self.n_rows * self.rows.values_per_row <= most
 
     @property
     def n_features(self) -> int:
@@ -151,7 +129,7 @@ class Node:
     def sample_sizes(self) -> list[int]:
         """The sizes of the samples that are searched before all rows."""
         share = 1.0
-        if self.root is not None and self.whole is None:
+        if self.root is not None and not self.is_sample:
             share = min(1.0, self.total / self.root.total)
         return sample_sizes(self.n_rows, self.n_features, share)
 
@@ -196,16 +174,41 @@ class Node:
             is_root=False,
             measured=None,
             deviation=np.nan,
-            memo={},
-            whole=self.whole or self,
+            is_sample=True,
+            drawn={},
+            standardized=None,
         )
 
 
-def draw_sample(node: Node, request: Sample | OnSample) -> Query[Any]:
+@dataclass(frozen=True)
+class Opened:
+    """A measured node, and what was seen of its rows in the same pass.
+
+    `samples` are searched before all rows, the smallest first. `few` are some rows, dense or CSR, and their
+    weights; `low` and `high` are the least and the largest value of every column.
+    """
+
+    node: Node
+    samples: tuple[Node, ...]
+    few: tuple[Any, FloatArray]
+    low: FloatArray
+    high: FloatArray
+
+    def given(self, stream: tuple[int, ...], labels: Labels | None) -> Opened:
+        """Return the same rows with other labels and random numbers, also for the samples."""
+        samples = tuple(replace(few, labels=labels) for few in self.samples)
+        return replace(self, node=replace(self.node, stream=stream, labels=labels), samples=samples)
+
+    @property
+    def finest_sample(self) -> Node:
+        """The largest sample, in memory; the node itself if it is small, or has none."""
+        return self.node if self.node.is_local or not self.samples else self.samples[-1]
+
+
+def draw_sample(node: Node, request: Sample) -> Query[Any]:
     """Return the answer to a sample request; one pass, or none if it was drawn when the node was opened."""
-    drawn: dict[Request, Any] = node.memo.get("drawn", {})
-    if request in drawn:
-        return drawn[request]
+    if request in node.drawn:
+        return node.drawn[request]
     (answer,) = yield node.ask(request)
     return answer
 
@@ -225,30 +228,24 @@ def sample_rows(node: Node, n: int, purpose: str) -> Query[tuple[FloatArray, Flo
 
 def measure(node: Node) -> Query[Node]:
     """Return a node with its standardization: its own means, the scales of the root; one pass."""
-    return (yield from _measure(node, []))[0]
+    measured, _, _ = yield from _measure(node, [])
+    return measured
 
 
-def open_node(
-    node: Node, sizes: Sequence[int], ahead: Sequence[Sample | OnSample] = ()
-) -> Query[tuple[Node, list[Node]]]:
-    """Measure a node and draw samples of these sizes from it, in one pass; return the node and the samples.
+def open_node(node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()) -> Query[Opened]:
+    """Measure a node and draw samples of these sizes from it, in one pass.
 
-    Each sample is part of the larger ones, so that one request draws them all. A node that was opened before
-    asks for nothing. Where passes are expensive, samples that are asked for later are drawn `ahead` in the
-    same pass, see `draw_sample`.
+    Each sample is part of the larger ones, so that one request draws them all. Where passes are expensive,
+    samples that are asked for later are drawn `ahead` in the same pass, see `draw_sample`.
     """
-    known = node.memo.get("opened")
-    if known is None or known[:2] != (node.stream, sizes):
-        rows_of_scales = max(64, min(SCALE_ROWS, SCALE_CELLS // node.n_features))
-        largest = node.sample_request(max([*sizes, rows_of_scales]), "sample 0")
-        ahead = [] if node.rows.engine.local else list(dict.fromkeys(ahead))
-        opened, (drawn, *others) = yield from _measure(node, [largest, *ahead])
-        node.memo["drawn"] = dict(zip(ahead, others, strict=True))
-        node.memo["few"] = part_of(drawn, rows_of_scales)
-        samples = yield from sample_nodes(opened, drawn, sizes)
-        known = node.memo["opened"] = node.stream, sizes, opened.measured, samples
-    _, _, measured, samples = known
-    return replace(node, measured=measured), [replace(few, labels=node.labels) for few in samples]
+    n_few = min(FEW_ROWS, 1 + SAMPLE_CELLS // node.n_features)
+    largest = node.sample_request(max([*sizes, n_few]), "sample 0")
+    ahead = [] if node.rows.engine.local else [one for one in dict.fromkeys(ahead) if one not in node.drawn]
+    measured, (low, high), (drawn, *others) = yield from _measure(node, [largest, *ahead])
+    measured = replace(measured, drawn={**node.drawn, **dict(zip(ahead, others, strict=True))})
+    samples = yield from sample_nodes(measured, drawn, sizes)
+    values, weights, _ = sampled(part_of(drawn, n_few))
+    return Opened(measured, tuple(samples), (values, weights), low, high)
 
 
 def sample_nodes(node: Node, drawn: Answer, sizes: Sequence[int]) -> Query[list[Node]]:
@@ -260,34 +257,22 @@ def sample_nodes(node: Node, drawn: Answer, sizes: Sequence[int]) -> Query[list[
 
 
 def side_by_side(node: Node, queries: Sequence[Query[Any]]) -> Query[list[Any]]:
-    """Run queries about a node: by threads if its rows are in memory and enough, else in the same passes."""
+    """Run queries about a node: by threads if its rows are in memory, else in the same passes."""
     threads = node.rows.threads
-    work = len(queries) * node.n_rows * node.n_features
-    if (
-        threads.n == 1
-        or len(queries) == 1
-        or work < THREADED_CELLS
-        or not node.is_local
-        or not node.rows.engine.local
-    ):
+    if threads.n == 1 or len(queries) == 1 or not node.is_local or not node.rows.engine.local:
         return (yield from gather(queries))
     return threads.map(run, queries)
 
 
-def detached(node: Node) -> Node:
-    """Return a node without its rows, but with their number: it can travel, and a sample can belong to it."""
-    known = node.rows
-    rows = NoRows(known.shape, known.total, known.n_counted, known.threads, known.values_per_row)
-    return replace(node, rows=cast(RowSet, rows), memo={}, tree_memo={})
-
-
-def _measure(node: Node, draws: Sequence[Sample | OnSample]) -> Query[tuple[Node, Sequence[Answer]]]:
-    """Return the measured node and the samples drawn in the same pass.
+def _measure(
+    node: Node, draws: Sequence[Sample]
+) -> Query[tuple[Node, tuple[FloatArray, FloatArray], Sequence[Answer]]]:
+    """Return the measured node, the range of every column, and the samples drawn in the same pass.
 
     At the root, where nothing is known about the columns, a few rows are looked at before.
     """
     if node.root is None:
-        (few,) = yield node.ask(Sample(PEEK_ROWS))
+        (few,) = yield node.ask(Sample(FEW_ROWS))
         pivot, scale = first_guess(sampled(few)[0])
     else:
         pivot, scale = node.root.mean, power_of_two(node.root.deviation)
@@ -296,8 +281,8 @@ def _measure(node: Node, draws: Sequence[Sample | OnSample]) -> Query[tuple[Node
     if again is not None:
         (answer,) = yield node.ask(Moments(*again))
         found, _ = of_moments(answer, *again, node.total, last=True)
-    node.memo["range"] = answer[1:]
-    return replace(node, measured=found.scaled(node.root, node.standardize)), drawn
+    _, low, high = answer
+    return replace(node, measured=found.scaled(node.root, node.standardize)), (low, high), drawn
 
 
 def collect(node: Node) -> Query[Node]:
@@ -306,15 +291,9 @@ def collect(node: Node) -> Query[Node]:
         return node
     if node.is_root and node.rows.n_counted < node.rows.shape[0]:
         # the copy lacks rows of weight 0, which are labeled: NaN in them is refused here, as in `predict`
-        yield from measure(replace(node, memo={}))
+        yield from measure(node)
     (answer,) = yield node.ask(Sample(node.n_rows))
     return replace(node, rows=node.copied(answer))
-
-
-def finest_sample(node: Node) -> Node:
-    """Return the largest sample of an opened node, in memory; the node itself if it is small, or has none."""
-    samples: list[Node] = node.memo["opened"][3] if "opened" in node.memo else []
-    return node if node.is_local or not samples else replace(samples[-1], labels=node.labels)
 
 
 def sample_sizes(n: int, n_features: int, share: float = 1.0) -> list[int]:

@@ -1,14 +1,14 @@
 """What the tasks of a Dask graph do, on the workers: they open, answer, merge and divide partitions.
 
 Nothing here knows of Dask; `dask_engine.py` builds the graphs on the client. Every task checks that its
-partition is the one that the opening pass found.
+partition is the one that the opening pass found: what is not persisted is computed again in every pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -16,18 +16,17 @@ from scipy import sparse
 from ravine._validate import IntArray, not_finite
 from ravine.data.block_pass import (
     BlockData,
-    Group,
+    Count,
     LeafIds,
-    Part,
     answer_block,
+    count,
     divide_block,
     map_block,
 )
 from ravine.data.blocks import checksum
-from ravine.data.query import AnyArray, run
-from ravine.data.sample import HIGHEST, OnSample, Short
+from ravine.data.query import Answer, AnyArray
 from ravine.data.threads import one_blas_thread
-from ravine.exceptions import InvalidInputError, RavineError
+from ravine.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -62,20 +61,6 @@ class Seen:
     start: int
 
 
-def look_up(ids: LeafIds, label_of: IntArray) -> IntArray:
-    """Return the label of every row by that of its leaf."""
-    return np.asarray(label_of[ids])
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A request that failed, by its place: objects have other identities on other machines."""
-
-    error: Exception
-    group: int
-    request: int
-
-
 def _values(partition: Any) -> Any:
     """Return a partition as an array or a CSR matrix."""
     if sparse.issparse(partition):
@@ -86,21 +71,6 @@ def _values(partition: Any) -> Any:
     if values.dtype.kind == "O" and hasattr(partition, "columns"):  # nullable, Arrow, or of several kinds
         return partition.to_numpy(dtype=np.float64, na_value=np.nan)
     return values
-
-
-def of_partition(number: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a task of the user's that a partition needs; an error names the partition."""
-    try:
-        return function(*args, **kwargs)
-    except Exception as error:
-        if is_of_cluster(error):
-            raise
-        raise RavineError(f"partition {number} of X cannot be computed: {error}") from error
-
-
-def is_of_cluster(error: Exception) -> bool:
-    """Whether an error comes from Dask's cluster, such as a lost connection, and not from a computation."""
-    return type(error).__module__.startswith("distributed.")
 
 
 def matrix(partition: Any, number: int, width: int | None = None) -> Any:
@@ -160,133 +130,82 @@ def take(partition: Any, opened: Opened, places: IntArray) -> Any:
 
 
 def _data(partition: Any, weights: Any, seen: Seen, feature_map: Any) -> BlockData:
-    opened, start = seen.opened, seen.start
-    values = _checked(partition, opened)
+    values = _checked(partition, seen.opened)
     if feature_map is not None:
-        from ravine.features.feature_map import MappedRows, held
-
-        nothing = np.empty((0, feature_map.n_components))
-        values = held(MappedRows(values, feature_map)) if opened.n_rows else nothing
-    return BlockData(values, weights, start)
+        values = feature_map.content.map_all(values)
+    return BlockData(values, weights, seen.start)
 
 
 def answer(
-    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, groups: Sequence[Group]
-) -> Any:
-    """Return what a partition adds to the answers of every group, or the request that failed."""
-    block = _data(partition, weights, seen, feature_map)
+    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
+) -> list[list[Answer] | None]:
+    """Return what a partition adds to the answers of every group.
+
+    An error says by its place which request failed: objects have other identities on other machines.
+    """
+    block, groups = _data(partition, weights, seen, feature_map), work.content
     with one_blas_thread():
         try:
             return answer_block(block, ids, groups)
         except Exception as error:
-            places = [(g, k) for g, group in enumerate(groups) for k in range(len(group.requests))]
-            blamed = getattr(error, "request", None)
-            found = [(g, k) for g, k in places if groups[g].requests[k] is blamed]
-            if not found:
-                raise
-            del error.request  # type: ignore[attr-defined]
+            blamed = error.__dict__.pop("request", None)
+            for g, group in enumerate(groups):
+                for k, request in enumerate(group.requests):
+                    if request is blamed:
+                        error.place = g, k  # type: ignore[attr-defined]
             error.add_note(f"in partition {seen.opened.number}")
-            return Failed(error, *found[0])
+            raise
 
 
-def merge(groups: Sequence[Group], parts: Sequence[Any]) -> Any:
+def merge(work: Constant, parts: Sequence[Any]) -> list[list[Answer] | None]:
     """Merge the answers of consecutive partitions, None for one that was not read, in the tree of `fold`.
 
     The parts are not changed: the scheduler may need them again.
     """
-    for part in parts:
-        if isinstance(part, Failed):
-            return part
     return [
         group.merge_all([None if part is None else part[k] for part in parts])
-        for k, group in enumerate(_plain(groups))
+        for k, group in enumerate(work.content)
     ]
 
 
-def _plain(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups without the requests that search samples."""
-    return [
-        group._replace(requests=tuple(one for one in group.requests if not isinstance(one, OnSample)))
-        for group in groups
-    ]
+def count_leaves(ids: LeafIds, weights: Any, start: int, sets: Constant) -> dict[int, Count]:
+    """Count the rows of sets of leaves in a partition."""
+    return count(ids, weights, start, sets.content)
 
 
-def searches_of(groups: Sequence[Group]) -> list[tuple[int, int]]:
-    """Return the group and the place in it of every request that searches a sample."""
-    return [
-        (g, k)
-        for g, group in enumerate(groups)
-        for k, request in enumerate(group.requests)
-        if isinstance(request, OnSample)
-    ]
-
-
-def sums(groups: Sequence[Group], found: Any) -> Any:
-    """Return the answers of a partition without the samples that are searched, which stay on the worker."""
-    if isinstance(found, Failed):
-        return found
-    away = set(searches_of(groups))
-    return [own and [one for k, one in enumerate(own) if (g, k) not in away] for g, own in enumerate(found)]
-
-
-def drawn(groups: Sequence[Group], found: Any) -> Any:
-    """Return the samples of a partition that are searched; None for a group without rows there."""
-    return found if isinstance(found, Failed) else [found[g] and found[g][k] for g, k in searches_of(groups)]
-
-
-def with_ends(merged: Sequence[Any], searches: Sequence[tuple[int, int]], ends: Sequence[Any]) -> list[Any]:
-    """Return merged answers with the ends of the searches at their places."""
-    found = [None if own is None else list(own) for own in merged]
-    for (g, k), end in zip(searches, ends, strict=True):  # in the order of their places
-        found[g].insert(k, end)  # type: ignore[union-attr]
-    return found
-
-
-def search(groups: Sequence[Group], number: int, parts: Sequence[Any]) -> Any:
-    """Return what a query finds on a sample, whose rows come from the partitions; or that it failed."""
-    for part in parts:
-        if isinstance(part, Failed):
-            return part
-    g, k = searches_of(groups)[number]
-    request = cast(OnSample, groups[g].requests[k])
-    sample = request.sample
-    rows = sample.merge_all([part[number] for part in parts])
-    if len(rows[0]) < sample.n and sample.highest < HIGHEST:
-        return Short()
-    with one_blas_thread():
-        try:
-            return run(request.query(rows))
-        except Exception as error:
-            error.add_note("in the search of a sample")
-            return Failed(error, g, k)
+def look_up(ids: LeafIds, label_of: Constant) -> IntArray:
+    """Return the label of every row by that of its leaf."""
+    return np.asarray(label_of.content[ids])
 
 
 def divide(
-    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, parts: Sequence[Part]
+    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
 ) -> LeafIds:
     """Return the leaf ids of a partition after dividing some leaves."""
     with one_blas_thread():
-        return divide_block(_data(partition, weights, seen, feature_map), ids, parts)[0]
+        return divide_block(_data(partition, weights, seen, feature_map), ids, work.content)[0]
 
 
-def each(partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: Any) -> AnyArray:
+def each(
+    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
+) -> AnyArray:
     """Apply a function to all rows of a partition."""
     with one_blas_thread():
-        return _apply(work, _data(partition, weights, seen, feature_map).values)
+        return _apply(work.content, _data(partition, weights, seen, feature_map).values)
 
 
 def map_partition(
-    partition: Any, ids: LeafIds, weights: Any, seen: Any, feature_map: Any, work: tuple[Group, Any]
+    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
 ) -> list[AnyArray]:
     """Apply a function to the rows of a group in a partition, piece by piece."""
     with one_blas_thread():
-        return map_block(_data(partition, weights, seen, feature_map), ids, *work)
+        return map_block(_data(partition, weights, seen, feature_map), ids, *work.content)
 
 
-def apply_to(work: Any, partition: Any, number: int) -> AnyArray:
+def apply_to(work: Constant, partition: Any, number: int) -> AnyArray:
     """Apply a function to a partition that no pass opened; an error names the partition."""
     try:
-        return _apply(work, partition)
+        return _apply(work.content, partition)
     except Exception as error:
         error.add_note(f"in partition {number} of X")
         raise

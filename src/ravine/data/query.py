@@ -13,20 +13,15 @@ one set after the other in memory, or all sets in one pass over blocks that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
-from ravine.data.scratch import scratch
 from ravine.data.threads import Threads
-
-VALUES_AT_A_TIME = 1 << 12  # values of each answer that are added at a time: 16 answers fit into a cache
 
 AnyArray = npt.NDArray[Any]
 Answer = tuple[AnyArray, ...]
@@ -73,10 +68,6 @@ class Additive(Request):
         for a, b in zip(left, right, strict=True):
             a += b
         return left
-
-    def merge_all(self, parts: Sequence[Answer | None]) -> Answer:
-        width = next(len(part) for part in parts if part is not None)
-        return tuple(_sum([None if part is None else part[k] for part in parts]) for k in range(width))
 
 
 class RowSet(Protocol):
@@ -137,7 +128,6 @@ class Engine(Protocol):
     """Answers requests about its rows, and decides in which order they are read."""
 
     local: bool  # whether passes are cheap: rows in memory
-    has_workers: bool  # whether queries about samples may run elsewhere, see `OnSample`
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
         """Answer all requests; an error carries the request that failed, see `blame`."""
@@ -172,26 +162,6 @@ def _joined(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     if left is None or right is None:
         return right if left is None else left
     return merge(left, right)
-
-
-def _sum(arrays: Sequence[AnyArray | None]) -> AnyArray:
-    """Add arrays in the tree of `fold`, some values at a time: what is between stays in the cache.
-
-    Only the sum is new memory: writing to that for the first time takes longer than adding.
-    """
-    first = next(array for array in arrays if array is not None)
-    total = np.empty(first.shape, dtype=first.dtype)
-    flat = [None if array is None else array.reshape(-1) for array in arrays]
-    between = scratch("sums", (len(arrays), VALUES_AT_A_TIME), first.dtype)
-    for a in range(0, first.size, VALUES_AT_A_TIME):
-        some = [None if values is None else values[a : a + VALUES_AT_A_TIME] for values in flat]
-        added = fold(partial(_add_into, iter(between)), some)
-        total.reshape(-1)[a : a + len(added)] = added
-    return total
-
-
-def _add_into(free: Iterator[AnyArray], one: AnyArray, other: AnyArray) -> AnyArray:
-    return np.add(one, other, out=next(free)[: len(one)])
 
 
 Query = Generator[Sequence[Asked], list[Answer], Result]
@@ -262,19 +232,18 @@ def answer(asked: Sequence[Asked]) -> list[Answer]:
 
 def run(query: Query[Result]) -> Result:
     """Run a query to its end. A request that fails raises inside the query, so that a traceback shows it."""
-    return cast(Result, run_while(lambda: True, query))
-
-
-def run_while(wanted: Callable[[], bool], query: Query[Result]) -> Result | None:
-    """Run a query to its end, or to its first request that is no longer wanted; the result is then None."""
-    answering = _answering(query, lambda asked: wanted())
     try:
-        next(answering)  # requests are answered inside, and one that is not wanted is yielded
+        asked = next(query)
+        while True:
+            try:
+                answers = answer(asked)
+            except Exception as error:
+                asked = query.throw(error)
+            else:
+                asked = query.send(answers)
     except StopIteration as stop:
         result: Result = stop.value
         return result
-    answering.close()
-    return None
 
 
 def run_all(queries: Sequence[Query[Result]]) -> list[Result]:
@@ -282,20 +251,17 @@ def run_all(queries: Sequence[Query[Result]]) -> list[Result]:
 
     A query that asks only about local rows does not wait for the others: it is answered at once.
     """
-    return run(gather([_answering(query, _is_local) for query in queries]))
+    return run(gather([_answer_local(query) for query in queries]))
 
 
-def _is_local(asked: Sequence[Asked]) -> bool:
-    return all(one.rows.engine.local for one in asked)
-
-
-def _answering(query: Query[Result], at_once: Callable[[Sequence[Asked]], bool]) -> Query[Result]:
-    """Answer those requests of a query for which `at_once` is true, and yield the others."""
+def _answer_local(query: Query[Result]) -> Query[Result]:
+    """Answer those requests of a query that are about local rows only, and yield the others."""
     try:
         asked = next(query)
         while True:
             try:
-                answers = answer(asked) if at_once(asked) else (yield asked)
+                local = all(one.rows.engine.local for one in asked)
+                answers = answer(asked) if local else (yield asked)
             except Exception as error:
                 asked = query.throw(error)
             else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ravine._validate import IntArray
 from ravine.data.blocks import Block, SparseBlock
-from ravine.data.query import Answer, AnyArray, Query, Request
+from ravine.data.query import Answer, AnyArray, Request
 
 HIGHEST = 2**64 - 1  # of all hashes
 
@@ -87,24 +87,6 @@ class Sample(Request):
         matrices = [_matrix(part) for part in full]
         values: Any = sparse.vstack(matrices, format="csr") if len(full[0]) > 4 else np.concatenate(matrices)
         return [keys[few], numbers[few], weights[few], *stored(values[few])]  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class OnSample(Request):
-    """Request for what a query finds on a sample, for engines with workers: it runs there, beside others.
-
-    Answer: the result of the query, which is given the answer to the sample, and asks about it alone. Query
-    and result travel, so they hold no other rows. Two of these requests with one sample and name are the
-    same.
-    """
-
-    sample: Sample
-    name: str
-    query: Callable[[Answer], Query[Any]] = field(compare=False, repr=False)
-
-
-class Short:
-    """The answer to `OnSample` where the bound on the hashes left too few rows, so that nothing was run."""
 
 
 def bounded(sample: Sample, n_rows: int) -> Sample:

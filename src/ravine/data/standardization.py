@@ -61,10 +61,15 @@ class Standardization:
     unit: float = 1.0
 
     @classmethod
+    def of_scales(cls, mean: FloatArray, inverse_scale: FloatArray, total: float = 1.0) -> Standardization:
+        """Return the standardization of known means and scales, such as those in a model file."""
+        constant = inverse_scale == 0
+        return cls(mean, 1.0 / np.where(constant, np.inf, inverse_scale), inverse_scale, total, constant)
+
+    @classmethod
     def identity(cls, n_features: int, total: float) -> Standardization:
         """Return the standardization that leaves rows unchanged."""
-        ones = np.ones(n_features)
-        return cls(np.zeros(n_features), ones, ones, total, np.zeros(n_features, dtype=bool))
+        return cls.of_scales(np.zeros(n_features), np.ones(n_features), total)
 
     def scaled(self, root: Standardization | None, standardize: bool) -> Standardization:
         """Return the standardization of a node: its own means, the scales of the root.
@@ -86,6 +91,23 @@ class Standardization:
     def apply(self, rows: FloatArray) -> FloatArray:
         """Standardize raw rows."""
         return np.asarray((rows - self.mean) * self.inverse_scale)
+
+    def apply_checked(self, rows: Any) -> Any:
+        """Standardize rows that no pass has seen; refuse NaN, infinity, and what would overflow.
+
+        CSR rows stay CSR if the means are 0, and are written out otherwise.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            if sparse.issparse(rows) and not self.mean.any():
+                found: Any = sparse.csr_array(rows @ sparse.diags_array(self.inverse_scale), dtype=np.float64)
+                bad = np.unique(found.indices[~(np.abs(found.data) <= LARGEST)])
+            else:
+                dense = rows.toarray() if sparse.issparse(rows) else rows
+                found = self.apply(np.asarray(dense, dtype=np.float64))
+                bad = np.flatnonzero(~(np.abs(found) <= LARGEST).all(axis=0))
+        if len(bad):
+            raise not_finite(bad, limit=LARGEST)
+        return found
 
     @property
     def varies(self) -> npt.NDArray[np.bool_]:

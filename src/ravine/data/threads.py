@@ -1,4 +1,4 @@
-"""The threads of a fit: they share passes over rows and searches of leaves, and BLAS has one of its own."""
+"""The threads of a fit: they share passes over rows and the starts of a search, and BLAS has one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Result = TypeVar("Result")
 class Threads:
     """As many threads as a fit may use at a time: the one that calls, and others while there is work.
 
-    Threads help where they are idle: with the chunks of a pass (`map`), or with work of their own (`begin`),
-    which may again share its passes. No work ever waits for a thread, so that nothing can wait in a circle.
-    What is computed does not depend on how many threads help.
+    Threads help where they are idle: with the chunks of a pass, or with the starts of a search, which may
+    again share its passes. No work ever waits for a thread, so that nothing can wait in a circle. What is
+    computed does not depend on how many threads help.
 
     >>> Threads(2).map(lambda x: x * x, range(5))
     [0, 1, 4, 9, 16]
@@ -83,19 +83,8 @@ class Threads:
         try:
             return function()
         finally:
-            self._count_idle(1)
-
-    def result_of(self, begun: Future[Result]) -> Result:
-        """Wait for what was begun; meanwhile this thread counts as idle, so that another one may work."""
-        self._count_idle(1)
-        try:
-            return begun.result()
-        finally:
-            self._count_idle(-1)
-
-    def _count_idle(self, change: int) -> None:
-        with self._lock:
-            self._idle += change
+            with self._lock:
+                self._idle += 1
 
 
 ONE_THREAD = Threads()

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -28,43 +27,22 @@ from ravine._validate import (
     check_jobs,
     check_real,
     check_standardize,
+    check_verbose,
     make_rng,
 )
-from ravine.data.any_rows import scales_columns
-from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
-from ravine.estimators.base import RowsEstimator
-from ravine.estimators.catalog import CLUSTERERS, DIFFUSION
+from ravine.data.rows import rows_of, scales_columns
+from ravine.data.standardization import Standardization
+from ravine.estimators.base import Prepared, RowsEstimator
 from ravine.estimators.clusterer import TreeClusterer, has_several_clusters
 from ravine.estimators.judging import MIN_SHARE, Judges
+from ravine.estimators.methods import default_methods, make_method
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
-from ravine.exceptions import InterruptedWarning, InvalidInputError
-from ravine.features.kernel import Scaling, scaling_of
-from ravine.optimize.minimax import MAX_FEATURES
+from ravine.exceptions import InterruptedWarning, InvalidInputError, warn_caller
+from ravine.features.feature_map import measure_columns
 from ravine.tree.progress import Progress
 from ravine.tree.tree import ClusterTree
-
-MARGIN_CELLS = 1 << 19  # most values (rows x columns) for maximum margins, whose passes are many
-DIFFUSION_CELLS = 1 << 24  # most values (rows x columns) for the diffusion map, which searches neighbors
-METHODS = {
-    "minimum-density": ("MinimumDensity", None),
-    "spectral-connectivity": ("SpectralConnectivity", None),
-    "maximin-separation": ("MaximinSeparation", None),
-    "maximum-margin": ("MaximumMargin", None),
-    "principal-direction": ("PrincipalDirection", None),
-    "minimum-density diffusion": ("MinimumDensity", "diffusion"),
-    "spectral-connectivity diffusion": ("SpectralConnectivity", "diffusion"),
-    "maximin-separation diffusion": ("MaximinSeparation", "diffusion"),
-    "maximum-margin diffusion": ("MaximumMargin", "diffusion"),
-}
-FOREIGN: dict[
-    str, tuple[str, str, dict[str, Any]]
-] = {  # methods of other packages: where they are, and their parameters
-    "spectral-clustering": ("sklearn.cluster", "SpectralClustering", {"affinity": "nearest_neighbors"}),
-    "hdbscan": ("sklearn.cluster", "HDBSCAN", {"copy": True}),
-    "genie": ("genieclust", "Genie", {}),
-}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -92,12 +70,11 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     methods : sequence, optional
         The methods to try: names, and estimators with `fit_predict` or `labels_`, also of other packages,
         which get standardized rows and the same `n_clusters`. Names are "minimum-density",
-        "spectral-connectivity", "maximin-separation", "maximum-margin" and "principal-direction"; the first
-        four also followed by " diffusion"; "spectral-clustering" and "hdbscan" (of scikit-learn), and
-        "genie" (of genieclust). Rows that a method labels -1, such as noise, are judged as one more cluster.
-        By default the first four, and the first two with diffusion; without
-        "maximum-margin" above 2^19 values, without diffusion above 2^24, and without "maximin-separation"
-        above 4096 columns.
+        "spectral-connectivity", "maximin-separation", "maximum-margin" and "principal-direction", also
+        followed by " diffusion"; "spectral-clustering" and "hdbscan" (of scikit-learn), and "genie" (of
+        genieclust). Rows that a method labels -1, such as noise, are judged as one more cluster. By default
+        the first four, and the first two with diffusion; without "maximum-margin" above 2^19 values, without
+        diffusion above 2^24, and without "maximin-separation" above 4096 columns.
     min_share : float, default 0.05
         Minimum share of the rows in the smaller of two clusters.
     level : float, default 0.01
@@ -107,10 +84,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     outliers : {"assign", "label", "include"}, default "assign"
         The label of rows far from all others, as in the methods of ravine, which get it. The judges leave
         these rows out.
-    verbose : int, default 0
-        1 prints one line per candidate.
-    callback : callable, optional
-        Called after each split of each candidate with a `ravine.Progress`.
+    verbose : bool or callable, default False
+        True prints one line per candidate. A function is called with a `ravine.Progress` after each split of
+        each candidate.
     random_state : int, Generator or None
         Source of samples and starts of all candidates. None is a fixed seed.
     n_jobs : int, optional
@@ -156,8 +132,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     level: float = 0.01
     standardize: bool | Literal["auto"] = "auto"
     outliers: Literal["assign", "label", "include"] = "assign"
-    verbose: int = 0
-    callback: Callable[[Progress], None] | None = None
+    verbose: bool | Callable[[Progress], None] = False
     random_state: int | np.random.Generator | np.random.RandomState | None = None
     n_jobs: int | None = None
 
@@ -207,7 +182,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.candidates_ = judged(judges, fitted, share)
         self._keep(self.candidates_[0], fitted)
         for warning in caught.get(self.candidates_[0].name, []):
-            warnings.warn(warning.message, warning.category, stacklevel=3)
+            warn_caller(warning.message, warning.category)
         return self
 
     def _keep(self, best: Candidate, fitted: Sequence[Fitted]) -> None:
@@ -223,7 +198,8 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return the estimators to fit by their names, with the parameters that all share."""
         found = {}
         for given in default_methods(shape) if self.methods is None else self.methods:
-            name, model = (given, named(given)) if isinstance(given, str) else (_name(given), clone(given))
+            by_name = isinstance(given, str)
+            name, model = (given, make_method(given)) if by_name else (_name(given), clone(given))
             if name in found:
                 raise InvalidInputError(f"methods has {name} twice; each can be given once")
             found[name] = model
@@ -235,7 +211,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                     level=self.level / n_own,
                     standardize=self.standardize,
                     outliers=self.outliers,
-                    callback=self.callback,
+                    verbose=callable(self.verbose) and self.verbose,
                     random_state=self.random_state,
                     n_jobs=self.n_jobs,
                 )
@@ -248,13 +224,13 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     ) -> list[Fitted]:
         """Fit the methods of ravine; their warnings are kept, to be given for the winner only."""
         fitted: list[Fitted] = []
-        maps: dict[str, Any] = {}
+        shared: dict[str, Prepared] = {}
         names = getattr(self, "feature_names_in_", None)
         for name, model in models.items():
             began = time.perf_counter()
             with warnings.catch_warnings(record=True) as caught[name]:
                 warnings.simplefilter("always")
-                model._fit(X, None, weights, maps)
+                _fit_shared(model, X, weights, shared)
             fitted.append(Fitted(name, model, np.asarray(model.labels_), time.perf_counter() - began))
             if names is not None:
                 model.feature_names_in_ = names
@@ -275,10 +251,10 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 f"{next(iter(models))} needs rows in memory; load them, or use methods of ravine only"
             )
         dense = not hasattr(X, "indptr")
-        self.scaling_: Scaling | None = None
+        self.scaling_: Standardization | None = None
         if dense:
-            self.scaling_ = scaling_of(X, weights, scales_columns(self.standardize, X))
-        points = X if self.scaling_ is None else self.scaling_(X)
+            self.scaling_ = measure_columns(X, weights, scales_columns(self.standardize, X))
+        points = X if self.scaling_ is None else self.scaling_.apply_checked(X)
         fitted = []
         for name, model in models.items():
             began = time.perf_counter()
@@ -301,7 +277,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return fitted
 
     def _say(self, one: Fitted) -> None:
-        if self.verbose:
+        if self.verbose and not callable(self.verbose):
             print(f"[AutoCluster] {one.name}: {len(np.unique(one.labels))} clusters, {one.seconds:.2f} s")
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
@@ -319,7 +295,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             )
         if not isinstance(self.best_estimator_, TreeClusterer):
             X, _ = self._checked(X, None, reset=False)
-            X = X if self.scaling_ is None else self.scaling_(X)
+            X = X if self.scaling_ is None else self.scaling_.apply_checked(X)
         return getattr(self.best_estimator_, name)(X)
 
     def predict(self, X: Any) -> IntArray:
@@ -387,7 +363,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         parameters = self.get_params(deep=False)
         if self.methods is not None and not all(isinstance(one, str) for one in self.methods):
             parameters["methods"] = None
-        figures = [one.figures() | {"name": [one.name]} for one in self.candidates_]
+        figures = [one.figures() for one in self.candidates_]
         return {"parameters": parameters, "candidates": figures}
 
     def _from_winner(self, winner: TreeClusterer, figures: Sequence[dict[str, Any]]) -> None:
@@ -413,11 +389,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         check_real("min_share", self.min_share, 0, 0.5, open_low=False)
         check_real("level", self.level, 0, 0.5)
         check_standardize(self.standardize)
-        check_int("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        check_verbose(self.verbose)
         check_jobs(self.n_jobs)
         make_rng(0 if self.random_state is None else self.random_state)
-        if self.callback is not None and not callable(self.callback):
-            raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
         if isinstance(self.methods, str):
             raise InvalidInputError(f"methods has to be a list of methods, got {self.methods!r}")
         for model in self._candidates((2, n_columns)).values():
@@ -432,6 +406,20 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return tags
 
 
+def _fit_shared(
+    model: TreeClusterer, X: Any, weights: FloatArray | None, shared: dict[str, Prepared]
+) -> None:
+    """Fit a candidate to the rows that one with the same kernel has prepared; files are mapped again."""
+    X, weights = model._checked(X, weights, reset=True)
+    kernel = repr((model.kernel, model._map_params))
+    if kernel not in shared:
+        shared[kernel] = model._prepare(X, weights)
+    elif not isinstance(shared[kernel].rows, MemoryRows):
+        model.feature_map_ = shared[kernel].feature_map
+        shared[kernel] = replace(shared[kernel], rows=model._blocks(X, shared[kernel].weights))
+    model._fit_prepared(X, None, shared[kernel])
+
+
 def _with_best_number(fitted: list[Fitted], X: Any, weights: FloatArray | None) -> list[Fitted]:
     """Cut the trees of all candidates into the number of clusters that is best for any of them."""
     values = [(value, -k) for one in fitted for k, value in one.estimator.cut_values_.items()]
@@ -442,35 +430,6 @@ def _with_best_number(fitted: list[Fitted], X: Any, weights: FloatArray | None) 
         model._cut_to(min(k, model._grown.n_leaves), model._blocks(X, weights))
         found.append(replace(one, labels=np.asarray(model.labels_)))
     return found
-
-
-def default_methods(shape: tuple[int, int]) -> list[str]:
-    """Return the names of the methods that are tried on so many rows and columns.
-
-    >>> default_methods((10_000_000, 5000))
-    ['minimum-density', 'spectral-connectivity']
-    """
-    cells = shape[0] * shape[1]
-    found = ["minimum-density", "spectral-connectivity"]
-    found += ["maximin-separation"] if shape[1] <= MAX_FEATURES else []
-    found += ["maximum-margin"] if cells <= MARGIN_CELLS else []
-    mapped = [name for name, (make, kernel) in METHODS.items() if kernel is not None and make in DIFFUSION]
-    return found + (mapped if cells <= DIFFUSION_CELLS else [])
-
-
-def named(name: str) -> Any:
-    """Return a method by its name."""
-    if name in METHODS:
-        make, kernel = METHODS[name]
-        return CLUSTERERS[make](kernel=kernel)
-    if name not in FOREIGN:
-        known = ", ".join(map(repr, (*METHODS, *FOREIGN)))
-        raise InvalidInputError(f"methods may name {known}, got {name!r}; or give an estimator")
-    module, make, parameters = FOREIGN[name]
-    try:
-        return getattr(import_module(module), make)(**parameters)
-    except ImportError:
-        raise InvalidInputError(f"{name!r} needs the package {module}; install it, or leave it out") from None
 
 
 def _name(model: Any) -> str:

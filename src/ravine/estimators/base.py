@@ -1,49 +1,66 @@
-"""The base of all estimators: shared parameters and their documentation, checked rows, kernel maps."""
+"""The base of all estimators: parameters of all of them, checked rows, kernel maps."""
 
 from __future__ import annotations
 
-import warnings
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from ravine._rows import check_rows
 from ravine._validate import (
     FloatArray,
     IntArray,
     check_jobs,
+    check_rows,
     check_standardize,
     check_weights,
-    listed,
     make_rng,
 )
-from ravine.data.any_rows import is_dask, length, scales_columns
-from ravine.data.block_engine import rows_of
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import run
+from ravine.data.rows import is_dask, length, rows_of, scales_columns
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.docstring import inherit
-from ravine.exceptions import InvalidInputError, OutlierWarning
+from ravine.estimators.warn import warn_about_outliers
+from ravine.exceptions import InvalidInputError
 from ravine.features.diffusion import fit_diffusion_map
 from ravine.features.feature_map import FeatureMap, mapped_blocks
-from ravine.features.kernel import check_kernel
-from ravine.features.kernel_map import fit_kernel_map
+from ravine.features.kernel_map import check_kernel, fit_kernel_map
+from ravine.features.neighbors import RowGraph, row_graph
 from ravine.split.far import FarRows, find_far
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The rows of a fit before a tree grows on them; candidates of `AutoCluster` with one kernel share it.
+
+    With a kernel, `weights` are 0 for the rows far from all others, which are `outliers` by the `rule`;
+    without one, growth itself finds such rows, at every node. `graph` is that of the test of "auto" in the
+    space of a kernel.
+    """
+
+    rows: MemoryRows
+    weights: FloatArray | None
+    feature_map: FeatureMap | None
+    rule: FarRows | None
+    outliers: IntArray
+    graph: RowGraph | None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowsEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator for rows of numbers, or for rows mapped into the feature space of a kernel.
+    """The base of all estimators: rows of numbers, or rows mapped into the feature space of a kernel.
 
-    Subclasses are dataclasses, with the parameters as fields. They inherit fields and their descriptions.
+    Subclasses are dataclasses, with the parameters as fields. What they share is described here only.
 
     Parameters
     ----------
@@ -86,11 +103,10 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: int | np.random.Generator | np.random.RandomState | None = None
     n_jobs: int | None = None
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        parent = next(base for base in cls.__mro__[1:] if issubclass(base, RowsEstimator))
-        if cls.__doc__ and parent.__doc__:  # python -OO strips docstrings
-            cls.__doc__ = inherit(cls.__doc__, parent.__doc__)
+    @property
+    def _map_params(self) -> Mapping[str, Any] | None:
+        """The parameters of the kernel and its map, to which a subclass may add."""
+        return self.kernel_params
 
     @property
     def _follow_neighbors(self) -> bool:
@@ -133,7 +149,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_standardize(self.standardize)
         if self.kernel is not None:
-            check_kernel(self.kernel, self.kernel_params)
+            check_kernel(self.kernel, self._map_params)
         elif self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
             raise InvalidInputError(f"kernel_params has to be a dict, got {self.kernel_params!r}")
         self._rng()
@@ -174,7 +190,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
         self.feature_map_: FeatureMap | None = None
         standardize = scales_columns(self.standardize, X)
-        given = check_kernel(self.kernel, self.kernel_params)
+        given = check_kernel(self.kernel, self._map_params)
         if self.kernel is None:
             return
         rng = self._rng()
@@ -201,42 +217,42 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         kept: npt.NDArray[np.bool_] | None = None,
         *,
         include: bool = False,
-    ) -> Any:
+    ) -> tuple[FloatArray | None, FarRows | None, IntArray]:
         """Find the rows far from everything, and return the weights with 0 for them, except where `kept`.
 
-        With `include` no row is far.
+        Also returns the rule for such rows, and their numbers. With `include` no row is far.
         """
-        self._note_outliers(None, NO_NUMBERS)
         if include or callable(self.kernel) or self.kernel == "precomputed":
-            return weights
+            return weights, None, NO_NUMBERS
         with one_blas_thread():
             node = Node(rows_of(X, weights), (0,), standardize=scales_columns(self.standardize, X))
-            rule = run(find_far(run(open_node(node, []))[0]))
+            rule = run(find_far(run(open_node(node, []))))
         if rule is None:
-            return weights
+            return weights, None, NO_NUMBERS
         far = self._far(X, rule)
         if kept is not None:
             far &= ~kept
-        self._note_outliers(rule, np.flatnonzero(far))
-        return np.where(far, 0.0, 1.0 if weights is None else weights)
+        return np.where(far, 0.0, 1.0 if weights is None else weights), rule, np.flatnonzero(far)
 
     def _note_outliers(self, rule: FarRows | None, numbers: IntArray) -> None:
         """Store which rows are far from everything, with a warning if there are any."""
         self.outlier_rule_, self.outliers_ = rule, numbers
-        if len(numbers):
-            n = len(numbers)
-            which = f"row {numbers[0]} is" if n == 1 else f"{n} rows ({listed(numbers)}) are"
-            together = ", or for a small cluster, because they lie together" if rule and rule.together else ""
-            warnings.warn(
-                f"{which} far from all others, and left out of the searches; see outliers_, and check for "
-                f"missing values that are coded as a number{together}",
-                OutlierWarning,
-                stacklevel=5,
-            )
+        warn_about_outliers(numbers)
 
     def _far(self, X: Any, rule: FarRows) -> npt.NDArray[np.bool_]:
         """Return which rows are far from everything; one pass."""
         return np.asarray(rows_of(X, None).map(lambda block: rule.distances(block) > 0))
+
+    @property
+    def _in_columns(self) -> bool:
+        """Whether rows can be compared by their columns, as for all kernels except functions and matrices."""
+        return not callable(self.kernel) and self.kernel != "precomputed"
+
+    def _graph(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> RowGraph:
+        """Return the neighbor graph of a sample of the rows, or of the mapped ones if only these compare."""
+        with one_blas_thread():
+            standardize = scales_columns(self.standardize, X)
+            return row_graph(rows_of(X, weights) if self._in_columns else rows, standardize=standardize)
 
     def _blocks(self, X: Any, weights: FloatArray | None) -> MemoryRows:
         """Return checked rows as blocks, mapped if there is a kernel."""
@@ -260,11 +276,19 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def warn_constant(constant: npt.NDArray[np.bool_], stacklevel: int) -> None:
-    """Warn about columns that have the same value in all rows."""
-    if constant.any():
-        warnings.warn(
-            f"{int(constant.sum())} of {len(constant)} columns are constant and were ignored",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
+def lazily(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Let a method with one result per row return a lazy array of the same chunks for a dask collection."""
+
+    @wraps(method)
+    def of_rows(self: Any, X: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X)
+        from ravine.data.dask_engine import map_rows
+
+        check_is_fitted(self)
+        light = copy.copy(self)
+        for name in ("labels_", "transduction_"):  # tasks do not need what there is for every training row
+            light.__dict__.pop(name, None)
+        return map_rows(X, getattr(light, method.__name__))
+
+    return of_rows

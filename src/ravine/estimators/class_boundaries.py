@@ -9,24 +9,23 @@ from typing import cast
 
 import numpy as np
 
-from ravine._validate import IntArray
+from ravine._validate import UNLABELED, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Labels, Node, collect, labels_of, measure
+from ravine.data.node import Labels, Node, Opened, collect, labels_of, measure
 from ravine.data.query import AnyArray, run
 from ravine.data.standardization import Standardization
-from ravine.estimators.partial_labels import UNLABELED
 from ravine.exceptions import InvalidInputError
-from ravine.split.labeled import group_classes
-from ravine.split.penalty import are_enough, best_penalty, penalty_losses
+from ravine.split.labeled import (
+    FEW_LABELS,
+    SupervisedMethod,
+    group_classes,
+    is_better,
+    support_machine,
+)
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search
 from ravine.split.split import Split
-from ravine.split.supervised import SupervisedMethod, are_few, is_better
-from ravine.split.support import support_machine
 from ravine.store.archive import require
-
-SIDES = "-1 and 1 for the classes of every pair, in order, or for the two groups of every node of a tree"
-ALL_THE_SAME = "all rows of X are the same, so no hyperplane separates the classes"
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,6 @@ class BoundarySearch:
     method: Callable[[tuple[int, ...] | None], ProjectionMethod]
     factor: float | None
     root: Standardization | None = None
-    penalty: float | None = None  # of the supervised boundaries, if they have one in common
 
     def __post_init__(self) -> None:
         self.labeled = np.flatnonzero(self.ranks != UNLABELED)
@@ -72,24 +70,13 @@ class BoundarySearch:
             return
         self.root = standardization = run(measure(self.node)).standardization
         if not standardization.varies.any():
-            raise InvalidInputError(ALL_THE_SAME)
+            raise self._all_the_same(tuple(classes))
         if scheme == "tree":
             yield from self._tree(None, tuple(classes))
             return
         guesses = self._guesses(standardization)
-        pairs = list(itertools.combinations(classes, 2))
-        self.penalty = self._penalty(pairs, guesses)
-        for pair in pairs:
+        for pair in itertools.combinations(classes, 2):
             yield self._between(pair[:1], pair[1:], np.flatnonzero(np.isin(guesses, pair)))
-
-    def _penalty(self, pairs: Sequence[tuple[int, int]], guesses: IntArray) -> float:
-        """Choose one penalty for the supervised boundaries of all pairs of classes; one pass per pair."""
-        losses = []
-        for pair in pairs if self.factor is not None and are_enough(self.labels) else ():
-            node = run(measure(self._node(np.flatnonzero(np.isin(guesses, pair)), pair)))
-            if node.standardization.varies.any():
-                losses.append(penalty_losses(node, pair[1:]))
-        return best_penalty(losses)
 
     def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[ClassBoundary]:
         """Separate the classes of these rows (None: all) into two groups, and so on in each group."""
@@ -114,7 +101,7 @@ class BoundarySearch:
         """Return the node of these rows (None: all) with the labels of some classes."""
         stream = (*self.node.stream, *classes)
         rows, labels = self._select(members), self._labels(classes)
-        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels, memo={})
+        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels)
         return run(collect(node))
 
     def _labels(self, classes: tuple[int, ...]) -> Labels:
@@ -134,29 +121,31 @@ class BoundarySearch:
         self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
     ) -> ClassBoundary:
         """Find the boundary between two sets of classes in these rows (None: all)."""
-        node, split = self._best(self._node(members, left + right), right)
+        opened, split = self._best(self._node(members, left + right), right)
         if split is None:
-            names = ", ".join(str(self.classes[c]) for c in left + right)
-            raise InvalidInputError(
-                ALL_THE_SAME
-                if members is None
-                else f"all rows of the classes {names} are the same, so no hyperplane separates them"
-            )
-        self.root = self.root or node.standardization
+            raise self._all_the_same(left + right)
+        self.root = self.root or opened.node.standardization
         return ClassBoundary(left, right, split)
 
-    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Node, Split | None]:
-        """Return the measured node, and the boundary of lowest density or the supervised one."""
+    def _all_the_same(self, classes: tuple[int, ...]) -> InvalidInputError:
+        names = ", ".join(str(self.classes[c]) for c in classes)
+        return InvalidInputError(
+            f"all rows of the classes {names} are the same, so no hyperplane separates them"
+        )
+
+    def _best(self, node: Node, right: tuple[int, ...]) -> tuple[Opened, Split | None]:
+        """Return the opened node, and the boundary of lowest density or the supervised one."""
         method, supervised, labels = self.method(right), None, node.labels
         assert labels is not None
         if self.factor is not None:
-            measured, supervised = run(search(node, SupervisedMethod(self.factor, right, self.penalty)))
-            if supervised is not None and not are_few(labels):
-                return measured, supervised
-        measured, split = run(search(node, method))
+            opened, supervised = run(search(node, SupervisedMethod(self.factor, right)))
+            # With many labels the supervised boundary is hard to beat, and no valley is sought.
+            if supervised is not None and float(labels.weights.sum()) > FEW_LABELS:
+                return opened, supervised
+        opened, split = run(search(node, method))
         if split is None or supervised is None or is_better(split, supervised, labels, right):
-            return measured, split
-        return measured, supervised
+            return opened, split
+        return opened, supervised
 
     def _guesses(self, standardization: Standardization) -> IntArray:
         """Return the label of each row, or the class that a linear support vector machine assigns to it."""
@@ -174,12 +163,13 @@ class BoundarySearch:
 
 def check_scheme(boundaries: Sequence[ClassBoundary], n_classes: int) -> None:
     """Check that stored boundaries separate all pairs of classes, or form a tree of all classes."""
+    expected = "-1 and 1 for the classes of every pair, in order, or for the groups of every node of a tree"
     sides = [(between.left, between.right) for between in boundaries]
     if sides == [((a,), (b,)) for a, b in itertools.combinations(range(n_classes), 2)]:
         return
     unseparated = {tuple(range(n_classes))}  # sets of classes that still need a boundary
     for left, right in sides:
         both = tuple(sorted(left + right))
-        require(left and right and both in unseparated, "class_sides", SIDES, f"{left} and {right}")
+        require(left and right and both in unseparated, "class_sides", expected, f"{left} and {right}")
         unseparated = unseparated - {both} | {side for side in (left, right) if len(side) > 1}
-    require(not unseparated, "class_sides", SIDES, f"no boundary for {sorted(unseparated)}")
+    require(not unseparated, "class_sides", expected, f"no boundary for {sorted(unseparated)}")

@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import (
+    UNLABELED,
     FloatArray,
     check_bool,
     check_choice,
@@ -21,19 +22,18 @@ from ravine._validate import (
     check_real,
     not_finite,
 )
-from ravine.data.any_rows import length
 from ravine.data.memory import MemoryRows
+from ravine.data.rows import length
 from ravine.data.standardization import LARGEST
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import RowsEstimator, warn_constant
+from ravine.estimators.base import RowsEstimator, lazily
 from ravine.estimators.class_boundaries import BoundarySearch, ClassBoundary, check_scheme
-from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import (
-    UNLABELED,
     check_classes,
     check_labels,
     classes_from,
 )
+from ravine.estimators.warn import warn_about_constants
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane
@@ -43,6 +43,7 @@ from ravine.store.parts import Parts, splits_from, splits_to_parts
 
 SCHEMES = ("tree", "one-vs-one")
 OUTLIERS = ("assign", "include")
+N_ALPHAS = 5  # interval widths, half of those for clustering: half the time, nearly the same result
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,9 +61,12 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     density decides; then gamma grows.
 
     Unlabeled rows can mislead. So the default boundary is a supervised one, a logistic regression on the
-    labeled rows, whose penalty is chosen by left-out labels if there are ten per class or more. The
-    hyperplane of lowest density replaces it only if at most 20 labels are known, the density is clearly lower
-    there, and no more labeled rows are on the wrong side; `split.method` of `boundaries_` says which it is.
+    labeled rows. The hyperplane of lowest density replaces it only if at most 20 labels are known, the
+    density is clearly lower there, and no more labeled rows are on the wrong side; `split.method` of
+    `boundaries_` says which it is.
+
+    The parameters `standardize`, `kernel`, `kernel_params`, `random_state` and `n_jobs`, and the attributes
+    that all estimators have, are described in `ravine.estimators.base.RowsEstimator`.
 
     Parameters
     ----------
@@ -82,26 +86,13 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     alpha_max : float, default 0.9
         The threshold lies within this many standard deviations of the mean, unless the labels demand
         otherwise.
-    n_alphas : int, default 5
-        Number of interval widths, from near 0 to `alpha_max`.
     n_init : int, default 2
         Number of principal directions to start from, in addition to the support vector machine.
-    follow : {"all", "lowest"}, default "all"
-        Which starts are followed: all, and the end with the lowest value is taken, or only the one that has
-        the lowest value at the start.
-    discount_overlap : bool, default True
-        If the support vector machine misclassifies m > 4 of its own training rows, divide the weights of the
-        labels by m / 4.
     outliers : {"assign", "include"}, default "assign"
         "assign" leaves rows far from everything (`outliers_`) out of the searches; "include" does not look
         for such rows.
     max_iter : int, default 15
         Maximum number of evaluations for each step of alpha and gamma.
-    samples : bool, default True
-        Search samples of more than 16384 rows first, and all rows only from the best results. False searches
-        all rows from every start, in many more passes.
-    tol : float, default 0.02
-        A search has converged when the norm of the gradient, relative to the density, is at most this.
     supervised_fallback : bool, default True
         Use the supervised boundary where the evidence for the valley is not clear. False: always the
         boundary of lowest density, as in the paper.
@@ -146,38 +137,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     gammas: Sequence[float] = (0.3, 1.0)
     bandwidth_factor: float = 0.5
     alpha_max: float = 0.9
-    n_alphas: int = 5
     n_init: int = 2
-    follow: Literal["all", "lowest"] = "all"
-    discount_overlap: bool = True
     outliers: Literal["assign", "include"] = "assign"
     max_iter: int = 15
-    samples: bool = True
-    tol: float = 0.02
     supervised_fallback: bool = True
-
-    @classmethod
-    def as_published(cls, **params: Any) -> Self:
-        """Return the method of the paper, MDP2 with labels; `params` take precedence.
-
-        Only the start with the lowest value is followed, the weights of the labels are 0.1, 1 and 10, all
-        labels count in full, and the bandwidth and the intervals are those of clustering.
-        docs/as-published.md lists what differs from the defaults, and why.
-
-        >>> MinimumDensityClassifier.as_published().gammas
-        (0.1, 1.0, 10.0)
-        """
-        settings = {
-            "gammas": (0.1, 1.0, 10.0),
-            "bandwidth_factor": 1.0,
-            "n_alphas": 10,
-            "follow": "lowest",
-            "discount_overlap": False,
-            "supervised_fallback": False,
-            "samples": False,
-            "outliers": "include",
-        }
-        return cls(**{**settings, **params})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the boundaries.
@@ -203,7 +166,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         ranks = np.full(len(given), UNLABELED)
         ranks[counted] = np.searchsorted(self.classes_, given[counted])
         include = check_choice("outliers", self.outliers, OUTLIERS) == "include"
-        weights = self._set_aside(X, weights, kept=labeled, include=include)
+        weights, rule, far = self._set_aside(X, weights, kept=labeled, include=include)
+        self._note_outliers(rule, far)
         self._fit_map(X, weights, len(self.classes_))
         rows = self._blocks(X, weights)
         scheme = check_choice("multi_class", self.multi_class, SCHEMES)
@@ -220,7 +184,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
         self.transduction_[counted] = self.classes_[ranks[counted]]
         constant = fitting.root.constant if self.feature_map_ is None else self.feature_map_.constant
-        warn_constant(constant, stacklevel=4)
+        warn_about_constants(constant)
         return self
 
     def _set_planes(self) -> None:
@@ -271,7 +235,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             raise not_finite()
         if self._is_tree:
             return self._path_minima(distances)
-        return self._votes(distances)
+        return self.votes(distances)
 
     def _path_minima(self, distances: FloatArray) -> FloatArray:
         scores = np.full((distances.shape[1], len(self.classes_)), np.inf)
@@ -281,7 +245,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
                 scores[:, columns] = np.minimum(scores[:, columns], inside[:, None])
         return scores
 
-    def _votes(self, distances: FloatArray) -> FloatArray:
+    def votes(self, distances: FloatArray) -> FloatArray:
+        """Return the votes of `decision_function` from the distances (pairs, rows) to all boundaries."""
         votes = np.zeros((distances.shape[1], len(self.classes_)))
         distances = np.clip(distances, -LARGEST, LARGEST)  # three times their sum is finite
         sums = np.zeros_like(votes)
@@ -308,7 +273,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.spread_ = stored.number("spread", low=sys.float_info.min)
         splits = splits_from(stored, n_columns)
         planes = all(isinstance(split.boundary, Hyperplane) for split in splits)
-        require(planes, "several_split", "absent from a classifier", "boundaries that are not hyperplanes")
+        require(planes, "splits", "hyperplanes in a classifier", "other boundaries")
         sides = stored.integers("class_sides", len(splits), len(self.classes_), low=-1, high=1)
         self.boundaries_ = [
             ClassBoundary(
@@ -330,8 +295,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     def _method(self, right: tuple[int, ...] | None) -> ProjectionMethod:
         """Return the search for one boundary, with these classes on the right."""
         given = self._search_parameters()
-        interval = {name: given.pop(name) for name in ("bandwidth_factor", "alpha_max", "n_alphas")}
-        schedule = MinimumDensitySchedule(**interval)
+        interval = {name: given.pop(name) for name in ("bandwidth_factor", "alpha_max")}
+        schedule = MinimumDensitySchedule(**interval, n_alphas=N_ALPHAS)
         return ProjectionMethod(schedule, right=right, named_sides=True, **given)
 
     def _search_parameters(self) -> dict[str, Any]:
@@ -344,11 +309,6 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
             "gammas": gammas,
             "bandwidth_factor": check_real("bandwidth_factor", self.bandwidth_factor, 0),
             "alpha_max": check_real("alpha_max", self.alpha_max, 0),
-            "n_alphas": check_int("n_alphas", self.n_alphas, 1),
             "n_init": check_int("n_init", self.n_init, 1),
-            "lowest_start": check_choice("follow", self.follow, ("all", "lowest")) == "lowest",
-            "discount_overlap": check_bool("discount_overlap", self.discount_overlap),
-            "tol": check_real("tol", self.tol, 0, open_low=False),
             "max_iter": check_int("max_iter", self.max_iter, 0),
-            "samples": check_bool("samples", self.samples),
         }

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -16,43 +15,37 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ravine._validate import FloatArray, IntArray, check_choice, check_int, check_real
-from ravine.data.any_rows import scales_columns
-from ravine.data.block_engine import rows_of
+from ravine._validate import (
+    FloatArray,
+    IntArray,
+    check_choice,
+    check_int,
+    check_real,
+    check_verbose,
+)
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import RowsEstimator, warn_constant
-from ravine.estimators.described import describe
+from ravine.estimators.base import Prepared, RowsEstimator, lazily
 from ravine.estimators.judging import cut_value
-from ravine.estimators.lazy import lazily
 from ravine.estimators.partial_labels import partial_labels
-from ravine.estimators.searched import searched_parameters
-from ravine.estimators.warn import warn_about_splits, warn_about_weights
-from ravine.exceptions import InvalidInputError
-from ravine.features.row_graph import RowGraph, row_graph
+from ravine.estimators.warn import warn_about_constants, warn_about_splits, warn_about_weights
+from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.split.search import Method
 from ravine.store.archive import Stored, require
-from ravine.store.checkpoint import Checkpoint, check_path
+from ravine.store.checkpoint import Checkpoint, check_path, describe
 from ravine.store.parts import Parts, tree_from, tree_to_parts
-from ravine.tree.grow import grow
-from ravine.tree.grown import Grown, Limits
-from ravine.tree.priorities import PRIORITIES
+from ravine.tree.grow import Grown, Limits, grow
+from ravine.tree.leaf_search import PRIORITIES
 from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
-from ravine.view.notebook import show, sketch
 
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
 BEST_LEAVES = 20  # leaves of the tree that "best" cuts
 OUTLIERS = ("assign", "label", "include")
 OUTLIER = -1  # the label of rows far from everything with outliers="label", as in HDBSCAN
-
-NOT_COMPARABLE = (
-    "score cannot be compared across numbers of clusters: it is highest for the fewest; "
-    'use n_clusters="auto", or ravine.select'
-)
 
 
 def has_several_clusters(model: Any) -> bool:
@@ -62,12 +55,12 @@ def has_several_clusters(model: Any) -> bool:
     raise AttributeError("memberships need at least two clusters; this model has one, that of every row")
 
 
-SplitOrder = Literal["depth", "size", "value", "neighbors"]
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RowsEstimator):  # type: ignore[misc]
     """The base of all clusterers: everything except the search for one split.
+
+    The parameters `standardize`, `kernel`, `kernel_params`, `random_state` and `n_jobs` are those of
+    `ravine.estimators.base.RowsEstimator`.
 
     Parameters
     ----------
@@ -83,25 +76,18 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     min_cluster_size : int, optional
         Minimum weight (number of rows, without weights) on each side of a split. The default is 1; for "auto"
         and "best" it is 1.5 times the square root of the number of rows, because smaller groups may be tails.
-    max_leaves, max_depth : int, optional
-        Limits of the tree, also for "auto". For "best", `max_leaves` leaves are grown instead of 20.
+    max_depth : int, optional
+        Most splits from the root to a leaf, also for "auto". (For at most so many leaves, cut the tree.)
     level : float, default 0.01
         For "auto": significance level of the whole tree, that is, the probability of any split of unimodal
         rows. A leaf with 20 % of the rows is tested at 20 % of the level.
-    split_order : {"depth", "size", "value", "neighbors"}, default "depth"
-        Which leaf is split next: the one with the largest product of its size and the bounded relative depth
-        of its split ("depth"), the largest ("size"), the one whose split has the lowest `value` ("value"), or
-        the one with the largest product of its size and 1 minus the normalized cut of its split in a graph of
-        ten nearest neighbors among at most 2000 rows ("neighbors").
     outliers : {"assign", "label", "include"}, default "assign"
         The label of rows far from all others (`outliers_`) in `labels_` and `predict`: the cluster on whose
         side they lie ("assign"), or -1 as in HDBSCAN ("label"). They are left out of the searches in both
         cases. With "include" no such rows are looked for: searches see all rows, as in the papers.
-    verbose : int, default 0
-        1 prints one line per split.
-    callback : callable, optional
-        Called with a `ravine.Progress` after each split, and for large data about once per second between
-        splits, for example to show a progress bar.
+    verbose : bool or callable, default False
+        True prints one line per split. A function is called with a `ravine.Progress` after each split, and
+        for large data about once per second between splits, for example to show a progress bar.
     checkpoint : path, optional
         File in which the results of finished searches are saved. If the fit is interrupted, the same call
         resumes it; the file of another fit is refused. The file is not deleted at the end. See docs/scale.md.
@@ -122,14 +108,15 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     n_clusters: int | Literal["auto", "best"] = field(default="auto", kw_only=False)
     min_cluster_size: int | None = None
-    max_leaves: int | None = None
     max_depth: int | None = None
     level: float = 0.01
-    split_order: SplitOrder = "depth"
     outliers: Literal["assign", "label", "include"] = "assign"
-    verbose: int = 0
-    callback: Callable[[Progress], None] | None = None
+    verbose: bool | Callable[[Progress], None] = False
     checkpoint: str | os.PathLike[str] | None = None
+
+    # Which leaf is split next, a name of `tree.priorities`. Most methods: the one with the largest product of
+    # its size and the bounded relative depth of its split, the best of ten rules on the papers' sets.
+    _split_order: ClassVar[str] = "depth"
 
     @abstractmethod
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
@@ -152,34 +139,32 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             A weight of k counts as k copies of the row. A row of weight 0 has no influence but gets a label.
         """
         with self._unchanged_on_error():
-            return self._fit(X, y, sample_weight)
+            X, weights = self._checked(X, sample_weight, reset=True)
+            return self._fit_prepared(X, y, self._prepare(X, weights))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, maps: dict[str, Any] | None = None) -> Self:
-        """Fit, with the feature map and the mapped rows of an earlier fit with the same kernel.
-
-        `maps` holds them by their parameters, and the neighbor graph of the rows, which all kernels share.
-        Rows in memory are shared; others are mapped again.
-        """
-        X, weights = self._checked(X, sample_weight, reset=True)
-        check_choice("outliers", self.outliers, OUTLIERS)
-        if self.kernel is not None:  # without one, growth itself finds them, at every node
-            weights = self._set_aside(X, weights, include=self.outliers == "include")
-        key, maps = repr((self.kernel, self.kernel_params)), {} if maps is None else maps
-        if key in maps:
-            self.feature_map_, rows = maps[key]
-        else:
-            self._fit_map(X, weights, self.n_clusters)
-        if key not in maps or not isinstance(rows, MemoryRows):
-            rows = self._blocks(X, weights)
-        maps[key] = self.feature_map_, rows
-        graph = None
+    def _prepare(self, X: Any, weights: FloatArray | None) -> Prepared:
+        """Map checked rows into the space of the kernel, if there is one."""
+        check_verbose(self.verbose)
+        rule, outliers, graph = None, NO_NUMBERS, None
+        include = check_choice("outliers", self.outliers, OUTLIERS) == "include"
+        if self.kernel is not None:
+            weights, rule, outliers = self._set_aside(X, weights, include=include)
+        self._fit_map(X, weights, self.n_clusters)
+        rows = self._blocks(X, weights)
         if self.n_clusters == "auto" and self.kernel is not None:
-            name = "graph of the rows" if self._in_columns else "graph of the mapped rows, " + key
-            graph = maps[name] = maps.get(name) or self._graph(X, weights, rows)
-        self._fit_rows(X, rows, y, graph)
+            graph = self._graph(X, weights, rows)
+        return Prepared(rows, weights, self.feature_map_, rule, outliers, graph)
+
+    def _fit_prepared(self, X: Any, y: Any, prepared: Prepared) -> Self:
+        """Grow the tree; for "best", cut it where it fits the neighbor graph best."""
+        self.feature_map_ = prepared.feature_map
+        if self.kernel is not None:
+            self._note_outliers(prepared.rule, prepared.outliers)
+        self._grow(X, y, prepared)
         if self.n_clusters == "best":
-            self._judge_cuts(X, weights, rows)
-            self._cut_to(max(self.cut_values_, key=self.cut_values_.__getitem__, default=1), rows)
+            self._judge_cuts(X, prepared.weights, prepared.rows)
+            best = max(self.cut_values_, key=self.cut_values_.__getitem__, default=1)
+            self._cut_to(best, prepared.rows)
         return self
 
     @property
@@ -187,20 +172,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Whether a leaf without a valley of the density has no split."""
         return False
 
-    @property
-    def _in_columns(self) -> bool:
-        """Whether rows can be compared by their columns, as for all kernels except functions and matrices."""
-        return not callable(self.kernel) and self.kernel != "precomputed"
-
-    def _graph(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> RowGraph:
-        """Return the neighbor graph of a sample of the rows, or of the mapped ones if only these compare."""
-        with one_blas_thread():
-            standardize = scales_columns(self.standardize, X)
-            return row_graph(rows_of(X, weights) if self._in_columns else rows, standardize=standardize)
-
     def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> None:
         """Compute the value of every cut of the tree, on a sample of the rows."""
-
         graph = self._graph(X, weights, rows)
         few = self._blocks(graph.values, None) if self._in_columns else MemoryRows(graph.values)
         self._grown: ClusterTree = self.tree_
@@ -211,20 +184,17 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _cut_to(self, n_leaves: int, rows: MemoryRows) -> None:
         """Cut the grown tree; the smallest of the best numbers of leaves comes first in `cut_values_`."""
-
         self.tree_: ClusterTree = self._grown.cut(n_leaves)
         self._set_labels(_routed(self.tree_, rows))
-        self._sketch_ = sketch(self.tree_, rows)
 
     def _set_labels(self, labels: IntArray) -> None:
         """Keep the labels of the training rows; with `outliers="label"`, -1 for those far from all others."""
         labeled = self.outliers == "label" and len(self.outliers_)
         self.labels_: IntArray = _with_outliers(labels, self.outliers_) if labeled else labels
 
-    def _fit_rows(self, X: Any, rows: MemoryRows, y: Any, graph: RowGraph | None = None) -> Self:
-        """Grow the tree on checked rows, mapped if there is a kernel."""
-
-        priority = PRIORITIES[check_choice("split_order", self.split_order, tuple(PRIORITIES))]
+    def _grow(self, X: Any, y: Any, prepared: Prepared) -> None:
+        """Grow the tree on prepared rows, and set the attributes that it gives."""
+        rows = prepared.rows
         before = rows.reads.rows
         method = self._method(rows.shape[1], rows)
         labels = self._partial_labels(y, rows, method)
@@ -237,27 +207,25 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 root,
                 method,
                 limits,
-                priority=priority,
+                priority=PRIORITIES[self._split_order],
                 level=check_real("level", self.level, 0, 0.5) if auto else None,
                 watch=self._watch,
                 labels=labels,
                 in_columns=self.feature_map_ is None,
                 sets_aside=self.outliers != "include",
-                graph=graph,
+                graph=prepared.graph,
                 checkpoint=self._checkpoint(root, labels),
             )
         if self.kernel is None:
             self._note_outliers(grown.rule, NO_NUMBERS if grown.far is None else grown.far.numbers)
         self.n_passes_ = (rows.reads.rows - before) / rows.shape[0]
-        self._expose(grown, rows)
+        self._expose(grown)
         constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
-        warn_constant(constant, stacklevel=5)
+        warn_about_constants(constant)
         warn_about_splits(self, grown.interrupted)
-        return self
 
-    def _expose(self, grown: Grown, rows: MemoryRows) -> None:
+    def _expose(self, grown: Grown) -> None:
         """Set the attributes that the grown tree gives."""
-
         names = getattr(self, "feature_names_in_", None)
         if self.feature_map_ is not None:
             names = [f"component {i + 1}" for i in range(self.feature_map_.n_components)]
@@ -269,7 +237,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         )
         self._set_labels(grown.labels)
         self.n_iter_ = max(1, sum(split.n_iter for split in grown.tree.splits if split is not None))
-        self._sketch_ = sketch(self.tree_, rows)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Find the clusters and return the cluster of every row."""
@@ -340,13 +307,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         held-out rows, a split that only fits noise scores low.
 
         Scores of different numbers of clusters cannot be compared: the first splits are the deepest, so that
-        the mean is highest for the fewest clusters. A grid search over `n_clusters` therefore gives a
-        warning; `n_clusters="auto"` finds the number, and `ravine.select` compares other parameters.
+        the mean is highest for the fewest clusters. Use no grid search over `n_clusters`:
+        `n_clusters="auto"` finds the number, and `ravine.select` compares other parameters.
         """
-
         check_is_fitted(self)
-        if "n_clusters" in searched_parameters():
-            warnings.warn(NOT_COMPARABLE, UserWarning, stacklevel=2)
         X, weights = self._checked(X, sample_weight, reset=False)
         if self.outlier_rule_ is not None:
             weights = np.where(self._far(X, self.outlier_rule_), 0.0, 1.0 if weights is None else weights)
@@ -358,36 +322,29 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _from_parts(self, stored: Stored, n_columns: int) -> None:
         """Restore the tree from a model file; the rows or mapped rows have `n_columns`."""
-
         self.tree_ = tree_from(ClusterTree, stored, n_columns)
         mapped = self.feature_map_ is not None
         require(self.tree_.mapped == mapped, "mapped", "true with a kernel, and false without", not mapped)
 
     def _check_parameters(self, n_columns: int) -> None:
         """Check every parameter as `fit` does, without rows."""
-
         super()._check_parameters(n_columns)
         self._method(n_columns)
         self._limits(UNLIMITED, UNLIMITED)
-        check_choice("split_order", self.split_order, tuple(PRIORITIES))
         check_choice("outliers", self.outliers, OUTLIERS)
         check_real("level", self.level, 0, 0.5)
-        check_int("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        check_verbose(self.verbose)
         if self.checkpoint is not None:
             check_path(self.checkpoint)
-        if self.callback is not None and not callable(self.callback):
-            raise InvalidInputError(f"callback has to be a function or None, got {self.callback!r}")
 
     def _partial_labels(self, y: Any, rows: MemoryRows, method: Method) -> Labels | None:
         """Return the partial labels in y, or None, with a warning if the method does not support them."""
-        labels = partial_labels(y, rows)
+        labels = None if y is None else partial_labels(y, rows)
         if labels is None or method.takes_labels:
             return labels
-        warnings.warn(
+        warn_caller(
             f"{type(self).__name__} with these parameters ignores the partial labels in y; "
-            "MinimumDensity supports them",
-            UserWarning,
-            stacklevel=5,
+            "MinimumDensity supports them"
         )
         return None
 
@@ -398,19 +355,18 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return Checkpoint(self.checkpoint, describe(self, root.stream), root.rows, labels)
 
     def _watch(self, progress: Progress) -> None:
-        if self.verbose and progress.split is not None:
+        if callable(self.verbose):
+            self.verbose(progress)
+        elif self.verbose and progress.split is not None:
             print(
                 f"[{type(self).__name__}] {progress.n_leaves}"
                 f"{'' if isinstance(self.n_clusters, str) else f'/{progress.n_clusters}'} clusters: "
                 f"split {progress.weight:g} rows with quality {progress.split.quality:.3f} "
                 f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
             )
-        if self.callback is not None:
-            self.callback(progress)
 
     def _limits(self, n_rows: int, total: float) -> Limits:
         """Check the limits of the tree and return them, for rows of this total weight."""
-
         wanted, min_weight = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total)
         if self.n_clusters == "best":
             wanted = BEST_LEAVES
@@ -421,9 +377,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 raise InvalidInputError(
                     f"n_clusters={wanted} is more than n_samples={n_rows}; use fewer clusters or more rows"
                 )
-        if self.max_leaves is not None:
-            most = check_int("max_leaves", self.max_leaves, 1)
-            wanted = most if self.n_clusters == "best" else min(wanted, most)
         if self.min_cluster_size is not None:
             min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
@@ -431,9 +384,10 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""
+        from ravine.view.notebook import show  # a fit draws nothing
 
         shown: str = super()._repr_html_inner()
-        return shown + show(self.tree_, getattr(self, "_sketch_", ())) if hasattr(self, "tree_") else shown
+        return shown + show(self) if hasattr(self, "tree_") else shown
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)

@@ -15,7 +15,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.query import RowSet
 from ravine.data.threads import one_blas_thread
-from ravine.features.row_graph import row_graph
+from ravine.features.neighbors import row_graph
 from ravine.metrics import modularity_of, normalized_cut_of, separation_probability
 from ravine.split.far import bulk_and_far
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal
 
-import numpy as np
-
-from ravine._validate import check_bool, check_choice, check_int, check_real
+from ravine._validate import check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
@@ -31,6 +29,10 @@ class MaximinSeparation(TreeClusterer):
     Each split is the hyperplane, and with it the two sides, for which MSP is (locally) highest. The units of
     the columns do not matter. The `value` of a split is 1 - MSP.
 
+    The parameters and attributes of all clusterers are described in
+    `ravine.estimators.clusterer.TreeClusterer`: `n_clusters`, `standardize`, `kernel`, `kernel_params`,
+    `min_cluster_size`, `max_depth`, `level`, `outliers`, `random_state`, `n_jobs`, `verbose`, `checkpoint`.
+
     Parameters
     ----------
     solver : {"mpm", "gep", "eig", "pursuit"}, default "mpm"
@@ -43,23 +45,13 @@ class MaximinSeparation(TreeClusterer):
         the best threshold of each.
     regularization : float, default 1.0
         lambda, in units of the column variances; `ravine.select` chooses one without labels. With 0, "mpm"
-        and "gep" are invariant under invertible linear maps of the rows (with the same `init`).
+        and "gep" are invariant under invertible linear maps of the rows (except for their start).
     min_share : float, default 0.05
         Minimum share of a leaf's weight on each side of a split: MSP alone is highest for a single outlier.
     n_init : int, default 4
         Number of 2-means starts, of which the best is taken, or of pursuit starts: the leading principal
         directions, then combinations of two of them. For "eig", the number of principal directions that are
         compared by their MSP; 1 is the paper's solver. All starts share the passes over the data.
-    init : array of shape (n_rows,), optional
-        Labels with two values, from which the first split starts instead.
-    standardize : bool or "auto", default "auto"
-        Scale every column to unit variance for the start and for "pursuit". The data are not copied. "auto"
-        does so unless the rows are a sparse matrix.
-    max_iter : int, default 50
-        Maximum number of iterations; for "pursuit", of evaluations.
-    samples : bool, default True
-        Search samples of more than 16384 rows first, and all rows only from the best results. False searches
-        all rows from every start, in many more passes.
 
     Notes
     -----
@@ -85,33 +77,8 @@ class MaximinSeparation(TreeClusterer):
     regularization: float = 1.0
     min_share: float = 0.05
     n_init: int = 4
-    init: Any = None
-    max_iter: int = 50
-    samples: bool = True
-
-    @classmethod
-    def as_published(cls, n_clusters: int | Literal["auto", "best"] = 2, **params: Any) -> Self:
-        """Return the method of the paper: MSPC-MPM, or MSPC-GEP or MSPC-EIG by `solver`; `params` count more.
-
-        2-means starts from the columns as given (the paper scales them to [-1, 1]), any share of the rows may
-        be a side, and "eig" has one eigenvector. The paper chooses lambda by the classes; here it is the
-        parameter `regularization`. docs/as-published.md lists what differs from the defaults, and why.
-
-        >>> MaximinSeparation.as_published(solver="eig").n_init
-        1
-        """
-        settings: dict[str, Any] = {
-            "standardize": False,
-            "min_share": 0.0,
-            "samples": False,
-            "outliers": "include",
-        }
-        if params.get("solver") == "eig":
-            settings["n_init"] = 1
-        return cls(n_clusters, **{**settings, **params})
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-
         solver = check_choice("solver", self.solver, SOLVERS)
         if solver == "eig" and self.kernel is not None:
             raise InvalidInputError(
@@ -121,25 +88,6 @@ class MaximinSeparation(TreeClusterer):
         regularization = check_real("regularization", self.regularization, 0, open_low=False)
         min_share = check_real("min_share", self.min_share, 0, 0.5, open_low=False)
         n_init = check_int("n_init", self.n_init, 1)
-        max_iter = check_int("max_iter", self.max_iter, 1)
-        samples = check_bool("samples", self.samples)
-        given = None if self.init is None or rows is None else _second_label(self.init, rows)
         if solver == "pursuit":
-            schedule = SeparationSchedule(regularization, min_share)
-            return SeparationPursuit(schedule, n_init, max_iter=max_iter, samples=samples, given=given)
-        return SeparationMethod(solver, regularization, min_share, n_init, given, max_iter, samples, samples)
-
-
-def _second_label(init: Any, rows: MemoryRows) -> MemoryRows:
-    """Return the rows that have the second of the two given labels."""
-    try:
-        labels = np.asarray(init).ravel()
-    except ValueError:  # lists of different lengths
-        raise InvalidInputError(f"init has to hold one of two labels for each row, got {init!r}") from None
-    values = np.unique(labels)
-    if len(labels) != rows.shape[0] or len(values) != 2:
-        raise InvalidInputError(
-            f"init has to hold one of two labels for each of the {rows.shape[0]} rows, "
-            f"got {len(labels)} labels with {len(values)} different values"
-        )
-    return rows.select(np.flatnonzero(labels == values[1]))
+            return SeparationPursuit(SeparationSchedule(regularization, min_share), n_init)
+        return SeparationMethod(solver, regularization, min_share, n_init)

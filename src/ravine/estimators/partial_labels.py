@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,11 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from ravine._validate import UNLABELED, has_label, label_array
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, labels_of
-from ravine.exceptions import InvalidInputError
+from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.store.archive import Stored, require
-
-UNLABELED = -1  # label of a row whose class is unknown
 
 
 def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
@@ -25,12 +23,12 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
             "MinimumDensityClassifier requires y to be passed, but the target y is None; "
             "give one label per row, -1 for unknown"
         )
-    given = column_or_1d(_as_array(y), warn=True)
+    given = column_or_1d(label_array(y), warn=True)
     if len(given) != n_rows:
         raise InvalidInputError(
             f"y has {len(given)} labels for {n_rows} rows; give one per row, -1 for unknown"
         )
-    labeled = _has_label(given)
+    labeled = has_label(given)
     if given.dtype.kind not in "OUS":
         assert_all_finite(given[labeled], input_name="y")
         return given, labeled
@@ -42,24 +40,6 @@ def check_labels(y: Any, n_rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     typed = np.full(n_rows, labels[0] if len(labels) else UNLABELED, dtype=labels.dtype)
     typed[labeled] = labels
     return typed, labeled
-
-
-def _as_array(y: Any) -> npt.NDArray[Any]:
-    """Return y as an array. Of a list with texts, numpy would turn NaN into the text "nan"."""
-    return np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
-
-
-def _has_label(given: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which rows have a label: not -1, also as text, and not None, NaN or the NA of pandas."""
-    if given.dtype.kind not in "OUS":
-        return np.asarray((given != UNLABELED) & (given == given))
-    return np.array([not _is_unknown(label) for label in given], dtype=bool)
-
-
-def _is_unknown(label: Any) -> bool:
-    if isinstance(label, str):
-        return label == str(UNLABELED)
-    return str(label) in ("None", "nan", "<NA>", "NaT") or bool(label == UNLABELED)
 
 
 def check_classes(
@@ -82,7 +62,7 @@ def classes_from(stored: Stored) -> npt.NDArray[Any]:
     classes = stored.array("classes")
     require(classes.ndim == 1 and len(classes) > 1, "classes", "two or more", f"shape {classes.shape}")
     names = classes.tolist()
-    whole = classes.dtype.kind != "f" or bool(np.isfinite(classes).all())
+    whole = classes.dtype.kind in "biuU" or (classes.dtype.kind == "f" and np.isfinite(classes).all())
     require(whole and sorted(set(names)) == names, "classes", "finite, different and sorted", names)
     return classes
 
@@ -101,21 +81,17 @@ def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
     classes = np.unique(given[counted])
     if len(classes) < 2:
         if len(classes) == 1:
-            warnings.warn(
-                f"y has labels of one class only ({classes[0]}), so the labels have no effect",
-                UserWarning,
-                stacklevel=6,
-            )
+            warn_caller(f"y has labels of one class only ({classes[0]}), so the labels have no effect")
         return None
     return labels_of(rows, np.flatnonzero(counted), np.searchsorted(classes, given[counted]))
 
 
 def _is_partial(y: Any) -> bool:
     """Return whether y has one whole number or text per row, and some are unknown."""
-    given = np.zeros(0) if y is None else _as_array(y)
+    given = label_array(y)
     if given.ndim != 1 or given.dtype.kind not in "ifOUS":
         return False
-    labeled = _has_label(given)
+    labeled = has_label(given)
     labels = np.array(given[labeled].tolist())
     if labels.dtype.kind in "if":
         return bool(not labeled.all() and np.isfinite(labels).all() and (labels == np.round(labels)).all())

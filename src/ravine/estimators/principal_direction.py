@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ravine._validate import check_choice, check_real
 from ravine.data.memory import MemoryRows
-from ravine.estimators.clusterer import SplitOrder, TreeClusterer
+from ravine.estimators.clusterer import TreeClusterer
 from ravine.split.principal import PrincipalMethod
 from ravine.split.search import Method
 
@@ -20,15 +20,16 @@ class PrincipalDirection(TreeClusterer):
     at the lowest minimum of their density along it (dePDDP). It is fast, and a baseline for the other
     methods.
 
+    The parameters and attributes of all clusterers are described in
+    `ravine.estimators.clusterer.TreeClusterer`: `n_clusters`, `standardize`, `kernel`, `kernel_params`,
+    `min_cluster_size`, `max_depth`, `level`, `outliers`, `random_state`, `n_jobs`, `verbose`, `checkpoint`.
+
     Parameters
     ----------
     threshold : {"mean", "density"}, default "mean"
         Where to split along the first principal component. A valley needs 0.5 % of the rows, at least 5, on
         either side, unless `outliers="include"`. With `n_clusters="auto"`, a leaf whose mean is not in a
         significant valley is searched for one.
-    split_order : {"value", "depth", "size", "neighbors"}, default "value"
-        Which leaf is split next. "value" is the order of the papers: the leaf with the largest scatter for
-        PDDP, with the lowest density at its threshold for dePDDP. The others are those of `MinimumDensity`.
     bandwidth_factor : float, default 1.0
         Multiplies the bandwidth 0.9 sd n^(-1/5) of the density.
 
@@ -47,15 +48,16 @@ class PrincipalDirection(TreeClusterer):
     """
 
     threshold: Literal["mean", "density"] = "mean"
-    split_order: SplitOrder = "value"
     bandwidth_factor: float = 1.0
+
+    # that of the papers: the largest scatter for PDDP, the lowest density at the threshold for dePDDP
+    _split_order: ClassVar[str] = "value"
 
     @property
     def _needs_valley(self) -> bool:
         return self.threshold == "density"
 
     def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
-
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),
             check_real("bandwidth_factor", self.bandwidth_factor, 0),

@@ -12,12 +12,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from ravine._rows import check_rows
-from ravine._validate import FloatArray, check_int, check_real, check_weights
-from ravine.data.block_engine import rows_of
-from ravine.estimators.catalog import CLUSTERERS, DIFFUSION
+from ravine._validate import FloatArray, check_int, check_real, check_rows, check_weights
+from ravine.data.rows import rows_of
 from ravine.estimators.judging import MIN_SHARE, Judges, Judgment, best_first, rank_sums
-from ravine.exceptions import InvalidInputError
+from ravine.estimators.methods import CLUSTERERS, DIFFUSION
+from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.metrics import agreement
 
 
@@ -182,10 +181,8 @@ def judged(judges: Judges, fitted: Sequence[Fitted], min_share: float) -> Select
     agree = agreement([one.labels for one in fitted], sample_weight=judges.weights)
     sums = rank_sums(found, agree)
     if not any(one.allowed(min_share) for one in found):
-        warnings.warn(
-            f"no candidate has {min_share:g} of the rows in its smallest cluster; the largest of these wins",
-            UserWarning,
-            stacklevel=3,
+        warn_caller(
+            f"no candidate has {min_share:g} of the rows in its smallest cluster; the largest of these wins"
         )
     return Selection(
         tuple(

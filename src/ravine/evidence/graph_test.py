@@ -24,7 +24,7 @@ from ravine.data.node import Node
 from ravine.data.query import Query
 from ravine.data.sample import Sample, sampled
 from ravine.evidence.significance import DEEPEST
-from ravine.features.row_graph import SEED, RowGraph
+from ravine.features.neighbors import SEED, RowGraph
 from ravine.split.search import Method
 from ravine.split.split import Evidence, Split
 

@@ -23,13 +23,14 @@ def reunite(
     tree: ClusterTree,
     rows: Sequence[RowSet],
     standardization: Standardization,
-    comes_apart: Callable[[Sequence[list[int]]], bool],
+    have_splits: Callable[[Sequence[list[int]]], list[bool]],
+    at_once: int | None,
 ) -> ClusterTree:
     """Give one label to leaves that are nearest to each other and together have no significant split.
 
-    `rows` are those of every node. `comes_apart` returns whether the rows of the first of some sets of leaves
-    have such a split; the others are likely to be asked about next. Costs one pass, and one search per pair
-    of a cluster and its nearest cluster.
+    `rows` are those of every node. `have_splits` returns, for some sets of leaves, whether the rows of each
+    together have such a split; so many sets are searched `at_once`, or (None) all that are likely to be asked
+    about next. Costs one pass, and one search per pair of a cluster and its nearest cluster.
     """
     leaves = tree.leaves.tolist()
     found = run(gather([_sum(rows[leaf], standardization) for leaf in leaves]))
@@ -39,14 +40,18 @@ def reunite(
     groups = [[int(leaf)] for leaf in tree.leaves]
     # below an inner node, leaves have a significant split together: that of the node
     tested = {frozenset(tree.leaves_below(node).tolist()) for node in tree.inner.tolist()}
+    known: dict[frozenset[int], bool] = {}  # sets that were searched, and whether they have a split
     while True:
         pairs = _next_pairs(groups, weight, sums, tested)
         if not pairs:
             break
         a, b = pairs[0]
         joined = [groups[i] + groups[j] for i, j in pairs]
-        tested.add(frozenset(joined[0]))
-        if not comes_apart(joined):
+        first = frozenset(joined[0])
+        tested.add(first)
+        missing = [some for some in joined[:at_once] if frozenset(some) not in known]
+        known |= zip(map(frozenset, missing), have_splits(missing), strict=True)
+        if not known[first]:
             groups[a] = joined[0]
             del groups[b]
     label = tree.label.copy()

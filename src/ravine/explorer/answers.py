@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 from ravine._validate import FloatArray, IntArray, check_int
 from ravine.data.memory import MemoryRows
+from ravine.estimators.catalog import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
-from ravine.explorer.state import ACTIONS, KERNELS, State, checked
+from ravine.explorer.state import ACTIONS, KERNELS, State, check_arguments
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.edit import node_at_same_place
@@ -24,61 +25,26 @@ from ravine.view import palette
 from ravine.view.density import NodeDensity, density_of
 from ravine.view.explain import Explanation, explain_means
 from ravine.view.fitted import column_names, columns_of, scales
-from ravine.view.plane import Plane, plane_of, spread
+from ravine.view.row_map import MAP_ROWS, RowMap, map_rows
 
-N_DRIVERS = 8  # columns that the page shows of a split or a cluster
-TAG_WIDTH = 0.075  # of the label of a cluster on the map, over half the width of the map
+N_COLUMNS = 8  # columns that the page shows of a split or a cluster
 N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its picture
-N_VALUES = 4  # columns that the page shows of typical rows
 N_EXEMPLARS = 5  # rows nearest to the mean of a node
-EXEMPLAR_ROWS = 2000  # rows of a node among which they are looked for, at most
-METHODS = (
-    "MinimumDensity",
-    "SpectralConnectivity",
-    "MaximumMargin",
-    "MaximinSeparation",
-    "PrincipalDirection",
-)
 
 
-@dataclass(frozen=True)
-class NodeProfile:
-    """The rows of one split along its normal: their density, and what a threshold at each place would divide.
-
-    `left` is the weight on the left of each place of `at`, and `quality` how far the curve falls there.
-    """
-
-    curve: NodeDensity
-    at: FloatArray
-    left: FloatArray
-    quality: FloatArray
-
-
-def profile_along(split: Split, distance: FloatArray, weight: FloatArray) -> NodeProfile:
-    """Return the profile of rows at signed distances from a split; places have the digits of a move."""
-    curve, order = density_of(split, distance, weight), np.argsort(distance, kind="stable")
-    at = np.array([float(f"{x:.6g}") for x in np.linspace(curve.points[0], curve.points[-1], N_PLACES)])
-    below = np.concatenate([[0.0], np.cumsum(weight[order])])
-    here = np.interp(at, curve.points, curve.density)
-    beside = np.minimum(np.maximum.accumulate(here), np.maximum.accumulate(here[::-1])[::-1])
-    quality = 1.0 - here / np.maximum(beside, np.finfo(float).tiny)
-    return NodeProfile(curve, at, below[np.searchsorted(distance[order], at, side="right")], quality)
-
-
-class Shown:
+class StateView:
     """One state with everything that is computed of it, each at its first use.
 
     Rows that are far from all others or set aside weigh nothing in it: they would hide the others.
     """
 
-    def __init__(self, session: Session, state: State, plane: Plane) -> None:
+    def __init__(self, session: Session, state: State, row_map: RowMap) -> None:
         self.session, self.state, self.tree = session, state, state.tree
         self.weight = session.rows.counted(state)
         self.rows: MemoryRows = session.rows.weighted(state.model, self.weight)
-        self.plane = plane.of(state.tree)
-        self._profiles: dict[int, NodeProfile] = {}
+        self.row_map = row_map.of(state.tree)
 
-    def with_state(self, state: State) -> Shown:
+    def with_state(self, state: State) -> StateView:
         """Return the same for a state with the same tree and weights; what was computed stays."""
         other = copy(self)
         other.state = state
@@ -115,22 +81,16 @@ class Shown:
         """Return the rows that reach a node."""
         return np.flatnonzero(np.isin(self.leaf, self.tree.leaves_below(node)))
 
-    def profile(self, node: int) -> NodeProfile:
-        """Return the rows of a split along its normal."""
-        split = self.tree.splits[node] if 0 <= node < self.tree.n_nodes else None
-        if split is None:
-            raise InvalidInputError(f"node {node} has no split")
-        if node not in self._profiles:
-            part = self.rows.select(self.members(node))
-            distance, weight = split.boundary.signed_distance(part), part.map(lambda block: block.weights)
-            # in a node whose rows are all set aside, all count
-            weight = weight if weight.any() else np.ones_like(weight)
-            self._profiles[node] = profile_along(split, distance, weight)
-        return self._profiles[node]
+    def along(self, node: int, split: Split) -> tuple[FloatArray, FloatArray]:
+        """Return the signed distances of the rows of a split, and their weights."""
+        part = self.rows.select(self.members(node))
+        weight = part.map(lambda block: block.weights)
+        # in a node whose rows are all set aside, all count
+        return split.boundary.signed_distance(part), weight if weight.any() else np.ones_like(weight)
 
 
 class Answers:
-    """Answers about the session, each computed once per state."""
+    """Answers about the session; what is computed of a state is kept until another one is shown."""
 
     def __init__(
         self,
@@ -140,43 +100,41 @@ class Answers:
         row_html: Callable[[int], str] | None = None,
     ) -> None:
         self.session, self.row_ids, self.title, self.row_html = session, row_ids, title, row_html
-        self._shown: dict[int, Shown] = {}
-        self._planes: dict[int, Plane] = {}
+        self._last: StateView | None = None
+        self._map: tuple[MemoryRows, RowMap] | None = None
 
-    def shown(self) -> Shown:
+    def shown(self) -> StateView:
         """Return the present state with what is known of it."""
         with self.session.lock:
-            state = self.session.state
-            if id(state) not in self._shown:
-                recent = [id(one) for one in self.session.states[-8:]]
-                self._shown = {key: value for key, value in self._shown.items() if key in recent}
-                known = (
-                    one
-                    for one in self._shown.values()
-                    if one.tree is state.tree and one.state.aside == state.aside
-                )
-                same = next(known, None)  # names, colors and marks change nothing that is computed
-                self._shown[id(state)] = (
-                    Shown(self.session, state, self._plane(state)) if same is None else same.with_state(state)
-                )
-            return self._shown[id(state)]
+            state, last = self.session.state, self._last
+            if last is None or last.tree is not state.tree or last.state.aside != state.aside:
+                last = StateView(self.session, state, self.row_map(state))
+            elif last.state is not state:  # names, colors and marks change nothing that is computed
+                last = last.with_state(state)
+            self._last = last
+            return last
 
-    def _plane(self, state: State) -> Plane:
+    def row_map(self, state: State) -> RowMap:
         """Return the map of a model's rows, which stays the same while its tree is edited."""
-        key = id(self.session.rows.of(state.model))
-        if key not in self._planes:
-            weight = self.session.rows.counted(state)
-            rows = self.session.rows.weighted(state.model, weight)
-            first = self.session.states[0].tree.route(self.session.rows.of(self.session.states[0].model))
-            columns = columns_of(state.model, self.session.rows.X, rows, weight)
-            self._planes[key] = plane_of(
+        rows, first = self.session.rows, self.session.states[0]
+        own = rows.of(state.model)
+        if self._map is None or self._map[0] is not own:
+            weight = rows.counted(state)
+            counted = rows.weighted(state.model, weight)
+            columns = columns_of(state.model, rows.X, counted, weight)
+            found = map_rows(
                 state.tree,
-                rows,
-                first,
+                counted,
+                first.tree.route(rows.of(first.model)),
                 standardize=scales(state.model),
-                columns=None if columns is rows else columns,
+                columns=None if columns is counted else columns,
             )
-        return self._planes[key]
+            self._map = own, found
+        return self._map[1]
+
+    def name_row(self, number: int) -> str:
+        """Return the id of a row, or its number."""
+        return str(number if self.row_ids is None else self.row_ids[number])
 
     # --- the whole ---
 
@@ -197,28 +155,26 @@ class Answers:
                 "leaves": tree.leaves.tolist(),
                 "most_leaves": session.most_leaves,
                 "clusters": _clusters(shown),
-                "leaf": shown.plane.leaf.tolist(),
-                "tags": _tags(shown.plane, tree.label),
+                "leaf": shown.row_map.leaf.tolist(),
+                "tags": shown.row_map.tags(tree.label[shown.row_map.leaf]),
                 "marks": [[int(i), k] for i, k in state.marks.items()],
                 "aside": list(state.aside),
                 "far": session.rows.far(state.model).tolist(),
                 "mapped": tree.mapped,
-                "methods": METHODS,
+                "methods": list(CLUSTERERS),
                 "kernels": KERNELS,
             }
 
     def places(self) -> dict[str, Any]:
         """Return the rows of the map."""
-        plane = self.shown().plane
-        numbers = plane.numbers.tolist()
-        (x, y), half = plane.frame
-        frame = {"x": float(x), "y": float(y), "half": half}
+        row_map = self.shown().row_map
+        (x, y), half = row_map.frame
         return {
-            "points": plane.points.tolist(),
-            "numbers": numbers,
-            "ids": [self._id(number) for number in numbers],
-            "axes": plane.axes,
-            "frame": frame,
+            "points": row_map.points.tolist(),
+            "numbers": row_map.numbers.tolist(),
+            "ids": [self.name_row(number) for number in row_map.numbers.tolist()],
+            "axes": row_map.axes,
+            "frame": {"x": float(x), "y": float(y), "half": half},
         }
 
     # --- one node ---
@@ -226,100 +182,113 @@ class Answers:
     def node(self, node: int) -> dict[str, Any]:
         """Return one node: its density and drivers, or what sets its cluster apart, and typical rows."""
         shown = self.shown()
-        split = shown.tree.splits[_node_of(shown.tree, node)]
+        split = shown.tree.splits[_known_node(shown.tree, node)]
         if split is None:
-            traits = shown.explained.clusters[shown.tree.label[node]].traits[:N_DRIVERS]
+            traits = shown.explained.clusters[shown.tree.label[node]].traits[:N_COLUMNS]
             columns = [t.feature for t in traits]
             found: dict[str, Any] = {
                 "traits": [[t.feature, t.mean, t.rest_mean, t.difference] for t in traits]
             }
         else:
-            drivers = shown.explained.splits[node].drivers[:N_DRIVERS]
+            drivers = shown.explained.splits[node].drivers[:N_COLUMNS]
             columns = [d.feature for d in drivers]
             found = {
                 "drivers": [[d.feature, d.left_mean, d.right_mean, d.contribution] for d in drivers],
                 **_split(shown, node, split),
             }
-        return {"node": node, **found, "exemplars": self._exemplars(shown, node, columns[:N_VALUES])}
+        return {"node": node, **found, "exemplars": self._exemplars(shown, node, columns)}
 
-    def _exemplars(self, shown: Shown, node: int, top: list[str]) -> dict[str, Any]:
+    def _exemplars(self, shown: StateView, node: int, columns: list[str]) -> dict[str, Any]:
         """Return the rows of a node that are nearest to its mean, with the columns that matter there."""
         members = shown.members(node)
-        if len(members) > EXEMPLAR_ROWS:
-            members = members[:: -(-len(members) // EXEMPLAR_ROWS)]
+        members = members[:: max(1, -(-len(members) // MAP_ROWS))]  # of many, some
         values = shown.columns.select(members).map(lambda block: block.dense())
         own = shown.means.standardization
         distance = (((values - shown.means.mean[node]) * own.inverse_scale) ** 2).sum(axis=1)
         nearest = np.argsort(distance, kind="stable")[:N_EXEMPLARS]
-        places = [shown.names.index(name) for name in top]
-        numbers = members[nearest].tolist()
+        at, numbers = [shown.names.index(name) for name in columns], members[nearest].tolist()
+        cells = values[nearest][:, at].tolist()
         return {
-            "columns": top,
-            "rows": [
-                [number, self._id(number), *values[i, places].tolist()]
-                for number, i in zip(numbers, nearest, strict=True)
-            ],
+            "columns": columns,
+            "rows": [[i, self.name_row(i), *own] for i, own in zip(numbers, cells, strict=True)],
             "html": None if self.row_html is None else [self.row_html(number) for number in numbers],
         }
-
-    def _id(self, number: int) -> str:
-        return str(number if self.row_ids is None else self.row_ids[number])
 
     # --- two methods ---
 
     def compare(self, node: int, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
         """Return what two methods would make of a node, and how much they agree."""
-        from sklearn.metrics import adjusted_rand_score
-
         with self.session.lock:
             shown, rows, found, labels = self.shown(), self.session.rows, [], []
-            splits = [checked("split", {"node": node, **wanted}, rows.n_rows) for wanted in (first, second)]
-            members = shown.members(_node_of(shown.tree, node))
+            splits = [
+                check_arguments("split", {"node": node, **wanted}, rows.n_rows) for wanted in (first, second)
+            ]
+            members = shown.members(_known_node(shown.tree, node))
             for split in splits:
                 state = ACTIONS["split"](shown.state, rows, **split)
-                other = Shown(self.session, state, self._plane(state))
+                other = StateView(self.session, state, self.row_map(state))
                 label = other.tree.label[other.leaf]
                 labels.append(label[members])
                 at = node_at_same_place(shown.tree, other.tree, node)
-                found.append(_candidate(other, at, label[shown.plane.numbers]))
+                found.append(_candidate(other, at, label[shown.row_map.numbers]))
             return {"candidates": found, "agreement": float(adjusted_rand_score(*labels))}
 
 
-def _node_of(tree: ClusterTree, node: int) -> int:
+def _known_node(tree: ClusterTree, node: int) -> int:
     if check_int("node", node, 0) >= tree.n_nodes:
         raise InvalidInputError(f"the tree has nodes 0 to {tree.n_nodes - 1}, got {node}")
     return node
 
 
-def _split(shown: Shown, node: int, split: Split) -> dict[str, Any]:
+def _split(shown: StateView, node: int, split: Split) -> dict[str, Any]:
     """Return the sides of a split, its density and its line on the map."""
-    sides, profile, line = shown.explained.splits[node], shown.profile(node), shown.plane.lines.get(node)
+    sides, line, (distance, weight) = (
+        shown.explained.splits[node],
+        shown.row_map.lines.get(node),
+        shown.along(node, split),
+    )
+    curve = density_of(split, distance, weight)
     return {
         "quality": split.quality,
         "p": None if split.evidence is None else split.evidence.p_value,
         "left": sides.left_weight,
         "right": sides.right_weight,
-        "curve": _curve(profile.curve),
-        "places": {
-            "at": profile.at.tolist(),
-            "left": profile.left.tolist(),
-            "quality": profile.quality.round(3).tolist(),
-        },
+        "curve": _curve(curve),
+        "places": _places(curve, distance, weight),
         "movable": isinstance(split.boundary, Hyperplane),
-        "line": None if line is None or not line.is_shown else [*line.slope.tolist(), line.offset],
+        "line": None if line is None else [*line.normal.tolist(), line.intercept],
     }
 
 
-def _candidate(other: Shown, node: int, labels: IntArray) -> dict[str, Any]:
+def _places(curve: NodeDensity, distance: FloatArray, weight: FloatArray) -> dict[str, Any]:
+    """Return what a threshold at each place would divide: the weight on its left, and the fall of the curve.
+
+    Places have the digits of a move.
+    """
+    order = np.argsort(distance, kind="stable")
+    at = np.array([float(f"{x:.6g}") for x in np.linspace(curve.points[0], curve.points[-1], N_PLACES)])
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    left = below[np.searchsorted(distance[order], at, side="right")]
+    here = np.interp(at, curve.points, curve.density)
+    beside = np.minimum(np.maximum.accumulate(here), np.maximum.accumulate(here[::-1])[::-1])
+    quality = 1.0 - here / np.maximum(beside, np.finfo(float).tiny)
+    return {"at": at.tolist(), "left": left.tolist(), "quality": quality.round(3).tolist()}
+
+
+def _candidate(other: StateView, node: int, labels: IntArray) -> dict[str, Any]:
     """Return the first split that a method would make of a node, the sizes of its clusters, and the map."""
     tree, split = other.tree, other.tree.splits[node]
     return {
         "sizes": other.means.weight[tree.leaves_below(node)].tolist(),
         "quality": None if split is None else split.quality,
-        "curve": None if split is None else _curve(other.profile(node).curve),
+        "curve": None if split is None else _curve(density_of(split, *other.along(node, split))),
         "labels": labels.tolist(),
         "clusters": _clusters(other),
     }
+
+
+def _curve(curve: NodeDensity) -> dict[str, Any]:
+    return {"points": curve.points.tolist(), "density": curve.density.tolist()}
 
 
 def _node(tree: ClusterTree, weight: FloatArray, node: int) -> dict[str, Any]:
@@ -334,33 +303,20 @@ def _node(tree: ClusterTree, weight: FloatArray, node: int) -> dict[str, Any]:
     }
 
 
-def _clusters(shown: Shown) -> list[dict[str, Any]]:
-    return [_cluster(shown, label) for label in np.unique(shown.tree.label[shown.tree.leaves]).tolist()]
-
-
-def _cluster(shown: Shown, label: int) -> dict[str, Any]:
-    state = shown.state
-    traits = shown.explained.clusters[label].traits[:2]
-    words = [f"{'high' if t.difference > 0 else 'low'} {t.feature}" for t in traits if t.difference]
-    own = state.colors.get(label, palette.cluster(label))
-    return {
-        "label": label,
-        "name": state.names.get(label, ""),
-        "color": own,
-        "text": palette.text_on(own),
-        "weight": float(shown.means.cluster_weight[label]),
-        "words": ", ".join(words),
-    }
-
-
-def _tags(plane: Plane, label_of: IntArray) -> list[list[float]]:
-    """Return the label of each cluster on the map with its place: the middle of its rows, or beside it."""
-    label = label_of[plane.leaf]
-    present = np.unique(label)
-    middles = np.array([np.median(plane.points[label == k], axis=0) for k in present])
-    at = spread(middles, TAG_WIDTH * plane.frame[1])
-    return [[int(k), float(x), float(y)] for k, (x, y) in zip(present, at, strict=True)]
-
-
-def _curve(curve: NodeDensity) -> dict[str, Any]:
-    return {"points": curve.points.tolist(), "density": curve.density.tolist()}
+def _clusters(shown: StateView) -> list[dict[str, Any]]:
+    """Return every cluster with its name, color and size, and what sets it apart in a few words."""
+    found = []
+    for label in np.unique(shown.tree.label[shown.tree.leaves]).tolist():
+        color = shown.state.colors.get(label, palette.cluster(label))
+        traits = [trait for trait in shown.explained.clusters[label].traits[:2] if trait.difference]
+        found.append(
+            {
+                "label": label,
+                "name": shown.state.names.get(label, ""),
+                "color": color,
+                "text": palette.text_on(color),
+                "weight": float(shown.means.cluster_weight[label]),
+                "words": ", ".join(f"{'high' if t.difference > 0 else 'low'} {t.feature}" for t in traits),
+            }
+        )
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,69 +15,67 @@ from ravine.io.label_file import write_delimited
 from ravine.store.model_file import save
 from ravine.view.report import report
 
-EXPORTS = {
-    "labels": ("labels.csv", "text/csv"),
-    "model": ("model.ravine", "application/octet-stream"),
-    "sql": ("clusters.sql", "text/plain"),
-    "report": ("report.html", "text/html"),
-    "script": ("clusters.py", "text/x-python"),
+
+def model_of(answers: Answers) -> Any:
+    """Return the model with the tree as it is now."""
+    shown = answers.shown()
+    model = copy.copy(shown.state.model)
+    names = None if shown.tree.mapped else tuple(shown.names)
+    model.tree_ = replace(shown.tree, feature_names=names or shown.tree.feature_names)
+    model.labels_ = shown.tree.label[shown.leaf]
+    return model
+
+
+def _labels(answers: Answers) -> bytes:
+    shown, ids = answers.shown(), answers.row_ids
+    labels, names = shown.tree.label[shown.leaf], shown.state.names
+    kinds = {"row" if ids is None else "id": "text", "cluster": "row"}
+    columns = [list(range(len(labels)) if ids is None else ids), labels]
+    if names:
+        kinds["name"] = "text"
+        columns.append([names.get(k, "") for k in labels.tolist()])
+    file = io.BytesIO()
+    write_delimited(file, ",", kinds, [columns])
+    return file.getvalue()
+
+
+def _model(answers: Answers) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
+        path = Path(folder) / "model.ravine"
+        save(model_of(answers), path)
+        return path.read_bytes()
+
+
+def _sql(answers: Answers) -> bytes:
+    tree, table = model_of(answers).tree_, Path(answers.title).stem or "data"
+    return f"{tree.export_sql(table, columns=answers.shown().names)};\n".encode(errors="backslashreplace")
+
+
+def _report(answers: Answers) -> bytes:
+    shown = answers.shown()
+    page = report(
+        model_of(answers),
+        answers.session.rows.X,
+        feature_names=shown.names,
+        sample_weight=shown.weight,  # rows set aside count no more than on the page
+        names=shown.state.names,
+        colors=shown.state.colors,
+        row_ids=answers.row_ids,
+        row_html=answers.row_html,
+        source=answers.title,
+    )
+    return page.encode(errors="backslashreplace")
+
+
+def _script(answers: Answers) -> bytes:
+    return answers.session.script().encode(errors="backslashreplace")
+
+
+# the file of each export, its type, and the function that makes its content
+EXPORTS: dict[str, tuple[str, str, Callable[[Answers], bytes]]] = {
+    "labels": ("labels.csv", "text/csv", _labels),
+    "model": ("model.ravine", "application/octet-stream", _model),
+    "sql": ("clusters.sql", "text/plain", _sql),
+    "report": ("report.html", "text/html", _report),
+    "script": ("clusters.py", "text/x-python", _script),
 }
-
-
-class Export:
-    """Writes the present state in one of several forms."""
-
-    def __init__(self, answers: Answers, source: str | None = None, table: str = "data") -> None:
-        self.answers, self.source, self.table = answers, source, table
-
-    def make(self, what: str) -> bytes:
-        """Return the content of an export."""
-        made: str | bytes = getattr(self, f"_{what}")()
-        return made.encode(errors="backslashreplace") if isinstance(made, str) else made
-
-    def model(self) -> Any:
-        """Return the model with the tree as it is now."""
-        shown = self.answers.shown()
-        model = copy.copy(shown.state.model)
-        names = None if shown.tree.mapped else tuple(shown.names)
-        model.tree_ = replace(shown.tree, feature_names=names or shown.tree.feature_names)
-        model.labels_ = shown.tree.label[shown.leaf]
-        return model
-
-    def _labels(self) -> bytes:
-        shown, ids = self.answers.shown(), self.answers.row_ids
-        labels, names = shown.tree.label[shown.leaf], shown.state.names
-        kinds = {"row" if ids is None else "id": "text", "cluster": "row"}
-        columns = [list(range(len(labels)) if ids is None else ids), labels]
-        if names:
-            kinds["name"] = "text"
-            columns.append([names.get(k, "") for k in labels.tolist()])
-        file = io.BytesIO()
-        write_delimited(file, ",", kinds, [columns])
-        return file.getvalue()
-
-    def _model(self) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
-            path = Path(folder) / "model.ravine"
-            save(self.model(), path)
-            return path.read_bytes()
-
-    def _sql(self) -> str:
-        text: str = self.model().tree_.export_sql(self.table, columns=self.answers.shown().names)
-        return f"{text};\n"
-
-    def _report(self) -> str:
-        shown, X = self.answers.shown(), self.answers.session.rows.X
-        return report(
-            self.model(),
-            X,
-            feature_names=shown.names,
-            names=shown.state.names,
-            colors=shown.state.colors,
-            row_ids=self.answers.row_ids,
-            row_html=self.answers.row_html,
-            source=self.source,
-        )
-
-    def _script(self) -> str:
-        return self.answers.session.script()

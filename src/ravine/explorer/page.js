@@ -126,8 +126,8 @@ function drawState() {
   by("redo").disabled = !state.redo;
   by("cut").max = state.most_leaves;
   by("cut").disabled = state.most_leaves < 2;
-  by("cut").value = state.leaves.length;
-  by("cut-value").textContent = many(state.leaves.length, "cluster");
+  by("cut").value = n;
+  by("cut-value").textContent = many(n, "cluster");
   by("sql").hidden = state.mapped;
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;
@@ -239,14 +239,15 @@ function drawDrivers() {
 }
 
 function drawExemplars() {
-  const { columns, rows, html } = shown.exemplars;
+  const { rows, html } = shown.exemplars;
+  const columns = shown.exemplars.columns.slice(0, 4); // what fits beside the map
   const lines = rows.map(([number, id, ...values], i) => {
     const tick = make("input", { type: "checkbox", "aria-label": "Choose row " + id, onchange: (event) => {
       if (event.target.checked) chosen.add(number); else chosen.delete(number);
       drawChosen();
     } });
     tick.checked = chosen.has(number);
-    return [make("label", {}, tick, " " + id), ...(html ? [trusted(html[i])] : []), ...values.map(few)];
+    return [make("label", {}, tick, " " + id), ...(html ? [trusted(html[i])] : []), ...values.slice(0, columns.length).map(few)];
   });
   fillTable(by("exemplars"), "Typical rows", [["row", false], ...(html ? [["shown", false]] : []), ...columns.map((name) => [name, true])], lines);
 }
@@ -629,7 +630,8 @@ guarded(async () => {
   const options = (names) => names.map((name) => make("option", { value: name }, name));
   by("method").replaceChildren(...options(answer.methods));
   by("other").replaceChildren(...options(answer.methods));
-  by("other").selectedIndex = 1;
+  by("method").value = "MinimumDensity";
+  by("other").value = "SpectralConnectivity";
   by("kernel").replaceChildren(make("option", { value: "" }, "none"), ...options(answer.kernels));
   await show(answer);
   setInterval(look, 1000);

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ravine.estimators.catalog import CLUSTERERS
-from ravine.estimators.partial_labels import UNLABELED
+from ravine._validate import UNLABELED
+from ravine.estimators.methods import CLUSTERERS
 from ravine.explorer.state import State
 from ravine.tree.tree import ClusterTree
 

@@ -15,7 +15,7 @@ from typing import Any
 from ravine._validate import check_int
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.explorer.answers import Answers
-from ravine.explorer.exports import EXPORTS, Export
+from ravine.explorer.exports import EXPORTS
 
 try:
     import uvicorn
@@ -29,11 +29,6 @@ except ImportError as error:
 
 HOST = "127.0.0.1"
 MAX_BODY = 1 << 22  # bytes of a request
-PAGE_FILES = {
-    "": ("page.html", "text/html"),
-    "page.css": ("page.css", "text/css"),
-    "page.js": ("page.js", "text/javascript"),
-}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -50,7 +45,7 @@ Make = Callable[["Request", Any], Any]  # an answer, from a request and its body
 class Server:
     """A server in a thread of its own; `address` has the token, without which nothing is answered."""
 
-    def __init__(self, answers: Answers, token: str, port: int = 0, export: Export | None = None) -> None:
+    def __init__(self, answers: Answers, token: str, port: int = 0) -> None:
         if check_int("port", port, 0) > 65535:
             raise InvalidInputError(f"port has to be a whole number from 0 to 65535, got {port}")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -64,7 +59,7 @@ class Server:
             ) from error
         self.port = int(self._socket.getsockname()[1])
         self.address = f"http://{HOST}:{self.port}/{token}/"
-        app = Guard(_application(answers, export or Export(answers)), token, self.port)
+        app = Guard(_application(answers), token, self.port)
         config = uvicorn.Config(app, log_level="critical", access_log=False, timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
@@ -106,7 +101,7 @@ class Guard:
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
-        refused = self._refused(headers, scope["path"])
+        refused = self._why_refused(headers, scope["path"])
         if refused is not None:
             await Response(refused, 403, HEADERS, "text/plain")(scope, receive, send)
             return
@@ -114,7 +109,7 @@ class Guard:
         inner["raw_path"] = inner["path"].encode()
         await self.app(inner, receive, send)
 
-    def _refused(self, headers: dict[str, str], path: str) -> str | None:
+    def _why_refused(self, headers: dict[str, str], path: str) -> str | None:
         if headers.get("host") not in self.hosts:
             return "This page is only for the machine that it runs on."
         origin = headers.get("origin")
@@ -130,8 +125,8 @@ class Guard:
         return None
 
 
-def _application(answers: Answers, export: Export) -> Starlette:
-    """Return the routes; each runs in a worker thread, because a search takes time."""
+def _application(answers: Answers) -> Starlette:
+    """Return the routes of the page; what they answer is made of a request and its body."""
 
     def act(_: Request, body: Any) -> Any:
         notes = answers.session.act(body.get("action"), body.get("arguments", {}))
@@ -143,55 +138,67 @@ def _application(answers: Answers, export: Export) -> Starlette:
             raise InvalidInputError("a comparison takes a node and the arguments of two splits")
         return answers.compare(body.get("node"), first, second)
 
+    def export(request: Request, _: Any) -> Any:
+        what = request.path_params["what"]
+        if what not in EXPORTS:
+            return _json({"error": f"there is no export {what}"}, 404)
+        file, kind, make = EXPORTS[what]
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
+        return Response(make(answers), 200, headers, kind)
+
     gets: dict[str, Make] = {
+        "/": lambda request, _: _file("page.html", "text/html"),
+        "/page.css": lambda request, _: _file("page.css", "text/css"),
+        "/page.js": lambda request, _: _file("page.js", "text/javascript"),
         "/api/version": lambda request, _: {"version": answers.session.version},
         "/api/state": lambda request, _: answers.summary(),
         "/api/map": lambda request, _: answers.places(),
         "/api/node/{node}": lambda request, _: answers.node(_number(request.path_params["node"])),
+        "/export/{what}": export,
     }
     posts: dict[str, Make] = {"/api/act": act, "/api/compare": compare}
-    routes = [Route(path, _answer(make), methods=["GET"]) for path, make in gets.items()]
-    routes += [Route(path, _answer(make, has_body=True), methods=["POST"]) for path, make in posts.items()]
-    routes += [Route(f"/{name}", _file(*where), methods=["GET"]) for name, where in PAGE_FILES.items()]
-    routes.append(Route("/export/{what}", _export(export), methods=["GET"]))
+    routes = [Route(path, _handler(make), methods=["GET"]) for path, make in gets.items()]
+    routes += [Route(path, _handler(make, has_body=True), methods=["POST"]) for path, make in posts.items()]
     return Starlette(routes=routes)
 
 
-def _answer(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
-    """Return a handler that answers with what `make` returns of a request and its body, as JSON."""
+def _handler(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
+    """Return a handler that answers with what `make` returns, as JSON where it is no response yet.
+
+    It runs in a worker thread, because a search takes time. Wrong input is answered with its sentence; any
+    other error is ours, and logged.
+    """
 
     async def handle(request: Request) -> Response:
-        body: Any = None
-        if has_body:
-            raw = await _body(request)
-            if raw is None or not request.headers.get("content-type", "").startswith("application/json"):
-                return _json({"error": "a small request in JSON is needed"}, 400)
-            try:
-                body = json.loads(raw)
-            except (ValueError, RecursionError):
-                return _json({"error": "the request is not JSON, or too deeply nested"}, 400)
-            if not isinstance(body, dict):
-                return _json({"error": "the request has to be an object of JSON"}, 400)
-        return _json(await run_in_threadpool(make, request, body))
-
-    return _refusing(handle)
-
-
-def _refusing(handle: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    """Return a handler that answers wrong input with 400 and its sentence; any other error is logged."""
-
-    async def refuse(request: Request) -> Response:
         try:
-            answer: Response = await handle(request)
+            body = await _body(request) if has_body else None
+            answer = await run_in_threadpool(make, request, body)
         except RavineError as error:
             return _json({"error": str(error)}, 400)
         except Exception as error:
             logging.getLogger(__name__).exception("the explorer could not answer %s", request.scope["path"])
             text = f"an unexpected {type(error).__name__}, of which the terminal shows more: {error}"
             return _json({"error": text}, 500)
-        return answer
+        return answer if isinstance(answer, Response) else _json(answer)
 
-    return refuse
+    return handle
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """Return the body of a request: a small object of JSON."""
+    raw = b""
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > MAX_BODY:
+            raise InvalidInputError("the request is too long")
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        body = None
+    kind = request.headers.get("content-type", "")  # that of a form of another page is never JSON
+    if not isinstance(body, dict) or not kind.startswith("application/json"):
+        raise InvalidInputError("the request has to be an object of JSON, not too deeply nested")
+    return body
 
 
 def _number(text: str) -> int:
@@ -200,14 +207,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-async def _body(request: Request) -> bytes | None:
-    """Return the body of a request, or None if it is too long."""
-    raw = b""
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > MAX_BODY:
-            return None
-    return raw
+def _file(name: str, kind: str) -> Response:
+    text = resources.files("ravine.explorer").joinpath(name).read_text("utf-8")
+    return Response(text, 200, HEADERS, kind)
 
 
 def _json(content: Any, status: int = 200) -> Response:
@@ -222,24 +224,3 @@ def _finite(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     return [_finite(value) for value in content] if isinstance(content, list | tuple) else content
-
-
-def _file(name: str, kind: str) -> Callable[[Request], Any]:
-    async def handle(request: Request) -> Response:
-        text = resources.files("ravine.explorer").joinpath(name).read_text("utf-8")
-        return Response(text, 200, HEADERS, kind)
-
-    return handle
-
-
-def _export(export: Export) -> Callable[[Request], Any]:
-    async def handle(request: Request) -> Response:
-        what = request.path_params["what"]
-        if what not in EXPORTS:
-            return _json({"error": f"there is no export {what}"}, 404)
-        content = await run_in_threadpool(export.make, what)
-        file, kind = EXPORTS[what]
-        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
-        return Response(content, 200, headers, kind)
-
-    return _refusing(handle)

@@ -17,14 +17,13 @@ import numpy as np
 
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.explorer.script import code_of, script_of
-from ravine.explorer.state import ACTIONS, Rows, State, begin, check_state, checked
+from ravine.explorer.state import ACTIONS, Rows, State, check_arguments, check_state
 from ravine.io.atomic import write_atomically
 from ravine.store.model_file import load, save
 from ravine.tree.tree import ClusterTree
 
 INDEX = "session.json"
-FORMAT = "ravine session"
-VERSION = 2
+FORMAT = {"format": "ravine session", "version": 2}  # at the head of the index
 
 
 class Session:
@@ -38,25 +37,28 @@ class Session:
     held: BinaryIO | None = None  # keeps other explorers out of the folder
 
     def __init__(
-        self, rows: Rows, model: Any, folder: Path, *, code: Sequence[str], names: Sequence[str] | None = None
+        self,
+        rows: Rows,
+        model: Any,
+        folder: Path,
+        *,
+        code: Sequence[str] = (),
+        names: Sequence[str] | None = None,
     ) -> None:
-        self._begin(rows, folder, names)
-        folder.mkdir(parents=True, exist_ok=True)
-        first = begin(model)
-        self._start += code
-        self._records.append(self._record(first))
-        self.states.append(first)
-        self._save(self._records, 0)
-
-    def _begin(self, rows: Rows, folder: Path, names: Sequence[str] | None) -> None:
+        """Begin with a model, or with None continue what is in the folder."""
         self.rows, self.folder, self.names = rows, folder, names
         self.digest = digest(rows.X)
         self.lock = threading.RLock()
         self.position, self.version = 0, 0
         self.states: list[State] = []
-        self._records: list[dict[str, Any]] = []  # what is saved of each state
-        self._start: list[str] = []  # lines of Python that make the rows and the first model
+        self._start = list(code)  # lines of Python that make the rows and the first model
         self._n_files = 0
+        if model is None:
+            self._restore()
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.states.append(self._write(State(model, model.tree_)))
+            self._save(self.states, 0)
 
     @property
     def state(self) -> State:
@@ -67,19 +69,18 @@ class Session:
         """Carry out an action; what could be redone is forgotten. Return warnings as sentences."""
         with self.lock, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            states, records, position = self.states, self._records, self.position
+            states, position = self.states, self.position
             if action in ("undo", "redo"):
                 position = self._next(-1 if action == "undo" else 1)
             else:
-                given, base = checked(action, arguments, self.rows.n_rows), self._base(action)
+                given, base = check_arguments(action, arguments, self.rows.n_rows), self._base(action)
                 found = ACTIONS[action](states[base], self.rows, **given)
-                found = replace(found, action=action, arguments=given)
+                found = self._write(replace(found, action=action, arguments=given))
                 states = [*states[: base + 1], found]
-                records = [*records[: base + 1], self._record(found)]
                 position = base + 1
-            self._save(records, position)
+            self._save(states, position)
             # only now: an action that fails, or cannot be saved, changes nothing
-            self.states, self._records, self.position = states, records, position
+            self.states, self.position = states, position
             self.version += 1
         return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
 
@@ -89,8 +90,8 @@ class Session:
 
     @property
     def most_leaves(self) -> int:
-        """The largest number of leaves that a cut can leave."""
-        return self.states[self._base("cut")].tree.n_leaves
+        """The largest number of clusters that a cut can leave."""
+        return self.states[self._base("cut")].tree.n_clusters
 
     def _next(self, step: int) -> int:
         if not 0 <= self.position + step < len(self.states):
@@ -107,33 +108,25 @@ class Session:
 
     # --- on disk ---
 
-    def _save(self, records: Sequence[dict[str, Any]], position: int) -> None:
+    def _save(self, states: Sequence[State], position: int) -> None:
         index = {
-            "format": FORMAT,
-            "version": VERSION,
+            **FORMAT,
             "rows": self.digest,
             "position": position,
-            "states": records,
+            "states": [_record(state) for state in states],
         }
         write_atomically(self.folder / INDEX, json.dumps(index).encode())
 
-    def _record(self, state: State) -> dict[str, Any]:
-        """Write the tree of a state, and its model unless it is saved; return the rest as JSON."""
-        known = zip(self.states, self._records, strict=True)
-        model = next((record["model"] for old, record in known if old.model is state.model), None)
+    def _write(self, state: State) -> State:
+        """Write the tree of a state, and its model unless it is saved; return it with their files."""
+        known = (old.files[0] for old in self.states if old.model is state.model)
+        model = next(known, None)
         if model is None:
             model = self._new_file("model", "ravine")
             save(state.model, self.folder / model)
         tree = self._new_file("tree", "json")
         write_atomically(self.folder / tree, state.tree.to_json().encode())
-        return {
-            "model": model,
-            "tree": tree,
-            "action": state.action,
-            "arguments": state.arguments,
-            "aside": list(state.aside),
-            **{key: list(getattr(state, key).items()) for key in ("names", "colors", "marks")},
-        }
+        return replace(state, files=(model, tree))
 
     def _new_file(self, kind: str, suffix: str) -> str:
         """Return a name that no file in the folder has."""
@@ -141,44 +134,59 @@ class Session:
         self._n_files = next(n for n in numbers if not (self.folder / f"{kind}-{n}.{suffix}").exists())
         return f"{kind}-{self._n_files}.{suffix}"
 
-    @classmethod
-    def restored(
-        cls, rows: Rows, folder: Path, names: Sequence[str] | None = None, code: Sequence[str] = ()
-    ) -> Session:
-        """Return the session that was saved in a folder, for the same rows.
+    def _restore(self) -> None:
+        """Read the states that were saved in the folder, for the same rows.
 
-        `code` makes the rows, and perhaps `model`; by default the script loads the model of the session.
+        If no line of the script makes `model`, it loads that of the session.
         """
-        found = cls.__new__(cls)
-        found._begin(rows, folder, names)
         try:
-            index = json.loads((folder / INDEX).read_text("utf-8"))
-            if index["format"] != FORMAT or index["version"] != VERSION:
+            index = json.loads((self.folder / INDEX).read_text("utf-8"))
+            if {key: index[key] for key in FORMAT} != FORMAT:
                 raise InvalidModelError("it has another format, perhaps of another version of ravine")
-            if index["rows"] == found.digest:
-                found._records, found.position = index["states"], index["position"]
-                files = {str(record["model"]) for record in found._records}
-                models = {name: load(_inside(folder, name)) for name in files}
-                found.states = [
-                    _state_from(record, models, folder, rows, is_first=i == 0)
-                    for i, record in enumerate(found._records)
-                ]
-                if type(found.position) is not int or not 0 <= found.position < len(found.states):
-                    raise InvalidModelError(f"position {found.position!r} is none of its states")
+            is_same = index["rows"] == self.digest
+            if is_same:
+                self._read(index["states"], index["position"])
         except (
-            *(OSError, ValueError, KeyError, TypeError, IndexError, AttributeError),
+            *(OSError, ValueError, LookupError, TypeError, AttributeError),
             *(RecursionError, OverflowError, RavineError),
         ) as error:
             raise InvalidInputError(
-                f"{folder} is not a valid session ({error}); name another folder, or delete it"
+                f"{self.folder} is not a valid session ({error}); name another folder, or delete it"
             ) from error
-        if not found.states:
-            raise InvalidInputError(f"the session in {folder} is about other rows; name another folder")
-        found._start = list(code)
-        if not any(line.startswith("model = ") for line in code):
-            file = (folder / found._records[0]["model"]).resolve()
-            found._start.append(f"model = ravine.load({str(file)!r})  # as it was when the session began")
-        return found
+        if not is_same:
+            raise InvalidInputError(f"the session in {self.folder} is about other rows; name another folder")
+        if not any(line.startswith("model = ") for line in self._start):
+            file = (self.folder / self.states[0].files[0]).resolve()
+            self._start.append(f"model = ravine.load({str(file)!r})  # as it was when the session began")
+
+    def _read(self, records: Any, position: Any) -> None:
+        """Set the states of which there are records; everything is checked, and no text becomes Python."""
+        models = {name: load(_inside(self.folder, name)) for name in {str(one["model"]) for one in records}}
+        if type(position) is not int or not 0 <= position < len(records):
+            raise InvalidModelError(f"position {position!r} is none of its states")
+        for record in records:
+            tree = ClusterTree.from_json(_inside(self.folder, record["tree"]).read_text("utf-8"))
+            parts: dict[str, Any] = {key: dict(record[key]) for key in ("names", "colors", "marks")}
+            if self.states:
+                arguments = check_arguments(record["action"], record["arguments"], self.rows.n_rows)
+                parts |= {"action": record["action"], "arguments": arguments}
+            files = record["model"], record["tree"]
+            state = State(models[files[0]], tree, aside=tuple(record["aside"]), files=files, **parts)
+            check_state(state, self.rows)
+            self.states.append(state)
+        self.position = position
+
+
+def _record(state: State) -> dict[str, Any]:
+    """Return what is saved of a state besides its model and its tree."""
+    return {
+        "model": state.files[0],
+        "tree": state.files[1],
+        "action": state.action,
+        "arguments": state.arguments,
+        "aside": list(state.aside),
+        **{key: list(getattr(state, key).items()) for key in ("names", "colors", "marks")},
+    }
 
 
 def _inside(folder: Path, name: Any) -> Path:
@@ -186,20 +194,6 @@ def _inside(folder: Path, name: Any) -> Path:
     if not isinstance(name, str) or Path(name).name != name:
         raise InvalidModelError(f"{name!r} is not the name of a file in it")
     return folder / name
-
-
-def _state_from(
-    record: dict[str, Any], models: dict[str, Any], folder: Path, rows: Rows, *, is_first: bool
-) -> State:
-    """Return a saved state, of which everything is checked; no text of it becomes Python."""
-    tree = ClusterTree.from_json(_inside(folder, record["tree"]).read_text("utf-8"))
-    parts: dict[str, Any] = {key: dict(record[key]) for key in ("names", "colors", "marks")}
-    if not is_first:
-        arguments = checked(record["action"], record["arguments"], rows.n_rows)
-        parts |= {"action": record["action"], "arguments": arguments}
-    state = State(models[record["model"]], tree, aside=tuple(record["aside"]), **parts)
-    check_state(state, rows)
-    return state
 
 
 def hold(folder: Path) -> BinaryIO:

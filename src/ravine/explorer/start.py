@@ -14,23 +14,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ravine._rows import check_rows
-from ravine._validate import IntArray
+from ravine._validate import IntArray, check_rows
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import INDEX, Session, hold
 from ravine.explorer.state import Rows
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import changed_parameters
 
-TOKEN_BYTES = 24  # of the secret in the address
-MEMORY_CELLS = 1 << 27  # values of a file that is read into memory, at most: 1 GiB
-
 
 class Explorer:
     """A running explorer: its address, the tree and labels as they are now; `stop()` ends it."""
 
-    def __init__(self, session: Session, server: Any, model: Any) -> None:
-        self.session, self._server, self._model = session, server, model
+    def __init__(self, session: Session, server: Any, answers: Any) -> None:
+        self.session, self._server, self._answers = session, server, answers
         self.address: str = server.address
 
     @property
@@ -46,7 +42,9 @@ class Explorer:
     @property
     def model(self) -> Any:
         """The model with the tree as it is now."""
-        return self._model()
+        from ravine.explorer.exports import model_of
+
+        return model_of(self._answers)
 
     @property
     def script(self) -> str:
@@ -92,8 +90,7 @@ def explore(
     ----------
     model : fitted clusterer
     X : array, memmap, CSR matrix, data frame or file of `ravine.open`
-        The rows that it was fitted on. A file of up to 1 GiB is read into memory; a larger one stays on disk,
-        where actions are slower.
+        The rows that it was fitted on. A file is read into memory.
     feature_names, row_ids : sequences, optional
         Names of columns and rows; by default those seen in `fit`, and numbers.
     row_html : function from a row number to HTML, optional
@@ -123,12 +120,13 @@ def explore(
     >>> explorer.stop()
     """
     from ravine.explorer.answers import Answers
-    from ravine.explorer.exports import Export
     from ravine.explorer.server import Server
 
     model = getattr(model, "best_estimator_", model)  # the tree of an AutoCluster is that of its winner
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
-    values, reading = _in_memory(check_rows(X, min_rows=2))
+    values, reading = check_rows(X, min_rows=2), []
+    if not isinstance(values, np.ndarray) and not sparse.issparse(values):
+        values, reading = values[0 : values.shape[0]], ["X = X[0 : X.shape[0]]  # in memory"]
     rows = Rows(values, n_jobs=os.cpu_count() or 1)
     listed = None if names is None else [str(name) for name in names]
     continues = session is not None and (Path(session) / INDEX).exists()
@@ -138,19 +136,15 @@ def explore(
     made = [*(_code(None if continues else model) if code is None else code), *reading]
     with ExitStack() as on_error:
         held = on_error.enter_context(hold(folder))
-        if continues:
-            found = Session.restored(rows, folder, listed, made)
-        else:
-            found = Session(rows, model, folder, code=made, names=listed)
+        found = Session(rows, None if continues else model, folder, code=made, names=listed)
         found.held = held
         answers = Answers(found, row_ids, title=source or "", row_html=row_html)
-        export = Export(answers, source, table=Path(source).stem if source else "data")
-        server = Server(answers, secrets.token_urlsafe(TOKEN_BYTES), port, export)
+        server = Server(answers, secrets.token_urlsafe(), port)
         server.start()
         on_error.pop_all()
     if open_browser:
         _open(server.address, folder / "open.html")
-    return Explorer(found, server, export.model)
+    return Explorer(found, server, answers)
 
 
 def _open(address: str, file: Path) -> None:
@@ -160,13 +154,6 @@ def _open(address: str, file: Path) -> None:
     with open(handle, "w", encoding="utf-8") as page:
         page.write(f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">ravine</a>')
     webbrowser.open(file.resolve().as_uri())
-
-
-def _in_memory(X: Any) -> tuple[Any, list[str]]:
-    """Return a file as an array, unless it is too large, and the Python that does so."""
-    if isinstance(X, np.ndarray) or sparse.issparse(X) or X.shape[0] * X.shape[1] > MEMORY_CELLS:
-        return X, []
-    return X[0 : X.shape[0]], ["X = X[0 : X.shape[0]]  # in memory"]
 
 
 def _code(model: Any) -> list[str]:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray, check_int, check_real, listed
+from ravine._validate import UNLABELED, FloatArray, IntArray, check_int, check_real, listed
 from ravine.data.memory import MemoryRows
 from ravine.data.threads import Threads
-from ravine.estimators.catalog import CLUSTERERS
-from ravine.estimators.partial_labels import UNLABELED
+from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import columns_of, far_rows, rows_for_tree
@@ -28,7 +27,8 @@ class State:
     """A tree with the names and colors of its clusters, rows marked with a class, and rows set aside.
 
     `model` is the clusterer whose tree was edited; it has the kernel, where there is one. `action` and its
-    `arguments` led here from the state before; the first state has none.
+    `arguments` led here from the state before; the first state has none. `files` are those of its model and
+    its tree in the folder of the session.
     """
 
     model: Any
@@ -39,6 +39,7 @@ class State:
     aside: tuple[int, ...] = ()
     action: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[str, str] = ("", "")
 
     def partial_labels(self, n_rows: int) -> IntArray | None:
         """Return the class of every marked row and -1 for all others; None without marks."""
@@ -74,8 +75,7 @@ class Rows:
         """Return the rows in the space of a model: mapped once for each kernel."""
         feature_map = model.feature_map_
         if id(feature_map) not in self._of_map:
-            found = rows_for_tree(model, self.X)
-            found = replace(found, threads=Threads(self.n_jobs)) if isinstance(found, MemoryRows) else found
+            found = replace(rows_for_tree(model, self.X), threads=Threads(self.n_jobs))
             # the map is kept, so that its id stays its own
             self._of_map[id(feature_map)] = feature_map, found
         return self._of_map[id(feature_map)][1]
@@ -96,19 +96,10 @@ class Rows:
 
     def weighted(self, model: Any, weights: FloatArray | None) -> MemoryRows:
         """Return the rows in the space of a model with weights of their own."""
-        rows = self.of(model)
-        if weights is None:
-            return rows
-        is_array = isinstance(rows, MemoryRows)
-        return replace(rows, weights=weights) if is_array else rows_for_tree(model, self.X, weights)
+        return self.of(model) if weights is None else replace(self.of(model), weights=weights)
 
 
-def begin(model: Any) -> State:
-    """Return the first state: a fitted model."""
-    return State(model, model.tree_)
-
-
-# --- actions: each takes a state, the rows and its own arguments, after `checked` ---
+# --- actions: each takes a state, the rows and its own arguments, after `check_arguments` ---
 
 
 def split(
@@ -132,46 +123,46 @@ def split(
         model.set_params(n_jobs=None)
         names = None if state.tree.mapped else state.tree.feature_names
         tree = replace(model.tree_, feature_names=model.tree_.feature_names or names)
-        return _followed(replace(state, model=model), rows, tree, before=state)
+        return _with_tree(state, rows, tree, model)
     if kernel is not None:
         raise InvalidInputError("a kernel applies to the whole tree: choose the root to split with a kernel")
     if state.tree.mapped:  # components of a kernel are not scaled
         estimator.set_params(standardize=False)
-    return _followed(state, rows, state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y))
+    return _with_tree(state, rows, state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y))
 
 
 def move(state: State, rows: Rows, *, node: int, distance: float) -> State:
     """Move the threshold of a split."""
-    return _followed(state, rows, state.tree.move(node, distance, rows.of(state.model)))
+    return _with_tree(state, rows, state.tree.move(node, distance, rows.of(state.model)))
 
 
 def merge(state: State, rows: Rows, *, a: int, b: int) -> State:
     """Make one cluster of two, which keeps the name of the first."""
-    return _followed(state, rows, state.tree.merge(a, b), keep=a)
+    return _with_tree(state, rows, state.tree.merge(a, b), keep=a)
 
 
 def prune(state: State, rows: Rows, *, node: int) -> State:
     """Remove everything below a node."""
-    return _followed(state, rows, state.tree.prune(node))
+    return _with_tree(state, rows, state.tree.prune(node))
 
 
 def cut(state: State, rows: Rows, *, n_leaves: int) -> State:
     """Keep the first splits only."""
-    return _followed(state, rows, state.tree.cut(n_leaves))
+    return _with_tree(state, rows, state.tree.cut(n_leaves))
 
 
 def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
     """Give a cluster a name; an empty one removes it."""
-    names = {k: v for k, v in {**state.names, _known(state, label): name.strip()}.items() if v}
+    names = {k: v for k, v in {**state.names, _check_label(state, label): name.strip()}.items() if v}
     return replace(state, names=names)
 
 
 def color(state: State, rows: Rows, *, label: int, color: str) -> State:
     """Give a cluster a color."""
-    return replace(state, colors={**state.colors, _known(state, label): color})
+    return replace(state, colors={**state.colors, _check_label(state, label): color})
 
 
-def _known(state: State, label: int) -> int:
+def _check_label(state: State, label: int) -> int:
     if label not in state.tree.label[state.tree.leaves]:
         raise InvalidInputError(f"there is no cluster {label!r}")
     return label
@@ -193,43 +184,31 @@ ACTIONS: dict[str, Callable[..., State]] = {
 }
 
 
-def _followed(
-    state: State,
-    rows: Rows,
-    tree: ClusterTree,
-    *,
-    before: State | None = None,
-    keep: int | None = None,
+def _with_tree(
+    state: State, rows: Rows, tree: ClusterTree, model: Any = None, keep: int | None = None
 ) -> State:
-    """Return the state with another tree, in which clusters that stay the same keep their name and color."""
-    before = before or state
-    renumbered = _same_clusters(before, tree, rows, state.model, keep)
-    names, colors = (
-        {renumbered[k]: value for k, value in given.items() if k in renumbered}
-        for given in (before.names, before.colors)
-    )
-    return replace(state, tree=tree, names=names, colors=colors)
+    """Return a state with another tree, in which clusters that stay the same keep their name and color.
 
-
-def _same_clusters(
-    before: State, tree: ClusterTree, rows: Rows, model: Any, keep: int | None
-) -> dict[int, int]:
-    """Return the new number of each old cluster whose rows are still one whole cluster.
-
-    After a merge of cluster `keep` with another, the new cluster counts as the same as `keep`.
+    These are the ones whose rows are still one whole cluster. After a merge of cluster `keep` with another,
+    the new cluster counts as the same as `keep`.
     """
-    if not (before.names or before.colors):
-        return {}
-    old, new = before.tree.route(rows.of(before.model)), tree.route(rows.of(model))
+    after = replace(state, model=model or state.model, tree=tree)
+    if not (state.names or state.colors):
+        return after
+    old, new = (one.tree.route(rows.of(one.model)) for one in (state, after))
     pairs = np.unique(np.stack([old, new], axis=1), axis=0).tolist()
     befores, afters = [a for a, _ in pairs], [b for _, b in pairs]
-    return {a: b for a, b in pairs if befores.count(a) == 1 and (afters.count(b) == 1 or a == keep)}
+    same = {a: b for a, b in pairs if befores.count(a) == 1 and (afters.count(b) == 1 or a == keep)}
+    names, colors = (
+        {same[k]: value for k, value in given.items() if k in same} for given in (state.names, state.colors)
+    )
+    return replace(after, names=names, colors=colors)
 
 
 # --- what comes from the page or from a file is checked before it is used ---
 
 
-def checked(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
+def check_arguments(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
     """Return the arguments of an action, with its defaults; refuse what it does not take."""
     if action not in tuple(ACTIONS):
         raise InvalidInputError(f"there is no action {action!r}; there are {', '.join(ACTIONS)}, undo, redo")
@@ -242,10 +221,10 @@ def checked(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
     if not isinstance(arguments, dict) or not needed <= set(arguments) <= set(known):
         raise InvalidInputError(f"{action} takes the arguments {', '.join(known)}, got {arguments!r}")
     given = {name: arguments.get(name, one.default) for name, one in known.items()}
-    return {name: _checked_value(name, value, n_rows) for name, value in given.items()}
+    return {name: check_value(name, value, n_rows) for name, value in given.items()}
 
 
-def _checked_value(name: str, value: Any, n_rows: int) -> Any:
+def check_value(name: str, value: Any, n_rows: int) -> Any:
     """Return the value of an argument, which is checked by its name."""
     choices = {"method": tuple(CLUSTERERS), "kernel": (*KERNELS, None)}
     if name in choices:
@@ -280,8 +259,8 @@ def check_state(state: State, rows: Rows) -> None:
         raise InvalidInputError("the tree has other columns than its model")
     for name, given in (("name", state.names), ("color", state.colors)):
         for label, value in given.items():
-            _known(state, check_int("label", label, 0))
-            _checked_value(name, value, n_rows)
-    _checked_value("numbers", [*state.aside, *state.marks], n_rows)
+            _check_label(state, check_int("label", label, 0))
+            check_value(name, value, n_rows)
+    check_value("numbers", [*state.aside, *state.marks], n_rows)
     for label in state.marks.values():
         check_int("label", label, 0)

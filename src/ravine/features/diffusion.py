@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,26 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ravine._validate import FloatArray, IntArray, check_int, check_real
-from ravine.data.any_rows import length, take, weights_of
+from ravine._validate import FloatArray, IntArray
+from ravine.data.rows import length, take, weights_of
+from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
-from ravine.features.kernel import Scaling, check_components, check_metric, scaling_of
-from ravine.features.kernel_map import choose_landmarks, column_signs, eigh_descending
-from ravine.features.neighbors import Nearest, copies, unit_rows
+from ravine.features.feature_map import (
+    FeatureMap,
+    choose_rows,
+    column_signs,
+    eigh_descending,
+    measure_columns,
+)
+from ravine.features.neighbors import NEIGHBORS, copies, near_points, unit_rows
 
 GRAPH_ROWS = 20_000  # most rows (landmarks) of the graph; of more rows, a random sample
 DENSE_ROWS = 400  # most rows for a dense eigensolver; above, Lanczos iterations
 UNKNOWN_CLUSTERS = 10  # number of clusters that the default n_components assumes for n_clusters="auto"
 
 
-@dataclass(frozen=True)
-class DiffusionMap:
+@dataclass(frozen=True, repr=False)
+class DiffusionMap(FeatureMap):
     """phi(x) = the mean of the diffusion coordinates of x's nearest landmarks (Nystroem's extension).
 
     Training rows are mapped by the same mean, so that predicting a training row gives the point of the fit.
@@ -36,7 +41,7 @@ class DiffusionMap:
     lengths, the columns of counts are weighted by `rarity`, and landmarks may be CSR.
     """
 
-    scaling: Scaling
+    standardization: Standardization
     landmarks: Any
     masses: FloatArray
     coefficients: FloatArray
@@ -44,58 +49,34 @@ class DiffusionMap:
     metric: str = "euclidean"
 
     @property
-    def n_components(self) -> int:
-        return int(self.coefficients.shape[1])
-
-    @property
-    def nbytes(self) -> int:
-        held = self.landmarks.data.nbytes if sparse.issparse(self.landmarks) else self.landmarks.nbytes
-        return int(held + self.masses.nbytes + self.coefficients.nbytes)
-
-    @property
     def constant(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(self.scaling.inverse_scale == 0)
-
-    @cached_property
-    def _nearest(self) -> Nearest:
-        return Nearest(self.landmarks, self.n_neighbors)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_nearest"}
+        return self.standardization.constant
 
     def __call__(self, rows: Any) -> FloatArray:
-        near = self._nearest.graph(points_of(rows, self.scaling, self.metric))
+        points = points_of(rows, self.standardization, self.metric)
+        near = near_points(self.landmarks, self.n_neighbors, rows=points)
         weighted = self.masses[:, None] * self.coefficients
         return np.asarray(near @ weighted / (near @ self.masses)[:, None], dtype=np.float64)
 
-    def __repr__(self) -> str:
-        return (
-            f"DiffusionMap({self.landmarks.shape[0]} landmarks, {self.n_components} components, "
-            f"{self.nbytes / 1e6:.2f} MB)"
-        )
+    def facts(self) -> dict[str, Any]:
+        return {"kind": "diffusion", "n_neighbors": self.n_neighbors, "metric": self.metric}
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        dense = not sparse.issparse(self.landmarks)
-        parts = ("data", "indices", "indptr")
-        landmarks = (
-            {"map_landmarks": self.landmarks}
-            if dense
-            else {
-                f"map_landmarks_{part}": getattr(self.landmarks, part).astype(
-                    np.float64 if part == "data" else np.int64
-                )
-                for part in parts
+    def arrays(self) -> dict[str, Any]:
+        own = self.landmarks
+        landmarks = {"map_landmarks": own}
+        if sparse.issparse(own):
+            landmarks = {
+                "map_landmarks_data": own.data.astype(np.float64),
+                "map_landmarks_indices": own.indices.astype(np.int64),
+                "map_landmarks_indptr": own.indptr.astype(np.int64),
             }
-        )
-        arrays = {
+        return {
             **landmarks,
             "map_masses": self.masses,
             "map_coefficients": self.coefficients,
-            "map_mean": self.scaling.mean,
-            "map_inverse_scale": self.scaling.inverse_scale,
+            "map_mean": self.standardization.mean,
+            "map_inverse_scale": self.standardization.inverse_scale,
         }
-        facts = {"kind": "diffusion", "n_neighbors": self.n_neighbors, "metric": self.metric}
-        return facts, arrays
 
 
 def fit_diffusion_map(
@@ -112,39 +93,35 @@ def fit_diffusion_map(
 
     With `weight_counts`, columns of counts are weighted by their rarity where rows are compared by angle.
     """
-    n_neighbors = check_int("n_neighbors", given.get("n_neighbors", 10), 2)
-    time = check_real("diffusion_time", given.get("diffusion_time", 8), 0, open_low=False)
-    k = n_clusters if isinstance(n_clusters, int) else UNKNOWN_CLUSTERS
-    wanted = check_components(given.get("n_components"))
+    wanted = given.get("n_components")
     if isinstance(wanted, float):
         raise InvalidInputError(
             f'n_components of kernel="diffusion" has to be a whole number or None, got {wanted}'
         )
-    usual = "cosine" if sparse.issparse(X) else "euclidean"
-    metric = check_metric(given.get("metric", usual))
-    scaling = scaling_of(X, weights, standardize and metric == "euclidean")
+    metric = given.get("metric", "cosine" if sparse.issparse(X) else "euclidean")
+    own = measure_columns(X, weights, standardize and metric == "euclidean")
     landmarks = given.get("landmarks", "auto")
-    chosen = choose_landmarks(length(X), weights, landmarks, GRAPH_ROWS, GRAPH_ROWS, rng)
+    chosen = choose_rows(length(X), weights, GRAPH_ROWS if isinstance(landmarks, str) else landmarks, rng)
     rows, row_weight = take(X, chosen), weights_of(weights, chosen)
     if metric == "cosine" and weight_counts:
-        scaling = replace(scaling, inverse_scale=scaling.inverse_scale * rarity(rows, row_weight))
-    points = points_of(rows, scaling, metric)
+        own = replace(own, inverse_scale=own.inverse_scale * rarity(rows, row_weight))
+    points = points_of(rows, own, metric)
     first = group = np.arange(len(chosen))
     if not sparse.issparse(points):  # copies of sparse rows stay, and are near each other
         first, group = copies(points)
     points, masses = points[first], np.bincount(group, row_weight).astype(np.float64)
-    graph = Nearest(points, n_neighbors).graph(points)
-    coordinates = diffusion_coordinates(graph, masses, wanted or 2 * k, time)
-    return DiffusionMap(scaling, points, masses, coordinates, n_neighbors, metric)
+    n_neighbors = given.get("n_neighbors", NEIGHBORS)
+    k = n_clusters if isinstance(n_clusters, int) else UNKNOWN_CLUSTERS
+    near = near_points(points, n_neighbors)
+    coordinates = diffusion_coordinates(near, masses, wanted or 2 * k, given.get("diffusion_time", 8))
+    return DiffusionMap(own, points, masses, coordinates, n_neighbors, metric)
 
 
-def points_of(rows: Any, scaling: Scaling, metric: str) -> Any:
+def points_of(rows: Any, own: Standardization, metric: str) -> Any:
     """Return rows as they are compared: scaled, or of length 1 where only their angles count."""
-    if metric == "euclidean":
-        return scaling(rows)
-    if sparse.issparse(rows):
-        return unit_rows(sparse.csr_array(rows @ sparse.diags_array(scaling.inverse_scale)))
-    return unit_rows(scaling(rows))
+    if metric == "cosine":
+        return unit_rows(own.apply_checked(rows))
+    return own.apply_checked(rows.toarray() if sparse.issparse(rows) else rows)
 
 
 def rarity(rows: Any, row_weight: FloatArray) -> FloatArray:

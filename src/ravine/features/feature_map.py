@@ -6,44 +6,78 @@ not know about kernels.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import FloatArray
-from ravine.data.any_rows import length, take
-from ravine.data.block_engine import BlockSource, rows_of
+from ravine._validate import FloatArray, IntArray, is_block_source
+from ravine.data.block_engine import BlockSource
 from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, measure
+from ravine.data.query import run
+from ravine.data.rows import length, rows_of, take
+from ravine.data.standardization import Standardization
 from ravine.data.threads import Threads
-from ravine.features.kernel import MAP_ROWS
-from ravine.io.block_file import is_block_source
 
+MAP_ROWS = 1024  # rows that are mapped at a time, which bounds the memory of the kernel matrix
 HELD_BYTES = 1 << 28  # most bytes of mapped rows that are kept in memory; else mapped again in every pass
 
 
-class FeatureMap(Protocol):
-    """Maps rows to points of a Euclidean space, training rows and new ones alike."""
+class FeatureMap(ABC):
+    """Maps rows to points of a Euclidean space, training rows and new ones alike.
+
+    `landmarks` are the rows that represent all rows; `coefficients` (landmarks, components) turn what the map
+    knows of a row and the landmarks into its components.
+    """
+
+    landmarks: Any
+    coefficients: FloatArray
 
     @property
     def n_components(self) -> int:
         """The dimension of the space."""
+        return int(self.coefficients.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """The memory of the map."""
+        """The memory of the map (0 for landmarks that are not numbers)."""
+        return sum(int(getattr(array, "nbytes", 0)) for array in self.arrays().values())
 
     @property
+    @abstractmethod
     def constant(self) -> npt.NDArray[np.bool_]:
-        """The columns that are constant, and have no effect."""
+        """The columns that are constant, and have no effect; empty if rows are not vectors."""
 
+    @abstractmethod
     def __call__(self, rows: Any) -> FloatArray:
         """Return the points of raw rows."""
 
+    def map_all(self, rows: Any) -> FloatArray:
+        """Return the points of any number of raw rows, computed a few at a time."""
+        pieces = [self(take(rows, slice(a, a + MAP_ROWS))) for a in range(0, length(rows), MAP_ROWS)]
+        return np.concatenate([np.empty((0, self.n_components)), *pieces])
+
     def parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the map as values for JSON and as arrays."""
+        """Return the map as a model file stores it: values for JSON, and arrays."""
+        return self.facts(), self.arrays()
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what a model file says of the map in JSON."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays of the map, by their names in a model file."""
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({length(self.landmarks)} landmarks, {self.n_components} components, "
+            f"{self.nbytes / 1e6:.2f} MB)"
+        )
 
 
 class MappedRows:
@@ -60,11 +94,6 @@ class MappedRows:
 
     def __getitem__(self, where: Any) -> FloatArray:
         return self.map(take(self.rows, where))
-
-
-def held(points: MappedRows) -> FloatArray:
-    """Return mapped rows as an array, computed a few at a time."""
-    return np.concatenate([points[a : a + MAP_ROWS] for a in range(0, len(points), MAP_ROWS)])
 
 
 @dataclass(frozen=True)
@@ -85,8 +114,8 @@ class MappedSource:
         return self.source.lengths
 
     def read(self, block: int) -> FloatArray:
-        """Return the points of one block, made a few at a time."""
-        return held(MappedRows(self.source.read(block), self.map))
+        """Return the points of one block."""
+        return self.map.map_all(self.source.read(block))
 
 
 def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1) -> Any:
@@ -96,6 +125,39 @@ def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap
     if is_block_source(rows):
         return rows_of(MappedSource(rows, feature_map), weights, n_jobs)
     points: Any = MappedRows(rows, feature_map)
-    if points.shape[0] * points.shape[1] * 8 <= HELD_BYTES:
-        points = held(points)
+    if points.shape[0] * points.shape[1] * points.dtype.itemsize <= HELD_BYTES:
+        points = feature_map.map_all(rows)
     return MemoryRows(points, weights, Threads(n_jobs))
+
+
+def measure_columns(X: Any, weights: FloatArray | None, standardize: bool) -> Standardization:
+    """Return the standardization of the weighted rows, or one that only leaves constant columns out.
+
+    Raises on NaN and infinity.
+    """
+    found = run(measure(Node(rows_of(X, weights)))).standardization
+    if standardize:
+        return found
+    return Standardization.of_scales(np.zeros(len(found.mean)), np.where(found.constant, 0.0, 1.0))
+
+
+def choose_rows(
+    n_rows: int, weights: FloatArray | None, wanted: int | None, rng: np.random.Generator
+) -> IntArray:
+    """Return the numbers of random rows of positive weight: so many, or all (None)."""
+    counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights > 0)
+    if wanted is None or wanted >= len(counted):
+        return counted
+    return np.sort(rng.choice(counted, wanted, replace=False))
+
+
+def eigh_descending(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues in descending order, with their eigenvectors."""
+    values, vectors = np.linalg.eigh(symmetric)
+    return values[::-1], vectors[:, ::-1]
+
+
+def column_signs(columns: FloatArray) -> FloatArray:
+    """Return the sign of the entry of largest absolute value of every column, which fixes its orientation."""
+    largest = np.abs(columns).argmax(axis=0)
+    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)

@@ -1,7 +1,6 @@
-"""The nearest points among some hundreds or thousands.
+"""The nearest points of rows, from the inner products of all pairs.
 
-Points have the inner products of all pairs, their squared lengths, and values: `dense` is an array, or None
-and `csr` has (values, columns in increasing order, starts of rows) of a CSR matrix, up to a common shift.
+Rows and points are arrays, or CSR matrices whose columns are in increasing order.
 """
 
 import numpy as np
@@ -11,8 +10,8 @@ from libc.math cimport INFINITY, sqrt
 cdef double CANCEL = 1e-6  # share of |x|^2 + |y|^2: a smaller |x - y|^2 is summed from differences, not inner products
 
 
-cdef class Points:
-    """Points with their squared lengths."""
+cdef class Rows:
+    """Dense or CSR rows with their squared lengths."""
 
     cdef const double[:, ::1] dense
     cdef const double[::1] squares, values
@@ -27,112 +26,104 @@ cdef class Points:
         else:
             self.dense = dense
 
-    cdef double squared_difference(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-        """Return |x_i - x_j|^2 as a sum over the columns."""
-        cdef double total = 0.0, difference
-        cdef Py_ssize_t k, p, q
-        cdef int column
-        if not self.sparse:
-            for k in range(self.dense.shape[1]):
-                difference = self.dense[i, k] - self.dense[j, k]
-                total += difference * difference
-            return total
-        p, q = self.starts[i], self.starts[j]
-        while p < self.starts[i + 1] or q < self.starts[j + 1]:
-            difference = 0.0
-            column = self.columns[p] if p < self.starts[i + 1] else self.columns[q]
-            if q < self.starts[j + 1] and self.columns[q] < column:
-                column = self.columns[q]
-            if p < self.starts[i + 1] and self.columns[p] == column:
-                difference += self.values[p]
-                p += 1
-            if q < self.starts[j + 1] and self.columns[q] == column:
-                difference -= self.values[q]
-                q += 1
+
+cdef double squared_difference(Rows a, Py_ssize_t i, Rows b, Py_ssize_t j) noexcept nogil:
+    """Return |a_i - b_j|^2 as a sum over the columns."""
+    cdef double total = 0.0, difference
+    cdef Py_ssize_t k, p, q
+    cdef int column
+    if not a.sparse:
+        for k in range(a.dense.shape[1]):
+            difference = a.dense[i, k] - b.dense[j, k]
             total += difference * difference
         return total
+    p, q = a.starts[i], b.starts[j]
+    while p < a.starts[i + 1] or q < b.starts[j + 1]:
+        difference = 0.0
+        column = a.columns[p] if p < a.starts[i + 1] else b.columns[q]
+        if q < b.starts[j + 1] and b.columns[q] < column:
+            column = b.columns[q]
+        if p < a.starts[i + 1] and a.columns[p] == column:
+            difference += a.values[p]
+            p += 1
+        if q < b.starts[j + 1] and b.columns[q] == column:
+            difference -= b.values[q]
+            q += 1
+        total += difference * difference
+    return total
 
-    cdef void smallest(
-        self, const double* inner, double same, Py_ssize_t i, Py_ssize_t wanted, double* nearest, long long* places
-    ) noexcept nogil:
-        """Fill `nearest` with the smallest squared distances of point i, in order; `places` are their points.
 
-        `inner` has the inner products of point i. Copies, which differ by less than a share of `same`, have a
-        distance of 0.
-        """
-        cdef Py_ssize_t j, k, size = 0
-        cdef double limit = INFINITY, both, square
-        for j in range(self.squares.shape[0]):
-            both = self.squares[i] + self.squares[j]
-            square = both - 2.0 * inner[j]
-            if square >= limit and square > CANCEL * both:
+cdef void smallest(
+    Rows rows, Py_ssize_t i, Rows points, const double* inner, double same, Py_ssize_t wanted, double* nearest,
+    long long* places,
+) noexcept nogil:
+    """Fill `nearest` with the smallest squared distances of row i, in order; `places` are their points.
+
+    `inner` has the inner products of row i. Copies, which differ by less than a share of `same`, have a
+    distance of 0.
+    """
+    cdef Py_ssize_t j, k, size = 0
+    cdef double limit = INFINITY, both, square
+    for j in range(points.squares.shape[0]):
+        both = rows.squares[i] + points.squares[j]
+        square = both - 2.0 * inner[j]
+        if square >= limit and square > CANCEL * both:
+            continue
+        if square <= CANCEL * both:
+            square = squared_difference(rows, i, points, j)
+            square = square if square > same * same * both else 0.0
+            if square >= limit:
                 continue
-            if square <= CANCEL * both:
-                square = self.squared_difference(i, j)
-                square = square if square > same * same * both else 0.0
-                if square >= limit:
-                    continue
-            k = min(size, wanted - 1)
-            while k > 0 and nearest[k - 1] > square:
-                nearest[k] = nearest[k - 1]
-                places[k] = places[k - 1]
-                k -= 1
-            nearest[k] = square
-            places[k] = j
-            size = min(size + 1, wanted)
-            if size == wanted:
-                limit = nearest[size - 1]
+        k = min(size, wanted - 1)
+        while k > 0 and nearest[k - 1] > square:
+            nearest[k] = nearest[k - 1]
+            places[k] = places[k - 1]
+            k -= 1
+        nearest[k] = square
+        places[k] = j
+        size = min(size + 1, wanted)
+        if size == wanted:
+            limit = nearest[size - 1]
 
 
-cdef (double, bint) reach(
+cdef (Py_ssize_t, bint) count_near(
     const double* nearest, const long long* places, Py_ssize_t size, const double* masses, double n, double tie
 ) noexcept nogil:
-    """Return the largest squared distance of a near point, and whether one beyond the last may be near.
+    """Return how many of the nearest points are near, and whether one beyond the last may be near, too.
 
     A point is near if those that are strictly nearer have a mass below n; distances that differ by less
     than a share of `tie` are equal.
     """
-    cdef double mass = 0.0, nearer = 0.0, limit = 0.0
+    cdef double mass = 0.0, nearer = 0.0
     cdef Py_ssize_t k
     for k in range(size):
         if k > 0 and sqrt(nearest[k]) > (1.0 + tie) * sqrt(nearest[k - 1]):
             nearer = mass
         if nearer >= n:
-            return limit, False
-        limit = nearest[k]
+            return k, False
         mass += masses[places[k]]
-    return limit, True
+    return size, True
 
 
-def near_pairs(
-    const double[:, ::1] inner, Py_ssize_t first, squares, dense, csr, const double[::1] masses, Py_ssize_t n,
-    double same, double tie,
+def find_near(
+    const double[:, ::1] inner, Rows rows, Rows points, const double[::1] masses, Py_ssize_t n, double same,
+    double tie,
 ):
-    """Return pairs (point, near point), without those of a point and itself.
-
-    `inner` has a row for every point from number `first` on, of which the pairs are returned.
-    """
-    cdef Points points = Points(squares, dense, csr)
-    cdef Py_ssize_t k, size, count, p, m = masses.shape[0]
+    """Return how many points are near each row, and the numbers of these points, row after row."""
+    cdef Py_ssize_t i, size, m = masses.shape[0]
     cdef double[::1] nearest = np.empty(m)
     cdef long long[::1] places = np.empty(m, dtype=np.int64)
-    cdef double limit
     cdef bint more
-    here, there = [], []
-    for k in range(inner.shape[0]):
+    counts, found = np.zeros(inner.shape[0], dtype=np.int64), []
+    cdef long long[::1] count = counts
+    for i in range(inner.shape[0]):
         with nogil:
             size = min(n + 1, m)
             while True:
-                points.smallest(&inner[k, 0], same, first + k, size, &nearest[0], &places[0])
-                limit, more = reach(&nearest[0], &places[0], size, &masses[0], n, tie)
+                smallest(rows, i, points, &inner[i, 0], same, size, &nearest[0], &places[0])
+                count[i], more = count_near(&nearest[0], &places[0], size, &masses[0], n, tie)
                 if not more or size == m:
                     break
                 size = min(2 * size, m)
-            count = 0
-            for p in range(size):  # in front of the others, in the same array
-                if nearest[p] <= limit and places[p] != first + k:
-                    places[count] = places[p]
-                    count += 1
-        here.append(np.full(count, first + k))
-        there.append(np.array(places[:count]))
-    return np.concatenate(here), np.concatenate(there)
+        found.append(np.sort(places[:count[i]]))
+    return counts, np.concatenate(found)

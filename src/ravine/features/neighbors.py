@@ -1,126 +1,185 @@
-"""Nearest neighbors: exact, or approximate for very many points; ties are treated alike."""
+"""The graph of nearest neighbors among rows, exact, in which points at equal distances are treated alike.
+
+It uses all columns and no model: splits and clusterings of any origin are judged by it, since a cluster is
+good if the neighbors of its rows belong to it. Diffusion maps are walks on it.
+"""
 
 from __future__ import annotations
 
-import importlib.util
-import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
-from ravine.features.neighbor_loops import near_pairs as pairs_in
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, measure
+from ravine.data.query import Answer, Divider, Query, RowSet, run
+from ravine.data.sample import Sample, sampled
+from ravine.data.standardization import Standardization
+from ravine.features.neighbor_loops import Rows, find_near
 
+NEIGHBORS = 10  # neighbors per row, of every graph that does not say otherwise; a choice
 SAME = 1e-7  # share of the largest coordinate: points that differ by less are copies of each other
 TIE = 1e-6  # relative difference below which distances are equal, so that rounding decides nothing
-PART_CELLS = 1 << 17  # most inner products that are computed at a time: 1 MiB
-DISTANCES = 64  # MiB of distances at a time; scikit-learn's own limit is 1024
-EXACT_ROWS = 50_000  # most points for an exact search; above, pynndescent is used if it is installed
+PART_CELLS = 1 << 20  # most inner products that are computed at a time: 8 MiB; timed
+JUDGED_ROWS = 5000  # most rows of the graph that judges clusterings, a random sample of more
+GRAPH_CELLS = 1 << 23  # most values (rows x columns) of dense rows of a graph: 64 MiB
+FEWEST_ROWS = 500  # least rows of a graph, however wide they are
+SEED = 0x6A756467  # seed of the sample: the same rows judge all clusterings
 
 
-class Nearest:
-    """Finds the nearest of some points for any row. The nearest one of a row that is a point is itself.
+def near_points(points: Any, n: int, masses: FloatArray | None = None, rows: Any = None) -> sparse.csr_array:
+    """Return 1 where a column is one of the points near a row, else 0; shape (rows, points).
 
     A point is near a row if the points that are strictly nearer have a total mass below `n` (masses are at
-    least 1). So points at equal distances are all near or none is, and there may be more than n. Points and
-    rows are dense or CSR.
+    least 1). So points at equal distances are all near or none is, and there may be more than n. A row that
+    is a point is near itself. Points and rows are dense or CSR; without rows, they are the points.
 
-    The search is exact for up to 50 000 points. Above, it is approximate by pynndescent (the extra
-    `neighbors`); without that package it is exact, with a warning that it may take long.
+    Inner products are computed in parts that fit into a processor's cache, and CSR points are never written
+    out.
+    """
+    rows = points if rows is None else rows
+    if sparse.issparse(points):  # the compiled search takes two of one kind
+        rows = sparse.csr_array(rows)
+    elif sparse.issparse(rows):
+        rows = rows.toarray()
+    n_points = int(points.shape[0])
+    least = np.ones(n_points) if masses is None else np.maximum(1.0, masses)
+    known, turned, step = _with_squares(points), points.T, max(1, PART_CELLS // n_points)
+    counts, found = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for a in range(0, int(rows.shape[0]), step):
+        part = rows[a : a + step]
+        inner = part @ turned
+        inner = inner.toarray() if sparse.issparse(inner) else inner
+        near = find_near(np.ascontiguousarray(inner), _with_squares(part), known, least, n, SAME, TIE)
+        counts.append(near[0])
+        found.append(near[1])
+    starts, columns = np.cumsum(np.concatenate(counts)), np.concatenate(found)
+    return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=(int(rows.shape[0]), n_points))
+
+
+def _with_squares(rows: Any) -> Rows:
+    """Return rows, dense or CSR, with their squared lengths, for the compiled search."""
+    if sparse.issparse(rows):
+        own = sparse.csr_array(rows).sorted_indices()
+        csr = own.data.astype(np.float64), own.indices.astype(np.int32), own.indptr.astype(np.int64)
+        return Rows(np.asarray(own.multiply(own).sum(axis=1), dtype=np.float64).ravel(), None, csr)
+    dense = np.ascontiguousarray(rows, dtype=np.float64)
+    return Rows(np.einsum("ij,ij->i", dense, dense), dense, None)
+
+
+def neighbors_among(points: Any, masses: FloatArray, n: int) -> sparse.csr_array:
+    """Return 1 between neighbors: one of two points is among the n nearest others of the other, else 0."""
+    near = near_points(points, n + 1, masses)  # + 1: a point is its own nearest
+    near = sparse.csr_array(near.maximum(near.T))
+    near.setdiag(0.0)
+    near.eliminate_zeros()
+    return near
+
+
+@dataclass(frozen=True)
+class RowGraph:
+    """Some rows, and which of them are neighbors: one is among the ten nearest of the other.
+
+    Copies of a row are one group: they are neighbors of each other and have the same neighbors (`near` is
+    between groups). A row of weight k means k copies. `values` are the original rows, `points` as they are
+    compared, and `numbers` those of the rows in the data.
     """
 
-    def __init__(
-        self, points: Any, n: int, masses: FloatArray | None = None, metric: str = "euclidean"
-    ) -> None:
-        self.n, self.n_points = n, int(points.shape[0])
-        self.masses = np.maximum(1.0, np.ones(self.n_points) if masses is None else masses)
-        self.approximate = self.n_points > EXACT_ROWS and _has_pynndescent(self.n_points)
-        self._index: Any
-        if self.approximate:
-            from pynndescent import NNDescent
+    values: Any
+    points: Any
+    weights: FloatArray
+    numbers: IntArray
+    group: IntArray
+    near: sparse.csr_array
 
-            self._index = NNDescent(points, n_neighbors=max(30, 2 * n), random_state=0)
-            self._index.prepare()
-        else:
-            from sklearn.neighbors import NearestNeighbors
+    def between(self, clusters: IntArray, n_clusters: int | None = None) -> FloatArray:
+        """Return the weight of the edges between any two clusters, from the cluster of each of these rows.
 
-            self._index = NearestNeighbors(metric=metric).fit(points)
-
-    def graph(self, rows: Any) -> sparse.csr_array:
-        """Return 1 where a column is one of the points near a row, else 0; shape (rows, points)."""
-        n = int(rows.shape[0])
-        here, there = self._pairs(rows, np.arange(n), min(self.n + 1, self.n_points))
-        return sparse.csr_array((np.ones(len(here)), (here, there)), shape=(n, self.n_points))
-
-    def _pairs(self, rows: Any, which: IntArray, k: int) -> tuple[IntArray, IntArray]:
-        """Return pairs of a row (numbered by `which`) and a point near it.
-
-        The k nearest points are queried. If the last of them is near, there may be more beyond: these rows
-        are queried again with twice as many.
+        Every edge counts from both of its ends, so that the sums of the rows are the volumes of the clusters.
         """
-        distance, near = self._query(rows, k)
-        mass = self.masses[near]
-        farther = np.ones(near.shape, dtype=bool)
-        farther[:, 1:] = distance[:, 1:] > (1.0 + TIE) * distance[:, :-1]
-        nearer = np.maximum.accumulate(np.where(farther, np.cumsum(mass, axis=1) - mass, 0.0), axis=1)
-        inside = (nearer < self.n) & (near >= 0)
-        unsure = inside[:, -1] & (k < self.n_points) & (not self.approximate)
-        here, place = np.nonzero(inside & ~unsure[:, None])
-        pairs = which[here], near[here, place]
-        if not unsure.any():
-            return pairs
-        others = self._pairs(rows[unsure], which[unsure], min(2 * k, self.n_points))
-        return np.concatenate([pairs[0], others[0]]), np.concatenate([pairs[1], others[1]])
+        n, k = self.near.shape[0], n_clusters or int(clusters.max()) + 1
+        mass = np.bincount(self.group * k + clusters, self.weights, n * k).reshape(n, k)
+        alone = np.minimum(mass, mass**2).sum(axis=0)  # a row is not its own neighbor, but its copies are
+        return np.asarray(mass.T @ (self.near @ mass + mass) - np.diag(alone))
 
-    def _query(self, rows: Any, k: int) -> tuple[FloatArray, IntArray]:
-        """Return distances and numbers of the k nearest points of every row; -1 for a missing one."""
-        if self.approximate:
-            near, distance = self._index.query(rows, k=k)
-        else:
-            from sklearn import config_context
+    def cut(self, right: npt.NDArray[np.bool_]) -> float:
+        r"""Return the normalized cut between the rows on the right and the others, in [0, 2].
 
-            with config_context(working_memory=DISTANCES):
-                distance, near = self._index.kneighbors(rows, k)
-        return np.asarray(distance, dtype=np.float64), np.asarray(near, dtype=np.int64)
+        .. math:: \frac{W(A, B)}{W(A, A \cup B)} + \frac{W(A, B)}{W(B, A \cup B)}
+
+        with W the weight of the edges between two sets: 0 if no neighbors are separated, about 1 for sides
+        that are unrelated to the graph, and 2 for a side without edges.
+        """
+        edges = self.between(right.astype(np.int64), 2)
+        volumes = edges.sum(axis=1)
+        return 2.0 if volumes.min() <= 0.0 else float((edges[0, 1] / volumes).sum())
+
+    def cut_by(self, boundary: Divider) -> float:
+        """Return the normalized cut of the sides of a boundary."""
+        return self.cut(MemoryRows(self.values).map(boundary.distances) > 0)
+
+    def project(self, own: Standardization, directions: FloatArray) -> FloatArray:
+        """Project the standardized rows on some directions; shape (rows, directions)."""
+        return MemoryRows(self.values).map(lambda block: block.project(own.mean, own.normals(directions)).T)
+
+    def part(self, here: IntArray) -> RowGraph:
+        """Return the part of the graph with some of its rows, given by their places."""
+        groups, group = np.unique(self.group[here], return_inverse=True)
+        near = self.near[groups][:, groups]
+        values, points = self.values[here], self.points[here]
+        return RowGraph(values, points, self.weights[here], self.numbers[here], group, near)
 
 
-def near_pairs(
-    points: FloatArray | sparse.csr_array, inner: FloatArray | None, masses: FloatArray, n: int
-) -> tuple[IntArray, IntArray]:
-    """Return all pairs (i, j), i != j, of points such that j is near i, as `Nearest` defines it.
+def graph_rows(most: int, n_features: int) -> int:
+    """Return how many rows a graph has, at most.
 
-    `inner` has the inner products of all points; those of dense ones are computed here, in parts that fit
-    into a processor's cache. Sparse points are given before they are centered, so that they are never
-    written out: their differences are the same.
+    >>> graph_rows(5000, 20), graph_rows(5000, 10_000)
+    (5000, 838)
     """
-    least = np.maximum(1.0, masses)
-    if inner is not None:
-        ordered = sparse.csr_array(points).sorted_indices()
-        csr = ordered.data, ordered.indices.astype(np.int32), ordered.indptr.astype(np.int64)
-        squares = np.ascontiguousarray(np.diag(inner))
-        here, there = pairs_in(inner, 0, squares, None, csr, least, n, SAME, TIE)
-        return here, there
-    points = np.ascontiguousarray(points)
-    squares = np.einsum("ij,ij->i", points, points)
-    step = max(1, PART_CELLS // len(masses))
-    parts = [
-        pairs_in(points[first : first + step] @ points.T, first, squares, points, None, least, n, SAME, TIE)
-        for first in range(0, len(masses), step)
-    ]
-    return np.concatenate([here for here, _ in parts]), np.concatenate([there for _, there in parts])
+    return min(most, max(FEWEST_ROWS, GRAPH_CELLS // n_features))
 
 
-def _has_pynndescent(n: int) -> bool:
-    if importlib.util.find_spec("pynndescent") is not None:
-        return True
-    warnings.warn(
-        f"the exact search for the neighbors of {n} rows may take long; install pynndescent "
-        "(pip install 'ravine[neighbors]'), or use fewer landmarks",
-        UserWarning,
-        stacklevel=2,
-    )
-    return False
+def graph_of_sample(
+    answer: Answer, own: Standardization, n_neighbors: int = NEIGHBORS, *, by_angle: bool
+) -> RowGraph:
+    """Return the graph of sampled rows, compared by distance or, if sparse, by angle."""
+    values, weights, numbers = sampled(answer)
+    group = np.arange(len(weights))
+    if sparse.issparse(values):  # copies stay, and are near each other; distances need no means
+        scaled = values.multiply(own.inverse_scale[None, :])
+        points: Any = unit_rows(sparse.csr_array(values)) if by_angle else sparse.csr_array(scaled)
+        first = group
+    else:
+        points = own.apply(values)
+        first, group = copies(points)
+    mass = np.bincount(group, weights).astype(np.float64)
+    near = neighbors_among(points[first], mass, n_neighbors)
+    return RowGraph(values, points, weights, numbers, group, near)
+
+
+def row_graph(
+    rows: RowSet,
+    *,
+    n_neighbors: int = NEIGHBORS,
+    max_rows: int | None = None,
+    standardize: bool = True,
+) -> RowGraph:
+    """Return the graph of a random sample of the rows that have a weight, the same one for every caller.
+
+    Dense rows are standardized, and compared by their distance; sparse ones are compared by their angle.
+    """
+    node, most = Node(rows, standardize=standardize), max_rows or graph_rows(JUDGED_ROWS, rows.shape[1])
+
+    def query() -> Query[RowGraph]:
+        (answer,) = yield node.ask(Sample(most, SEED))
+        own = (yield from measure(node)).standardization  # raises on NaN and infinity
+        return graph_of_sample(answer, own, n_neighbors, by_angle=True)
+
+    return run(query())
 
 
 def unit_rows(rows: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,9 @@ import numpy.typing as npt
 from ravine._validate import listed
 from ravine.exceptions import RavineError
 from ravine.io.block_file import BlockFile
-from ravine.io.source import BLOCK_ROWS, MISSING, Block, Source, TableError, check_names, to_text
+from ravine.io.source import BLOCK_ROWS, Block, Source, TableError, check_names, to_text
 
-PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the names under which pandas stores an index without one
-ARROW_SUFFIXES = PARQUET_SUFFIXES | {".arrow", ".feather", ".ipc"}
+ARROW_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")  # what `open_row_groups` reads
 
 
 def import_pyarrow() -> Any:
@@ -40,47 +37,37 @@ class _ArrowTable(Source):
 
     def _blocks(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Block]:
         for batch in self.batches(list(dict.fromkeys([*numbers, *texts]))):
-            yield _block(batch, numbers, texts)
-
-
-def _block(batch: Any, numbers: Sequence[str], texts: Sequence[str]) -> Block:
-    """Return a record batch as numbers and texts."""
-    values = np.empty((batch.num_rows, len(numbers)))
-    for j, name in enumerate(numbers):
-        values[:, j] = batch.column(name).cast("float64").to_numpy(zero_copy_only=False)
-    return values, [[to_text(value) for value in batch.column(name).to_pylist()] for name in texts]
+            values = np.empty((batch.num_rows, len(numbers)))
+            for j, name in enumerate(numbers):
+                values[:, j] = batch.column(name).cast("float64").to_numpy(zero_copy_only=False)
+            yield values, [list(map(to_text, batch.column(name).to_pylist())) for name in texts]
 
 
 def _table(path: Path, schema: Any, batches: Callable[[list[str]], Iterator[Any]]) -> Source:
     types = import_pyarrow().types
-    check_names(schema.names, f"{path}: column")
+    check_names(path, schema.names)
     checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     numeric = frozenset(field.name for field in schema if any(check(field.type) for check in checks))
-    dates = frozenset(field.name for field in schema if types.is_temporal(field.type))
-    index = frozenset(name for name in schema.names if PANDAS_INDEX.fullmatch(name))
+    # so pandas stores an index without a name
+    index = frozenset(name for name in schema.names if name.startswith("__index_level_"))
     return _ArrowTable(
-        path=path,
-        names=list(schema.names),
-        numeric=numeric - index,
-        dates=dates,
-        no_features=index,
-        batches=batches,
+        path=path, names=list(schema.names), numeric=numeric - index, unnamed=index, batches=batches
     )
+
+
+def _parquet_file(path: Path) -> Any:
+    # without these two settings pyarrow reads whole row groups ahead, and memory grows with the file
+    return import_pyarrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
 
 
 def open_parquet(path: Path) -> Source:
     """Open a Parquet file."""
-    pyarrow = import_pyarrow()
-
-    def open_file() -> Any:
-        # without these two settings pyarrow reads whole row groups ahead, and memory grows with the file
-        return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
 
     def batches(names: list[str]) -> Iterator[Any]:
-        with open_file() as file:
+        with _parquet_file(path) as file:
             yield from file.iter_batches(BLOCK_ROWS, columns=names, use_threads=False)
 
-    with open_file() as file:
+    with _parquet_file(path) as file:
         return _table(path, file.schema_arrow, batches)
 
 
@@ -105,39 +92,6 @@ def open_arrow(path: Path) -> Source:
 
     with pyarrow.OSFile(str(path)) as file:
         return _table(path, open_reader(file).schema, batches)
-
-
-def csv_blocks(
-    path: Path,
-    names: Sequence[str],
-    numbers: Sequence[str],
-    texts: Sequence[str],
-    delimiter: str,
-    n_before: int,
-) -> Iterator[Block]:
-    """Read delimited text without quotes that follows `n_before` lines, as far as pyarrow reads it.
-
-    It ends early, without an error, where a number or a line is not as pyarrow expects it, and yields nothing
-    if there is no pyarrow. Numbers have the bits of Python's `float`.
-    """
-    try:
-        from pyarrow import ArrowInvalid, csv, float64, string
-    except ImportError:
-        return
-    read = csv.ReadOptions(use_threads=False, block_size=1 << 20, skip_rows=n_before, column_names=names)
-    parse = csv.ParseOptions(delimiter=delimiter, quote_char=False)
-    convert = csv.ConvertOptions(
-        include_columns=list(dict.fromkeys([*numbers, *texts])),
-        column_types={**dict.fromkeys(numbers, float64()), **dict.fromkeys(texts, string())},
-        null_values=[form(word) for word in sorted(MISSING) for form in (str, str.upper, str.title)]
-        + ["NaN"],
-    )
-    try:
-        with csv.open_csv(path, read, parse, convert) as reader:
-            for batch in reader:
-                yield _block(batch, numbers, texts)
-    except ArrowInvalid:
-        return
 
 
 def write_parquet(file: BinaryIO, kinds: Mapping[str, str], blocks: Iterable[Sequence[Any]]) -> None:
@@ -183,10 +137,10 @@ class _RowGroup:
 
     def read(self, names: list[str]) -> Any:
         """Read some columns; the file is opened anew, so that threads share nothing."""
-        pyarrow = import_pyarrow()
         if self.is_parquet:
-            with pyarrow.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
+            with _parquet_file(self.path) as file:
                 return file.read_row_group(self.number, columns=names, use_threads=False).combine_chunks()
+        pyarrow = import_pyarrow()
         with pyarrow.OSFile(str(self.path)) as file:
             return pyarrow.ipc.open_file(file).get_batch(self.number).select(names)
 
@@ -203,30 +157,27 @@ def open_row_groups(
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix.lower() in ARROW_SUFFIXES)
         if not files:
-            raise TableError(f"{path} has no Parquet or Arrow files ({', '.join(sorted(ARROW_SUFFIXES))})")
+            raise TableError(f"{path} has no Parquet or Arrow files ({', '.join(ARROW_SUFFIXES)})")
     groups: list[_RowGroup] = []
-    names, dtype = None, None
+    dtype = np.dtype(np.float32)
     for file in files:
-        found = _groups_of(file)
+        found = _find_groups(file)
         if found is None:
             return None
         schema, here = found
-        own, kind = _columns_of(file, schema, columns if names is None else list(names))
-        dtype = kind if dtype is None else np.promote_types(dtype, kind)
-        names = own
+        columns, kind = _choose_columns(file, schema, columns)  # those of the first file, of all files
+        dtype = np.promote_types(dtype, kind)
         groups += here
-    n_rows = sum(group.n_rows for group in groups)
-    assert names is not None
-    assert dtype is not None
-    most = block_rows(n_rows, dtype.itemsize * len(names))
-    return RowGroups(path, names, _packed(groups, most), dtype)
+    names = columns or []
+    most = block_rows(sum(group.n_rows for group in groups), dtype.itemsize * len(names))
+    return RowGroups(path, names, _pack_groups(groups, most), dtype)
 
 
-def _groups_of(path: Path) -> tuple[Any, list[_RowGroup]] | None:
+def _find_groups(path: Path) -> tuple[Any, list[_RowGroup]] | None:
     """Return the schema of a file and its row groups; only its metadata are read."""
     pyarrow = import_pyarrow()
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        with pyarrow.parquet.ParquetFile(path) as file:
+    if path.suffix.lower() in (".parquet", ".pq"):
+        with _parquet_file(path) as file:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             return file.schema_arrow, [_RowGroup(path, i, n, True) for i, n in enumerate(sizes)]
     with pyarrow.memory_map(str(path)) as file:
@@ -238,14 +189,14 @@ def _groups_of(path: Path) -> tuple[Any, list[_RowGroup]] | None:
         return reader.schema, [_RowGroup(path, i, n, False) for i, n in enumerate(sizes)]
 
 
-def _columns_of(path: Path, schema: Any, columns: list[str] | None) -> tuple[list[str], np.dtype[Any]]:
+def _choose_columns(path: Path, schema: Any, columns: list[str] | None) -> tuple[list[str], np.dtype[Any]]:
     """Return the columns of numbers that are read, and the type that holds all of them."""
     source = _table(path, schema, lambda names: iter(()))
     left_out = [name for name in source.names if name not in source.numeric]
     if columns is None:
         columns = [name for name in source.names if name in source.numeric]
         if left_out:
-            warnings.warn(f"{path}: columns of text are left out ({listed(left_out)})", stacklevel=5)
+            warnings.warn(f"{path}: columns of text are left out ({listed(left_out)})", stacklevel=4)
     for name in columns:
         if name not in source.numeric:
             what = "holds text" if name in left_out else "is not there"
@@ -256,7 +207,7 @@ def _columns_of(path: Path, schema: Any, columns: list[str] | None) -> tuple[lis
     return columns, np.dtype(np.float32 if single else np.float64)
 
 
-def _packed(groups: Sequence[_RowGroup], most: int) -> list[list[_RowGroup]]:
+def _pack_groups(groups: Sequence[_RowGroup], most: int) -> list[list[_RowGroup]]:
     """Put consecutive row groups together, up to a number of rows; empty ones are left out."""
     blocks: list[list[_RowGroup]] = []
     size = most

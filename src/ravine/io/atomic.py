@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -29,61 +29,40 @@ def file_to_replace(path: Path) -> Path:
     return target
 
 
-def _beside(path: Path, name: str) -> Path:
-    """Return a hidden name that is not in use, in the folder of a path and with the suffix of `name`."""
-    return path.with_name(f".{Path(name).stem}.{os.urandom(4).hex()}{Path(name).suffix}")
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file in the same folder; at the end it is renamed to `path`, on an error deleted."""
-    path = file_to_replace(path)
-    temporary = _beside(path, path.name)
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
 @contextmanager
 def all_or_none() -> Iterator[Callable[[str | Path], Path]]:
     """Yield a function that takes a path and returns where to write its file.
 
-    At the end these files are renamed to their paths, all together; on an error before that, all are deleted.
+    At the end these files are renamed to their paths, one after the other; on an error before that, all are
+    deleted.
     """
     files: dict[Path, Path] = {}
 
     def place(path: str | Path) -> Path:
         target = file_to_replace(Path(path))
-        temporary = _beside(target, Path(path).name)
+        name = Path(path)  # of a link, whose suffix tells the format
+        temporary = target.with_name(f".{name.stem}.{os.urandom(4).hex()}{name.suffix}")
         files[temporary] = target
         return temporary
 
     try:
         yield place
-        _rename(files)
+        for temporary, target in files.items():
+            if temporary.exists():
+                os.replace(temporary, target)
     finally:
         for temporary in files:
             with suppress(OSError):
                 temporary.unlink()
 
 
-def _rename(files: Mapping[Path, Path]) -> None:
-    """Rename all files; the exception of a signal is raised after the last."""
-    try:
-        for temporary, path in files.items():
-            if temporary.exists():
-                os.replace(temporary, path)
-    except Exception:
-        raise
-    except BaseException:
-        _rename(files)
-        raise
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file in the same folder; at the end it is renamed to `path`, on an error deleted."""
+    with all_or_none() as place, open(place(path), "xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -14,11 +14,6 @@ from ravine._validate import IntArray
 from ravine.io.on_disk import FileMatrix, take_rows
 
 
-def is_block_source(X: Any) -> bool:
-    """Whether rows are read block by block; a data frame may have a column of any name."""
-    return callable(getattr(X, "read", None)) and hasattr(X, "lengths")
-
-
 class BlockFile(ABC):
     """Rows of numbers in a file; `fit`, `predict`, `transform` and `score` of every estimator take it.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,10 +14,9 @@ from ravine.io.arrow_files import import_pyarrow, write_parquet
 from ravine.io.atomic import atomic_file
 from ravine.io.source import Source
 from ravine.io.table import Table
+from ravine.io.text_files import parse_number
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-FORMULA = re.compile(r"[=+\-@\t\r\n]")  # a spreadsheet runs text that begins with one of these
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet runs text that begins with one of these
 
 Columns = list[Any]  # a list or an array per column, with a value per row
 
@@ -27,7 +25,7 @@ def check_label_path(path: Path) -> None:
     """Refuse a path whose suffix is not that of a format in which labels can be written here."""
     if path.suffix.lower() == ".parquet":
         import_pyarrow()
-    elif path.suffix.lower() not in DELIMITERS:
+    elif path.suffix.lower() not in (".csv", ".tsv"):
         raise InvalidInputError(f"labels are written as .csv, .tsv or .parquet, not as {path}")
 
 
@@ -100,7 +98,7 @@ def _write(
         if _is_parquet(target):
             write_parquet(file, kinds, blocks)
         else:
-            write_delimited(file, DELIMITERS[target.suffix.lower()], kinds, blocks)
+            write_delimited(file, "\t" if target.suffix.lower() == ".tsv" else ",", kinds, blocks)
 
 
 def escape_formula(text: str) -> str:
@@ -109,7 +107,7 @@ def escape_formula(text: str) -> str:
     >>> escape_formula("=1+1"), escape_formula("-5"), escape_formula("b007")
     ("'=1+1", '-5', 'b007')
     """
-    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+    return f"'{text}" if text.startswith(FORMULA) and parse_number(text) is None else text
 
 
 def write_delimited(file: BinaryIO, delimiter: str, kinds: dict[str, str], blocks: Iterable[Columns]) -> None:

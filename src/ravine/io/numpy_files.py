@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,25 +38,24 @@ class Matrix(Source):
         return self.rows.only(columns) if isinstance(self.rows, FileMatrix) else self.rows[:, columns]
 
 
-def _matrix(path: Path, rows: Any, vectors: Mapping[str, Any]) -> Matrix:
-    features = [f"x{j}" for j in range(rows.shape[1])]
+def name_columns(path: Path, rows: Any, vectors: Mapping[str, Any] | None = None) -> Matrix:
+    """Return a matrix of numbers with named columns, and the `vectors` beside it."""
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        found = f"it has shape {rows.shape} and type {rows.dtype}"
+        raise TableError(f"{path} has to hold a matrix of numbers, a row per observation; {found}")
+    features, vectors = [f"x{j}" for j in range(rows.shape[1])], vectors or {}
     names = [*features, *vectors]
     return Matrix(path=path, names=names, numeric=frozenset(features), rows=rows, vectors=vectors)
-
-
-def _check_matrix(array: Any, what: str) -> None:
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        found = f"it has shape {array.shape} and type {array.dtype}"
-        raise TableError(f"{what} has to be a matrix of numbers with one row per observation; {found}")
 
 
 def open_npy(path: Path) -> Matrix:
     """Open an NPY file that holds one matrix."""
     array = np.load(path, mmap_mode="r", allow_pickle=False)
-    _check_matrix(array, "the array")
+    matrix = name_columns(path, array)
     file = open(path, "rb")  # noqa: SIM115 - stays open as long as the matrix
     by_column = not array.flags.c_contiguous
-    return _matrix(path, FileMatrix(file, array.shape, array.dtype, array.offset, by_column=by_column), {})
+    rows = FileMatrix(file, array.shape, array.dtype, array.offset, by_column=by_column)
+    return replace(matrix, rows=rows)
 
 
 def open_npz(path: Path) -> Matrix:
@@ -71,5 +70,5 @@ def open_npz(path: Path) -> Matrix:
         raise TableError(f"{path} has to hold one matrix, or one named X; it holds {', '.join(arrays)}")
     main = "X" if "X" in matrices else matrices[0]
     rows = arrays[main]
-    _check_matrix(rows, main)
-    return _matrix(path, rows, {n: array for n, array in arrays.items() if array.shape == rows.shape[:1]})
+    vectors = {name: array for name, array in arrays.items() if array.shape == rows.shape[:1]}
+    return name_columns(path, rows, vectors)

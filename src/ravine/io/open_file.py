@@ -16,7 +16,7 @@ from ravine.exceptions import InvalidInputError
 from ravine.io.arrow_files import ARROW_SUFFIXES, open_row_groups
 from ravine.io.block_file import BlockFile, MatrixBlocks
 from ravine.io.files import open_source
-from ravine.io.numpy_files import Matrix
+from ravine.io.numpy_files import Matrix, name_columns
 from ravine.io.source import Source, translate_read_errors
 from ravine.io.table import Choice, read_table
 
@@ -36,7 +36,7 @@ def open(
     ----------
     path : str or path, or a numpy.memmap
         An NPY file, a Parquet or Arrow file, or a directory of such files, which are read where they are,
-        block by block; row groups and record batches are not divided. Other tables (CSV, JSON lines, NPZ) are
+        block by block; row groups and record batches are not divided. Other tables (CSV, TSV, NPZ) are
         converted once, to an unnamed temporary file if they are large.
     columns : list of str or int, optional
         The names of the columns to read, or their numbers in an NPY file; all columns of numbers by default.
@@ -57,15 +57,16 @@ def open(
     True
     """
     block_rows = _block_rows(memory_limit)
+    names = None if columns is None else list(map(str, columns))
     if isinstance(path, np.memmap):
-        return _matrix_blocks(Path(path.filename or "memmap"), None, path, columns, block_rows)
+        return _open_table(name_columns(Path(path.filename or "memmap"), path), names, block_rows)
     path = Path(path)
     if path.is_dir() or path.suffix.lower() in ARROW_SUFFIXES:
         with translate_read_errors(path):
-            found = open_row_groups(path, None if columns is None else list(map(str, columns)), block_rows)
+            found = open_row_groups(path, names, block_rows)
         if found is not None:
             return found
-    return _open_table(path, open_source(path), columns, block_rows)
+    return _open_table(open_source(path), names, block_rows)
 
 
 def matrix_blocks(
@@ -83,38 +84,26 @@ def _block_rows(memory_limit: int | None) -> Callable[[int, int], int]:
 
 
 def _open_table(
-    path: Path,
-    source: Source,
-    columns: Sequence[str | int] | None,
-    block_rows: Callable[[int, int], int],
+    source: Source, columns: list[str] | None, block_rows: Callable[[int, int], int]
 ) -> BlockFile:
+    """Return the rows of a table in blocks; a matrix stays in its file, other tables are converted."""
     if isinstance(source, Matrix):
-        return _matrix_blocks(path, source, source.rows, columns, block_rows)
-    table = read_table(source, Choice(columns=None if columns is None else list(map(str, columns))))
+        n, d = source.rows.shape
+        step = block_rows(n, source.rows.dtype.itemsize * d)  # whole rows are read, whatever the columns
+        _check_columns(source, columns or [])
+        rows = source.rows if columns is None else source.select([f"x{c.removeprefix('x')}" for c in columns])
+        return MatrixBlocks(source.path, None, rows, step)
+    table = read_table(source, Choice(columns=columns))
     for note, _ in table.notes:
-        warnings.warn(f"{path}: {note}", UserWarning, stacklevel=4)
-    rows = table.values
-    return MatrixBlocks(path, table.names, rows, block_rows(rows.shape[0], 8 * rows.shape[1]))
+        warnings.warn(f"{source.path}: {note}", UserWarning, stacklevel=3)
+    n, d = table.values.shape
+    return MatrixBlocks(source.path, table.names, table.values, block_rows(n, 8 * d))
 
 
-def _matrix_blocks(
-    path: Path,
-    source: Matrix | None,
-    rows: Any,
-    columns: Sequence[str | int] | None,
-    block_rows: Callable[[int, int], int],
-) -> BlockFile:
-    """Return a matrix in blocks; whole rows are read, so that a block is bounded by them."""
-    step = block_rows(rows.shape[0], rows.dtype.itemsize * rows.shape[1])
-    if columns is not None:
-        numbers = [_column_number(one, rows.shape[1], path) for one in columns]
-        names = [f"x{j}" for j in numbers]
-        rows = source.select(names) if source is not None else rows[:, numbers]
-    return MatrixBlocks(path, None, rows, step)
-
-
-def _column_number(column: str | int, n: int, path: Path) -> int:
-    text = str(column).removeprefix("x")
-    if not text.isdecimal() or int(text) >= n:
-        raise InvalidInputError(f"{path} has no column {column!r}; its columns are 0 to {n - 1}")
-    return int(text)
+def _check_columns(source: Matrix, columns: list[str]) -> None:
+    """Refuse columns that a matrix does not have; 3 and x3 are the same."""
+    n = source.rows.shape[1]
+    for column in columns:
+        number = column.removeprefix("x")
+        if not number.isdecimal() or int(number) >= n:
+            raise InvalidInputError(f"{source.path} has no column {column}; its columns are 0 to {n - 1}")

@@ -18,7 +18,7 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray, listed
 from ravine.io.numpy_files import Matrix
 from ravine.io.on_disk import FileMatrix
-from ravine.io.source import BLOCK_ROWS, Cause, Note, Source, TableError, Texts, counted, is_missing
+from ravine.io.source import BLOCK_ROWS, Note, Source, TableError, Texts, counted, is_missing
 
 MEMORY_BYTES = 1 << 27  # 128 MB: larger tables go to a file
 MAX_VALUES = 50  # distinct values of a one-hot encoded column; more are most likely ids or free text
@@ -60,7 +60,7 @@ class Table:
     `fill` has the value per column that replaces missing ones, if any were to be filled in. `classes` has the
     values of the label column, and `class_of` the position of each row's class in it, -1 if it has none.
     `columns` has the column of the file for each name: indicators of one column share it.
-    `notes` are sentences about how the table was read, each with a cause as in `TableError`.
+    `notes` are sentences about how the table was read, see `Note`.
     """
 
     names: tuple[str, ...]
@@ -99,18 +99,13 @@ def read_table(source: Source, choice: Choice) -> Table:
     """Read the chosen features, or all numeric columns."""
     one_hot = () if choice.one_hot == "all" else choice.one_hot
     _check_known(source, [*(choice.columns or ()), *choice.exclude, *one_hot, *choice.row_columns])
-    features, left_out = _features(source, choice)
-    notes = source.notes
-    for what, cause, kind in (
-        ("text column", "text left out", set(left_out) - source.dates - source.units),
-        ("date column", "dates left out", source.dates),
-        ("column", "units left out", source.units),
-    ):
-        if names := [name for name in left_out if name in kind]:
-            count = counted(len(names), what) + " of numbers with text" * (kind is source.units)
-            notes.append((f"{count} left out ({listed(names)})", cause))  # type: ignore[arg-type]
+    features, left_out = _choose_features(source, choice)
+    notes = list(source.notes)
+    if left_out:
+        count = counted(len(left_out), "column")
+        notes.append((f"{count} without numbers left out ({listed(left_out)})", "text left out"))
     if not features:
-        found = f"{source.path} has no numeric column to cluster by (it has {_list(source.names)})"
+        found = f"{source.path} has no numeric column to cluster by (it has {listed(source.names)})"
         raise TableError(found, "delimiter")
     table = _load(source, features, choice, "median" if choice.impute else None, notes)
     if table.n_rows < 2:
@@ -118,16 +113,14 @@ def read_table(source: Source, choice: Choice) -> Table:
     return table
 
 
-def _features(source: Source, choice: Choice) -> tuple[list[Feature], list[str]]:
+def _choose_features(source: Source, choice: Choice) -> tuple[list[Feature], list[str]]:
     """Return the features of the chosen columns, and the text columns that are left out."""
-    default = [
-        name
-        for name in source.names
-        if name not in source.no_features and (not isinstance(source, Matrix) or name in source.numeric)
-    ]
     excluded = {*choice.exclude, *choice.row_columns}
+    if choice.columns is None:
+        # the vectors beside a matrix are labels or ids, and nothing to note
+        excluded |= source.vectors.keys() if isinstance(source, Matrix) else source.unnamed
     features, left_out = [], []
-    for name in default if choice.columns is None else choice.columns:
+    for name in source.names if choice.columns is None else choice.columns:
         if name in excluded:
             continue
         if name in source.numeric:
@@ -147,14 +140,14 @@ def read_for_model(
     """Read the features of a model; `fill` has one value per feature for missing values, or is None."""
     _check_known(source, choice.row_columns)
     if names is None:
-        others = {*choice.row_columns, *source.no_features}
+        others = {*choice.row_columns, *source.unnamed}
         names = [name for name in source.names if name in source.numeric and name not in others]
         if len(names) != n_features:
             found = f"{source.path} has {len(names)} numeric columns"
             raise TableError(f"{found}, but the model was fitted on {n_features}")
     absent = [name for name in names if _find_feature(name, source) is None]
     if absent:
-        raise TableError(f"{source.path} lacks columns that the model was fitted on: {_list(absent)}")
+        raise TableError(f"{source.path} lacks columns that the model was fitted on: {listed(absent)}")
     features = [feature for name in names if (feature := _find_feature(name, source)) is not None]
     for column, value in features:
         if value is None and column not in source.numeric:
@@ -176,12 +169,8 @@ def _check_known(source: Source, names: Sequence[str]) -> None:
     for name in names:
         if name not in source.place:
             close = difflib.get_close_matches(name, source.names, 1)
-            guess = f"; did you mean {close[0]!r}?" if close else f"; it has {_list(source.names)}"
+            guess = f"; did you mean {close[0]!r}?" if close else f"; it has {listed(source.names)}"
             raise TableError(f"{source.path} has no column {name!r}{guess}")
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _distinct_values(source: Source, name: str) -> list[str]:
@@ -283,16 +272,16 @@ def _assemble(
     return block
 
 
-def _check_finite(source: Source, features: Sequence[Feature], counts: IntArray, cause: Cause) -> None:
+def _check_finite(source: Source, features: Sequence[Feature], counts: IntArray, kind: str) -> None:
     """Refuse missing or infinite values; the indicators of one column count once."""
     by_column: dict[str, int] = {}
     for feature, count in zip(features, counts, strict=True):
         if count:
             by_column.setdefault(feature.column, int(count))
     if by_column:
-        named = _list([f"{name} ({count})" for name, count in by_column.items()])
-        values = counted(sum(by_column.values()), f"{cause} value")
-        raise TableError(f"{source.path} has {values} in {named}", cause)
+        named = listed([f"{name} ({count})" for name, count in by_column.items()])
+        values = counted(sum(by_column.values()), f"{kind} value")
+        raise TableError(f"{source.path} has {values} in {named}", kind)
 
 
 def _medians(rows: Any) -> FloatArray:

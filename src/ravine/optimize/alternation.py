@@ -12,108 +12,75 @@ from typing import Protocol
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, sample
 from ravine.data.profile import REACH, Grid, ProfileSum
-from ravine.data.query import Query, gather
+from ravine.data.query import Query
 from ravine.data.standardization import Standardization
-from ravine.optimize.budget import PASS_LIMIT, steps_on
-from ravine.optimize.descent import CONVERGED_OBJECTIVE, ITERATION_LIMIT
+from ravine.optimize.descent import ITERATION_LIMIT
 from ravine.optimize.minimax import minimax
-from ravine.optimize.pursuit import held_rows
-from ravine.optimize.sides import Plane, Side, SideSums, varying
+from ravine.optimize.pursuit import MEMORY_CELLS, PASS_LIMIT, limit_steps, standardize, with_standardized_rows
+from ravine.optimize.sides import Cut, Side, SideSums
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
 SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
-START_SWITCHED = 0.01  # the same for a start: 2-means, and rounds on a small sample
-# Relative: rounds end when kappa changes by less. (Without two clusters it changes slowly for many rounds.)
-STEADY = 3e-4
-STEADY_WEIGHT = 1000.0  # least weight for that: with less, rounds go on until no row changes side
+START_SWITCHED = 0.01  # the same for 2-means: with 0.001 the mean quality on labeled sets is 0.004 lower
 THRESHOLD_BINS = 1 << 14  # bins of the projected rows; the best threshold lies between two of them
 LEAST_RIDGE = 1e-12  # least ridge, in units of the columns' variance 1, so that a covariance is invertible
 
-SETTLED = "converged: no row changes side"
+NO_SWITCH = "converged: no row changes side"
 FULL_PASSES = 3  # most passes over all rows after the samples, for planes and for the sides of planes
 
 
 @dataclass(frozen=True)
 class AlternationEnd:
-    """A hyperplane w . z = threshold in the standardized space, the number of rounds, and why they ended.
+    """A hyperplane w . z = threshold in the standardized space, the number of rounds, and why they ended."""
 
-    `plane` is the same in raw columns, for rows with another standardization.
-    """
-
+    standardization: Standardization
     direction: FloatArray
     threshold: float
-    plane: Plane
     n_iter: int
     status: str
 
 
-def two_means(node: Node, starts: FloatArray) -> Query[Plane]:
+def two_means(node: Node, starts: FloatArray) -> Query[Cut]:
     """Run 2-means from hyperplanes through the mean, across some directions; return the best boundary.
 
-    All starts share passes. The best one has the least scatter within its two sides.
+    It has the least scatter within its two sides. Many rows are sampled, as the boundary is only a start.
     """
-    ends = yield from gather([lloyd(node, start, LLOYD_ROUNDS, START_SWITCHED) for start in starts])
+    rows = with_standardized_rows(node).standardized
+    if rows is None:
+        few = yield from sample(node, max(2, MEMORY_CELLS // node.n_features), "2-means")
+        assert isinstance(few.rows, MemoryRows)
+        rows = standardize(few.rows, node.standardization)
+    ends = [rows.lloyd(start, LLOYD_ROUNDS, START_SWITCHED) for start in starts]
     normal, threshold, _ = max(ends, key=lambda end: end[2])
-    return Plane.across(node.standardization, normal, threshold)
-
-
-def lloyd(
-    node: Node, normal: FloatArray, max_rounds: int, switched: float
-) -> Query[tuple[FloatArray, float, float]]:
-    """Run Lloyd's iterations of 2-means from the hyperplane through the mean across a direction.
-
-    They end when rows of at most a share of the weight switch sides. Returns the normal and the threshold of
-    the boundary in the standardized space, and the scatter between its sides. Few rows in memory are iterated
-    in compiled code, all others by one pass per round.
-    """
-    own, held = node.standardization, held_rows(node)
-    if held is not None:
-        end: tuple[FloatArray, float, float]
-        end = held.lloyd(normal, own.total, max_rounds, switched * own.total)
-        return end
-    before, threshold, between = None, 0.0, 0.0
-    right = Side(0.0, np.zeros(len(normal)), np.zeros((0, 0)))
-    for _ in range(max_rounds):
-        plane = Plane.across(own, normal, threshold)
-        (answer,) = yield node.ask(SideSums(own, plane, before, squares=False))
-        right += Side.of(answer)
-        left_weight = own.total - right.weight
-        if min(left_weight, right.weight) <= 0.0 or answer[0][1] <= switched * own.total:
-            break
-        centers = -right.total / left_weight, right.total / right.weight
-        before, normal = plane, centers[1] - centers[0]
-        between = left_weight * right.weight / own.total * float(normal @ normal)
-        threshold = float(normal @ (centers[0] + centers[1])) / 2
-    return normal, threshold, between
+    return normal, threshold
 
 
 class Step(Protocol):
     """Half of a round: from two sides to the hyperplane that separates them best.
 
-    `moves` is whether the separation of the last one differs from that of the one before, and `passes` what
-    one costs.
+    `passes` is what one costs, `squares` whether it needs the second moments of the sides.
     """
 
-    moves: bool
     passes: int
+    squares: bool
 
-    def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
+    def take(self, right: Side) -> Query[Cut | None]:
         """Return direction and threshold, given the moments of the right side; None if there is no such."""
 
 
 class MinimaxStep:
     """The minimax probability machine of both sides: it needs only their moments."""
 
-    passes = 0
+    passes, squares = 0, True
 
     def __init__(self, own: Standardization, whole: Side, regularization: float) -> None:
         self.whole, self.balance, self.slope = whole, 0.5, -1.0
-        self.varies, self.regularization = varying(own), regularization
-        self.kappa, self.moves = 0.0, True
+        self.varies, self.regularization = np.flatnonzero(own.varies), regularization
 
-    def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
+    def take(self, right: Side) -> Query[Cut | None]:
         yield from ()
         left = self.whole - right
         spread = [side.covariance(self.varies) for side in (left, right)]
@@ -122,9 +89,6 @@ class MinimaxStep:
         apart = (right.mean - left.mean)[self.varies]
         machine = minimax(spread[0], spread[1], apart, self.balance, self.slope)
         self.balance, self.slope = machine.balance, machine.slope
-        few = self.whole.weight < STEADY_WEIGHT
-        self.moves = few or abs(machine.kappa - self.kappa) > STEADY * self.kappa
-        self.kappa = machine.kappa
         w = np.zeros(len(right.total))
         w[self.varies] = machine.direction
         return w, float(w @ right.mean) - machine.reach
@@ -133,7 +97,7 @@ class MinimaxStep:
 class BoundStep:
     """The lower bound of MSP (Equations 4 and 5): Fisher's direction, and the best threshold along it."""
 
-    passes = 1
+    passes, squares = 1, False
 
     def __init__(
         self, node: Node, own: Standardization, whole: Side, regularization: float, min_share: float
@@ -141,14 +105,13 @@ class BoundStep:
         from scipy.linalg import cho_factor
 
         self.node, self.own, self.whole = node, own, whole
-        self.moves = True  # unknown
         self.regularization, self.min_share = regularization, min_share
-        self.varies = varying(own)
+        self.varies = np.flatnonzero(own.varies)
         self.covariance = whole.covariance(self.varies).T  # in Fortran order, for LAPACK
         ridge = max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
         self.factor = cho_factor(self.covariance + ridge)
 
-    def take(self, right: Side) -> Query[tuple[FloatArray, float] | None]:
+    def take(self, right: Side) -> Query[Cut | None]:
         from scipy.linalg import cho_solve
         from scipy.linalg.blas import dsymv
 
@@ -171,12 +134,10 @@ def alternate(
     own: Standardization,
     step: Step,
     whole: Side,
-    plane: Plane | None,
+    cut: Cut | None,
     right: Side,
     *,
-    squares: bool,
     max_iter: int,
-    switched: float = SWITCHED,
     budget: bool = True,
 ) -> Query[AlternationEnd | None]:
     """Alternate between the hyperplane for two sides and the sides of the hyperplane.
@@ -186,24 +147,21 @@ def alternate(
     one.
     """
     most = (FULL_PASSES + 1) // (step.passes + 1)
-    last = steps_on(node, max_iter + 1, most) if budget else max_iter + 1
+    last = limit_steps(node, max_iter + 1, most) if budget else max_iter + 1
     for n_iter in range(1, max_iter + 1):
         if min(whole.weight - right.weight, right.weight) <= 0.0:
             return None
         taken = yield from step.take(right)
         if taken is None:
             return None
-        w, threshold = taken
-        before, plane = plane, Plane.across(own, w, threshold)
-        if not step.moves:
-            return AlternationEnd(w, threshold, plane, n_iter, CONVERGED_OBJECTIVE)
+        before, cut = cut, taken
         if n_iter == last:
-            return AlternationEnd(w, threshold, plane, n_iter, PASS_LIMIT)
-        (answer,) = yield node.ask(SideSums(own, plane, before, squares))
-        if before is not None and answer[0][1] <= switched * own.total:
-            return AlternationEnd(w, threshold, plane, n_iter, SETTLED)
+            return AlternationEnd(own, *cut, n_iter, PASS_LIMIT)
+        (answer,) = yield node.ask(SideSums(own, cut, before, step.squares))
+        if before is not None and answer[0][1] <= SWITCHED * own.total:
+            return AlternationEnd(own, *cut, n_iter, NO_SWITCH)
         right = Side.of(answer) if before is None else right + Side.of(answer)
-    return AlternationEnd(w, threshold, Plane.across(own, w, threshold), max_iter, ITERATION_LIMIT)
+    return None if cut is None else AlternationEnd(own, *cut, max_iter, ITERATION_LIMIT)
 
 
 def best_threshold(

@@ -35,7 +35,7 @@ ACTIVE_SHARE = 1e-10  # share of C: a constraint with a larger multiplier is act
 
 
 @dataclass(frozen=True)
-class Planes:
+class LinearFunctions:
     """One or several functions f(x) = w.x + b of standardized rows: w is (k, d), b is (k,)."""
 
     w: FloatArray
@@ -51,18 +51,18 @@ class Planes:
         """Return a single plane."""
         return cls(w[None, :], np.array([b]))
 
-    def towards(self, other: Planes, share: float) -> Planes:
+    def towards(self, other: LinearFunctions, share: float) -> LinearFunctions:
         """Return the plane a share of the way to another one."""
-        return Planes(self.w + share * (other.w - self.w), self.b + share * (other.b - self.b))
+        return LinearFunctions(self.w + share * (other.w - self.w), self.b + share * (other.b - self.b))
 
     def __len__(self) -> int:
         return len(self.b)
 
-    def __add__(self, other: Planes) -> Planes:
-        return Planes(np.concatenate([self.w, other.w]), np.concatenate([self.b, other.b]))
+    def __add__(self, other: LinearFunctions) -> LinearFunctions:
+        return LinearFunctions(np.concatenate([self.w, other.w]), np.concatenate([self.b, other.b]))
 
-    def __getitem__(self, chosen: npt.NDArray[np.bool_]) -> Planes:
-        return Planes(self.w[chosen], self.b[chosen])
+    def __getitem__(self, chosen: npt.NDArray[np.bool_]) -> LinearFunctions:
+        return LinearFunctions(self.w[chosen], self.b[chosen])
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class ConstraintSum(Additive):
     """
 
     standardization: Standardization
-    constraints: Planes
-    plane: Planes
-    before: Planes | None = None
+    constraints: LinearFunctions
+    plane: LinearFunctions
+    before: LinearFunctions | None = None
 
     def start(self, n_features: int) -> Answer:
         k = len(self.constraints) + 1
@@ -110,8 +110,8 @@ class ConstraintSum(Additive):
 class State:
     """Constraints linearized at the signs of a plane, as means over the rows; `own` is that of the plane."""
 
-    constraints: Planes
-    plane: Planes
+    constraints: LinearFunctions
+    plane: LinearFunctions
     weight: FloatArray
     sign: FloatArray
     vector: FloatArray
@@ -134,7 +134,7 @@ class State:
         return 0.5 * float(w @ w) + C * self.slack
 
 
-def linearize(node: Node, constraints: Planes, plane: Planes) -> Query[State]:
+def linearize(node: Node, constraints: LinearFunctions, plane: LinearFunctions) -> Query[State]:
     """Linearize constraints, and last the plane's own one, at the signs of a plane; one pass."""
     own = node.standardization
     ((weight, sign, vector, right),) = yield node.ask(ConstraintSum(own, constraints, plane))
@@ -144,7 +144,7 @@ def linearize(node: Node, constraints: Planes, plane: Planes) -> Query[State]:
     return State(constraints + plane, plane, *means, float(right[0]), k)
 
 
-def move(node: Node, state: State, plane: Planes) -> Query[tuple[State, State]]:
+def move(node: Node, state: State, plane: LinearFunctions) -> Query[tuple[State, State]]:
     """Add the constraint of a plane; return the states at its signs and at those of the state; one pass.
 
     Sums are updated by the rows whose signs differ.
@@ -190,8 +190,8 @@ class CuttingPlaneEnd:
 
 def cutting_planes(
     node: Node,
-    start: Planes,
-    constraints: Planes,
+    start: LinearFunctions,
+    constraints: LinearFunctions,
     *,
     C: float,
     balance: float,
@@ -240,7 +240,7 @@ def cutting_planes(
 
 def solve(
     weight: FloatArray, sign: FloatArray, vector: FloatArray, C: float, balance: float
-) -> tuple[Planes, npt.NDArray[np.bool_], float]:
+) -> tuple[LinearFunctions, npt.NDArray[np.bool_], float]:
     """Solve the QP of one CCCP step (Equation 3.21) by its dual.
 
     Returns the plane, the active constraints, and the least objective.
@@ -275,7 +275,7 @@ def solve(
     level = weight - vector @ w
     b = best_offset(level, sign, balance)
     least = 0.5 * float(w @ w) + C * max(0.0, float((level - sign * b).max()))
-    return Planes.one(w, b), p > ACTIVE_SHARE, least
+    return LinearFunctions.one(w, b), p > ACTIVE_SHARE, least
 
 
 def _dual_problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +15,14 @@ from ravine.data.node import Node
 from ravine.data.profile import REACH, Grid, ProfileSum
 from ravine.data.query import Additive, Answer, AnyArray, Query, Request
 from ravine.data.standardization import Standardization
+from ravine.index.base import Profile
 from ravine.index.connectivity import ConnectivityIndex
 from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
-from ravine.optimize.pursuit import ROUNDING, Evaluated, project_exactly, slope_per_row, tangent
+from ravine.optimize.pursuit import Evaluated, Projected, slope_per_row, tangent
 
 MAX_ITERATIONS = 200  # most iterations; they work on micro-clusters in memory and need no pass over the data
 TOL = 1e-6  # largest component of the gradient of sigma log lambda_2 at convergence
+ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 BINS = 1 << 12  # bins of the histogram from which intervals of equal weight are made
 
 
@@ -60,6 +63,23 @@ def minimize_at_scale(rows: MicroClusters, start: FloatArray, index: Connectivit
     if float(np.abs(found.jac).max()) <= TOL:
         status = CONVERGED
     return ScaleMinimum(evaluate(found.x), norm, int(found.nit), status)
+
+
+def project_exactly(rows: FloatArray, mass: FloatArray, direction: FloatArray) -> Projected:
+    """Project standardized rows in memory on a direction: sorted, without bins.
+
+    Rows with the same projection (up to rounding) are one point.
+    """
+    projected = rows @ direction
+    order = np.argsort(projected, kind="stable")
+    line = projected[order]
+    apart = np.diff(line) > ROUNDING * np.abs(line).max(initial=0.0)
+    first = np.flatnonzero(np.append(True, apart))
+    weight = np.add.reduceat(mass[order], first)
+    sums = np.add.reduceat(mass[order, None] * rows[order], first, axis=0)
+    points, total = sums @ direction / weight, float(mass.sum())
+    profile = Profile(points, weight, total, math.sqrt(weight @ points**2 / total))
+    return Projected(direction, None, np.arange(len(points)), profile, sums)
 
 
 @dataclass(frozen=True)

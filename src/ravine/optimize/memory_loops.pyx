@@ -69,18 +69,17 @@ cdef class StandardizedRows:
                     out[self.columns[k]] += factors[i] * self.values[k]
         subtract(out, total, &self.center[0], self.d)
 
+    def lloyd(self, start, int max_rounds, double least_switched):
+        """Run Lloyd's iterations of 2-means from the hyperplane through the mean across `start`.
 
-    def lloyd(self, start, double total, int max_rounds, double settled):
-        """Run 2-means from the hyperplane through the mean across `start`.
-
-        Rounds end when rows of at most the weight `settled` change side. Returns the normal and the threshold
+        Rounds end when at most this share of the weight changes side. Returns the normal and the threshold
         of the boundary, and the scatter between its sides.
         """
         cdef Py_ssize_t i, j, k
         cdef double[::1] points = np.empty(self.n), change = np.empty(self.n), right = np.zeros(self.d)
         cdef double[::1] moved = np.empty(self.d), normal = np.array(start)
         cdef unsigned char[::1] inside = np.zeros(self.n, dtype=np.uint8)
-        cdef double middle = 0.0, weight = 0.0, between = 0.0, switched, rest, length
+        cdef double total = np.sum(self.weights), middle = 0.0, weight = 0.0, between = 0.0, switched, rest, length
         cdef bint now
         with nogil:
             for k in range(max_rounds):
@@ -98,7 +97,7 @@ cdef class StandardizedRows:
                 rest = total - weight
                 for j in range(self.d):
                     right[j] += moved[j]
-                if min(rest, weight) <= 0.0 or switched <= settled:
+                if min(rest, weight) <= 0.0 or switched <= least_switched * total:
                     break
                 middle = length = 0.0
                 for j in range(self.d):  # from the mean of the left side, -right / rest
@@ -182,13 +181,9 @@ cdef class Projector:
         subtract(gradient, dot(gradient, &self.direction[0], self.rows.d), &self.direction[0], self.rows.d)
 
     def descend(self, capsule, const double[::1] parameters, Descent descent):
-        """Drive a descent of an index to its end.
-
-        Returns the threshold there, whether it is valid, and the mass on the lighter side of it.
-        """
+        """Drive a descent of an index to its end; return the threshold there, and whether it is valid."""
         cdef LineFunction function = <LineFunction> PyCapsule_GetPointer(capsule, "ravine.LineFunction")
-        cdef double threshold = 0.0, valid = 0.0, left = 0.0
-        cdef Py_ssize_t k
+        cdef double threshold = 0.0, valid = 0.0
         with nogil:
             while descent.end == 0:
                 self.project(&descent.trial[0])
@@ -203,10 +198,7 @@ cdef class Projector:
             if isnan(valid):
                 self.evaluate(function, &parameters[0], True)
                 threshold, valid = self.out[1], self.out[3]
-            for k in range(self.m):
-                if self.centers[k] <= threshold:
-                    left += self.masses[k]
-        return threshold, valid > 0.0, min(left, self.total - left)
+        return threshold, valid > 0.0
 
     def value(self, capsule, const double[::1] parameters):
         """Return the value of another index on the same profile."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,21 +21,19 @@ from ravine.data.profile import REACH, Grid, ProfileSum, SlopeSum
 from ravine.data.query import Query
 from ravine.data.standardization import Standardization
 from ravine.index.base import CompiledIndex, IndexValue, Profile, ProjectionIndex
-from ravine.optimize.descent import Descent, snap, spacing_for
+from ravine.optimize.descent import ITERATION_LIMIT, Descent, snap, spacing_for
 from ravine.optimize.memory_loops import Projector, StandardizedRows
 
-ROUNDING = 1e-13  # share of the largest coordinate: points that differ by less are one
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
 SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
-TOGETHER = 0.9999  # cosine above which two runs are at the same hyperplane, if their thresholds agree, too
+SAME_DIRECTION = 0.999  # cosine above which two ends are one hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
-ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no run is clearly behind
-HELD_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
-TRANSPOSED_ROWS = 1024  # rows that are copied by columns at a time: a processor's cache holds them
+MEMORY_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
+FULL_STEPS = 3  # most steps over all rows after the samples; more change the value by 1 %, no label
+
+PASS_LIMIT = "pass limit"
 
 Curvature = tuple[FloatArray, FloatArray]  # steps of a descent, and the changes of the gradient along them
-NO_SLOPE: FloatArray = np.empty(0)
-NO_CURVATURE: Curvature = (np.empty((0, 0)), np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,6 @@ class Evaluated:
     projected: Projected
     index_value: IndexValue
     gradient: FloatArray
-    known_smaller_side: float | None = None
 
     @property
     def direction(self) -> FloatArray:
@@ -78,8 +74,7 @@ class Evaluated:
     @property
     def smaller_side(self) -> float:
         """The weight on the lighter side of the threshold."""
-        known = self.known_smaller_side
-        return self.profile.smaller_side(self.index_value.threshold) if known is None else known
+        return self.profile.smaller_side(self.index_value.threshold)
 
 
 def keeps_row_sums(node: Node, width: float) -> bool:
@@ -100,23 +95,6 @@ def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]
     labeled = None if node.labels is None else node.standardized_labels @ direction
     profile = Profile(points, weight, own.total, std, labeled)
     return Projected(direction, grid, full, profile, rows if with_rows else None)
-
-
-def project_exactly(rows: FloatArray, mass: FloatArray, direction: FloatArray) -> Projected:
-    """Project standardized rows in memory on a direction: sorted, without bins.
-
-    Rows with the same projection (up to rounding) are one point.
-    """
-    projected = rows @ direction
-    order = np.argsort(projected, kind="stable")
-    line = projected[order]
-    apart = np.diff(line) > ROUNDING * np.abs(line).max(initial=0.0)
-    first = np.flatnonzero(np.append(True, apart))
-    weight = np.add.reduceat(mass[order], first)
-    sums = np.add.reduceat(mass[order, None] * rows[order], first, axis=0)
-    points, total = sums @ direction / weight, float(mass.sum())
-    profile = Profile(points, weight, total, math.sqrt(weight @ points**2 / total))
-    return Projected(direction, None, np.arange(len(points)), profile, sums)
 
 
 def slope_per_row(value: IndexValue, projected: Projected) -> FloatArray:
@@ -167,7 +145,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Pursued:
+class Optimum:
     """The end of one pursuit: the last valid point, its index and the place of the index in the schedule."""
 
     point: Evaluated
@@ -177,9 +155,25 @@ class Pursued:
     n_iter: int
     status: str
 
+    def is_near(self, other: Optimum) -> bool:
+        """Return whether both are nearly the same hyperplane."""
+        cosine = float(self.point.direction @ other.point.direction)
+        threshold = math.copysign(1.0, cosine) * other.point.index_value.threshold
+        apart = abs(self.point.index_value.threshold - threshold)
+        return abs(cosine) > SAME_DIRECTION and apart < SAME_THRESHOLD * self.point.profile.std
+
+
+def distinct(ends: Sequence[Optimum]) -> list[Optimum]:
+    """Return ends, the best first, without those that are nearly the same hyperplane as a better one."""
+    kept: list[Optimum] = []
+    for end in ends:
+        if not any(end.is_near(better) for better in kept):
+            kept.append(end)
+    return kept
+
 
 @dataclass(frozen=True)
-class Limits:
+class StoppingRule:
     """When descents end, see `Descent`, and when the indices after an optimum are left out.
 
     That is so if the smaller side has `least_share` of the mass. If the intervals of thresholds are `nested`
@@ -192,6 +186,21 @@ class Limits:
     progress: float
     least_share: float = math.inf
     nested: bool = False
+
+
+def limit_steps(node: Node, max_iter: int, most: int = FULL_STEPS) -> int:
+    """Return how many steps a solver may take on the rows of a node.
+
+    Solvers converge on samples, which are in memory. On all rows of a node that is too large for that they
+    only take the last steps, and say so in their status. The rule does not ask which engine holds the rows,
+    so that the answer is the same for all engines.
+    """
+    return max_iter if node.is_local else min(max_iter, most)
+
+
+def limit_status(node: Node, status: str) -> str:
+    """Return the status of a solver, which is "pass limit" if `limit_steps` ended it."""
+    return PASS_LIMIT if status == ITERATION_LIMIT and not node.is_local else status
 
 
 def descend(
@@ -210,190 +219,136 @@ def descend(
 
 
 @dataclass(frozen=True)
-class InMemory:
-    """Standardized rows in memory, in the bins of a grid, for a compiled index: what `descend` does there."""
+class CompiledDescent:
+    """What `descend` does, for few rows in memory and a compiled index: projections without requests."""
 
     projector: Projector
     grid: Grid
 
     @classmethod
-    def of(cls, node: Node, index: ProjectionIndex) -> InMemory | None:
-        """Return the rows of a node if they are few and in memory and the index is compiled, else None."""
-        held = held_rows(node) if hasattr(index, "line_function") else None
-        if held is None:
+    def of(cls, node: Node, index: ProjectionIndex) -> CompiledDescent | None:
+        """Return it for a node that has its rows standardized if the index is compiled, else None."""
+        if node.standardized is None or not hasattr(index, "line_function"):
             return None
         grid = Grid.around_mean(REACH * node.deviation, index.resolution, node.n_rows)
-        return cls(Projector(held, grid.low, grid.width, grid.n_bins, node.standardization.total), grid)
+        total = node.standardization.total
+        return cls(Projector(node.standardized, grid.low, grid.width, grid.n_bins, total), grid)
 
     def descend(self, index: CompiledIndex, descent: Descent) -> Evaluated:
         """Drive a descent to its end."""
-        threshold, valid, smaller = self.projector.descend(index.line_function, index.parameters, descent)
+        threshold, valid = self.projector.descend(index.line_function, index.parameters, descent)
         full, points, mass, std = self.projector.profile()
         profile = Profile(points, mass, self.projector.total, std)
         projected = Projected(descent.direction, self.grid, full, profile, None)
-        value = IndexValue(descent.value, NO_SLOPE, threshold, valid=valid)
-        return Evaluated(projected, value, descent.end_gradient, smaller)
+        value = IndexValue(
+            descent.value, np.empty(0), threshold, valid=valid
+        )  # the slope is not needed again
+        return Evaluated(projected, value, descent.end_gradient)
 
     def value(self, index: CompiledIndex) -> float:
         """Return the value of another index where the descent ended."""
         return float(self.projector.value(index.line_function, index.parameters))
 
 
-@dataclass
 class Pursuit:
-    """A pursuit on its way: it minimizes indices (of one resolution), each from the end of the last.
+    """A pursuit from one start: it minimizes indices (of one resolution), each from the end of the last.
 
-    `kept` is the last valid end (for the density: the last hyperplane that is a minimizer of the projected
-    density), or the very last one if none is valid. Few rows in memory are projected in compiled code, all
-    others by requests.
+    `best` is the last valid end (for the density: the last hyperplane that is a minimizer of the projected
+    density), or the very last one if none is valid.
     """
 
-    node: Node
-    descent: Descent
-    indices: Sequence[ProjectionIndex]
-    limits: Limits
-    in_memory: InMemory | None
-    stage: int = 0  # the next one
-    n_iter: int = 0
-    kept: Pursued | None = None
-
-    @classmethod
-    def begin(
-        cls,
+    def __init__(
+        self,
         node: Node,
         start: FloatArray,
         indices: Sequence[ProjectionIndex],
-        limits: Limits,
+        rule: StoppingRule,
         curvature: Curvature | None = None,
-    ) -> Pursuit:
-        """Return a run that is to begin at a start, with the curvature of an earlier one."""
-        descent = Descent(
-            start, curvature, tol=limits.tol, progress=limits.progress, max_iter=limits.max_iter
-        )
-        return cls(node, descent, indices, limits, InMemory.of(node, indices[0]))
+    ) -> None:
+        self.node, self.indices, self.rule = node, indices, rule
+        self.descent = Descent(start, curvature, tol=rule.tol, progress=rule.progress, max_iter=rule.max_iter)
+        self.compiled = CompiledDescent.of(node, indices[0])
+        self.next_stage, self.n_iter = 0, 0
+        self.best: Optimum | None = None
 
-    def follow(self, stop: int) -> Query[None]:
+    def minimize(self, stop: int) -> Query[None]:
         """Minimize the next indices before the one with the number `stop`."""
-        last: Evaluated | None = None if self.kept is None else self.kept.point
-        while self.stage < stop:
+        end: Evaluated | None = None if self.best is None else self.best.point
+        while self.next_stage < stop:
             if not self.descent.running:
                 self.descent.restart()
-            index: Any = self.indices[self.stage]
-            if self.in_memory is not None:
-                last = self.in_memory.descend(index, self.descent)
+            index: Any = self.indices[self.next_stage]
+            if self.compiled is not None:
+                end = self.compiled.descend(index, self.descent)
             else:
-                known = None if last is None else last.projected
-                last = yield from descend(self.node, index, self.descent, known)
-            self.note(last, index)
+                known = None if end is None else end.projected
+                end = yield from descend(self.node, index, self.descent, known)
+            self.n_iter += self.descent.n_iter
+            if self.best is None or end.index_value.valid or not self.best.point.index_value.valid:
+                curvature, status = self.descent.curvature, self.descent.status
+                self.best = Optimum(end, index, self.next_stage, curvature, self.n_iter, status)
+            self.next_stage = self.stage_after(end)
 
-    def note(self, end: Evaluated, index: ProjectionIndex) -> None:
-        """Keep the end of a descent if it is better, and find out which index comes next."""
-        self.n_iter += self.descent.n_iter
-        if self.kept is None or end.index_value.valid or not self.kept.point.index_value.valid:
-            self.kept = Pursued(end, index, self.stage, NO_CURVATURE, self.n_iter, self.descent.status)
-        self.stage += 1
-        final: Any = self.indices[-1]
-        if end.smaller_side >= self.limits.least_share * end.profile.total:
-            self.stage = len(self.indices)
-        elif self.limits.nested and self.stage < len(self.indices) - 1:
-            again = self.in_memory.value(final) if self.in_memory else final.evaluate(end.profile).value
-            if end.value - again <= SAME_VALUE:
-                self.stage = len(self.indices) - 1
-
-    @property
-    def end(self) -> Pursued:
-        """The end that is kept, with all curvature that is known."""
-        assert self.kept is not None
-        return replace(self.kept, curvature=self.descent.curvature)
+    def stage_after(self, end: Evaluated) -> int:
+        """Return the number of the index to minimize after the end of a descent."""
+        following, last = self.next_stage + 1, len(self.indices) - 1
+        if end.smaller_side >= self.rule.least_share * end.profile.total:
+            return len(self.indices)
+        if self.rule.nested and following < last:
+            final: Any = self.indices[last]
+            lowest = self.compiled.value(final) if self.compiled else final.evaluate(end.profile).value
+            return last if end.value - lowest <= SAME_VALUE else following
+        return following
 
 
 def pursue(
     node: Node,
     start: FloatArray,
     indices: Sequence[ProjectionIndex],
-    limits: Limits,
+    rule: StoppingRule,
     curvature: Curvature | None = None,
-) -> Query[Pursued]:
+) -> Query[Optimum]:
     """Minimize a sequence of indices, the first from `start`, with the curvature of an earlier descent."""
-    pursuit = Pursuit.begin(node, start, indices, limits, curvature)
-    yield from pursuit.follow(len(indices))
-    return pursuit.end
+    pursuit = Pursuit(with_standardized_rows(node), start, indices, rule, curvature)
+    yield from pursuit.minimize(len(indices))
+    assert pursuit.best is not None
+    return pursuit.best
 
 
 def pursue_all(
-    node: Node,
-    starts: Sequence[FloatArray],
-    indices: Sequence[ProjectionIndex],
-    limits: Limits,
-    behind: float,
-) -> Query[list[Pursued]]:
+    node: Node, starts: Sequence[FloatArray], indices: Sequence[ProjectionIndex], rule: StoppingRule
+) -> Query[list[Optimum]]:
     """Run `pursue` from several starts.
 
-    Those that are clearly behind after the first index end at their optimum of it: those whose value is
-    higher by `behind`, or that are at the same hyperplane as a better one.
+    Those that meet a better one at the first index, at nearly the same hyperplane, end there.
     """
-    snapped = [snap(start, spacing_for(limits.tol, len(start))) for start in starts]
-    runs = [Pursuit.begin(node, start, indices, limits) for start in snapped]
-    yield from side_by_side(node, [run.follow(1) for run in runs])
-    firsts = [run.kept.point for run in runs if run.kept]
-    ahead = [
-        run
-        for i, run in enumerate(runs)
-        if not any(_leads(firsts, i, j, behind, SAME_THRESHOLD * node.deviation) for j in range(len(runs)))
-    ]
-    yield from side_by_side(node, [run.follow(len(indices)) for run in ahead])
-    return [run.end for run in runs]
+    snapped = [snap(start, spacing_for(rule.tol, len(start))) for start in starts]
+    node = with_standardized_rows(node)
+    runs = [Pursuit(node, start, indices, rule) for start in snapped]
+    yield from side_by_side(node, [run.minimize(1) for run in runs])
+    firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
+    ahead = {id(end) for end in distinct(firsts)}
+    yield from side_by_side(node, [run.minimize(len(indices)) for run in runs if id(run.best) in ahead])
+    return [run.best for run in runs if run.best]
 
 
-def _leads(ends: Sequence[Evaluated], i: int, j: int, behind: float, same: float) -> bool:
-    """Return whether end j is so far ahead of end i, or so near to it, that i need not go on."""
-    own, other = ends[i], ends[j]
-    ahead = own.value - other.value
-    if not ahead >= 0.0 or (ahead == 0.0 and i <= j):  # also if both values are infinite
-        return False
-    if ahead > behind and abs(other.value) <= ORDINARY:
-        return True
-    cosine = float(own.direction @ other.direction)
-    threshold = math.copysign(1.0, cosine) * other.index_value.threshold
-    return abs(cosine) > TOGETHER and abs(own.index_value.threshold - threshold) < same
-
-
-def held_rows(node: Node) -> StandardizedRows | None:
-    """Return the rows of a small node in memory, standardized once for all pursuits; else None."""
+def with_standardized_rows(node: Node) -> Node:
+    """Return a small node in memory with its rows standardized once, for all pursuits; others as they are."""
     rows = node.rows
-    if not node.is_local or not isinstance(rows, MemoryRows):  # the same for all engines: the bits differ
-        return None
-    if rows.picked is not None or node.labels is not None:  # no selections and no labels
-        return None
-    if rows.shape[0] * (rows.shape[1] if not sparse.issparse(rows.array) else 1) > HELD_CELLS:
-        return None
-    key = node.standardization.key
-    with node.memo.setdefault("holding", Lock()):  # threads that resume from several ends share the rows
-        known: tuple[bytes, StandardizedRows] | None = node.memo.get("held")
-        if known is None or known[0] != key:
-            known = node.memo["held"] = key, _hold(rows, node.standardization)
-    return known[1]
+    if node.standardized is not None or not node.is_local or not isinstance(rows, MemoryRows):
+        return node  # the same for all engines: the bits differ
+    if rows.picked is not None or rows.shape[0] * rows.values_per_row > MEMORY_CELLS:
+        return node
+    return replace(node, standardized=standardize(rows, node.standardization))
 
 
-def release_rows(node: Node) -> None:
-    """Forget the standardized rows of a node: those of all leaves that wait for a pass would add up."""
-    node.memo.pop("held", None)
-
-
-def _hold(rows: MemoryRows, own: Standardization) -> StandardizedRows:
+def standardize(rows: MemoryRows, own: Standardization) -> StandardizedRows:
+    """Return a standardized copy of rows in memory, dense or CSR."""
     weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
     if not sparse.issparse(rows.array):
         dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))
-        return StandardizedRows(weights, dense, _transposed(dense))
+        return StandardizedRows(weights, dense, np.ascontiguousarray(dense.T))
     matrix = sparse.csr_array(rows.array)
     values = matrix.data * own.inverse_scale[matrix.indices]
     places = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
     return StandardizedRows(weights, csr=(values, *places), center=own.mean * own.inverse_scale)
-
-
-def _transposed(array: FloatArray) -> FloatArray:
-    """Copy an array by columns, some rows at a time, which stay in the cache: twice as fast for many rows."""
-    found = np.empty(array.shape[::-1])
-    for a in range(0, len(array), TRANSPOSED_ROWS):
-        found[:, a : a + TRANSPOSED_ROWS] = array[a : a + TRANSPOSED_ROWS].T
-    return found

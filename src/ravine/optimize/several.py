@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters
-from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
-from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT, Descent
-from ravine.optimize.variable_metric import variable_metric
+from ravine.index.graph import GraphConnectivity, GraphValue
+from ravine.optimize.descent import CONVERGED, Descent
 
 ESCAPES = 5  # most times that a descent may leave a repeated eigenvalue
 SHORTEST_STEP = 1e-6  # least step of the line search that leaves one
@@ -115,42 +113,6 @@ class Objective:
         if self.omega is None:
             return np.asarray(gradient - (products + products.T) / 2.0 @ directions)
         return np.asarray(gradient - np.diag(products)[:, None] * directions)
-
-
-@dataclass(frozen=True)
-class PublishedObjective(Objective):
-    """lambda_2 + omega times the squared cosines of the directions (Equation 26), minimized by BFGS.
-
-    A positive `omega` makes directions nearly orthogonal, a negative one parallel. lambda_2 of the standard
-    Laplacian is divided by the mass, so that omega means the same for any number of rows. The steps are those
-    of `optim` in R, which the authors' package uses: parallel directions become one within a few steps, and
-    which one depends on the lengths of the first steps.
-    """
-
-    def minimize(self, start: FloatArray, *, tol: float, max_iter: int) -> tuple[FloatArray, int, str]:
-        found = minimize(
-            self.of_free,
-            start.ravel(),
-            args=(start.shape,),
-            jac=True,
-            method=variable_metric,
-            options={"maxiter": max_iter, "gtol": tol},
-        )
-        status = ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE
-        return self.place(found.x.reshape(start.shape)), int(found.nit), status
-
-    def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
-        graph = self.index.evaluate(self.clusters.centers @ directions.T, self.clusters.weights)
-        second = max(graph.eigenvalue, SMALLEST)
-        by_value = second * (1.0 - second) if self.index.normalized else second  # d lambda / d log theta
-        unit = 1.0 if self.index.normalized else 1.0 / float(self.clusters.weights.sum())
-        gradients = np.einsum("abml,md->abld", unit * by_value * graph.slopes, self.clusters.centers)
-        cosines = directions @ directions.T
-        np.fill_diagonal(cosines, 0.0)
-        omega = self.omega or 0.0
-        for a in range(len(gradients)):
-            gradients[a, a] += 4.0 * omega * cosines @ directions
-        return graph, unit * second + omega * float((cosines**2).sum()), gradients
 
 
 def _through_polar(free: FloatArray, directions: FloatArray, gradient: FloatArray) -> FloatArray:

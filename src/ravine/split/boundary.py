@@ -11,9 +11,8 @@ import numpy.typing as npt
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.memory import MemoryRows
+from ravine.data.microclusters import nearest
 from ravine.data.standardization import Standardization, safe_scale
-
-BLOCK = 1024  # rows whose distances to all centers are in memory at a time
 
 
 class _WithDistances:
@@ -110,15 +109,9 @@ class NearestCenter(_WithDistances):
         points = block.project(self.pivot, self.directions).T
         unit = safe_scale(points, self.centers)
         points, centers = points * unit, self.centers * unit
-        out = np.empty(len(points))
-        for a in range(0, len(points), BLOCK):
-            with np.errstate(over="ignore", invalid="ignore"):  # the distance of a row with NaN is NaN
-                near = [
-                    np.sqrt(((points[a : a + BLOCK, None, :] - side) ** 2).sum(axis=2)).min(axis=1)
-                    for side in (centers[~self.right], centers[self.right])
-                ]
-                out[a : a + BLOCK] = (near[0] - near[1]) / 2 / unit
-        return out
+        with np.errstate(over="ignore", invalid="ignore"):  # the distance of a row with NaN is NaN
+            left, right = (nearest(points, centers[some])[1] for some in (~self.right, self.right))
+            return np.asarray((left - right) / 2 / unit)
 
     def about(self, pivot: FloatArray) -> NearestCenter:
         """Return the same boundary about another pivot."""

@@ -16,27 +16,27 @@ import numpy.typing as npt
 from ravine._validate import FloatArray
 from ravine.data.microclusters import (
     FINE_SEEDS,
+    Compared,
     MicroClusters,
     NearestSum,
-    fine_microclusters,
     microclusters,
     nearest,
     sample_size,
 )
-from ravine.data.node import Node, finest_sample, sample
+from ravine.data.node import Node, Opened, sample
 from ravine.data.principal import CovarianceTimes, power_samples, principal
 from ravine.data.query import Query
 from ravine.data.sample import Sample
+from ravine.features.neighbors import RowGraph
 from ravine.index.connectivity import SIGMA, ConnectivityIndex
 from ravine.index.graph import GraphConnectivity, GraphValue
 from ravine.index.interval import contract_outliers
 from ravine.optimize import several
-from ravine.optimize.budget import PASS_LIMIT
 from ravine.optimize.large_margin import around_threshold, minimize_at_scale
+from ravine.optimize.pursuit import PASS_LIMIT
 from ravine.split.boundary import Hyperplane, NearestCenter
-from ravine.split.neighbor_cut import neighbor_graph
 from ravine.split.projection import USEFUL, ProjectionMethod
-from ravine.split.search import Outcome, Verbs, measure_boundary
+from ravine.split.search import BaseMethod, Outcome, measure_boundary
 from ravine.split.split import Split
 
 FINE_CENTERS = 600  # micro-clusters in the projection that give the reported eigenvalue
@@ -50,7 +50,6 @@ SETTLED = 1e-3  # radians: halving ends when the normal turns by less
 SETTLED_SEVERAL = 0.02  # radians: the same for several directions
 SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clusters that are searched
 MARGIN_ROWS = "large margin"  # the same, of the sample on which the scale of a large node is decreased
-JOINED_STEPS = 2  # most steps over all rows from a common direction, whose start took two passes
 RESOLVED = 1e-9  # share of the mass: a smaller eigenvalue of the dense solver is rounding
 
 BoolArray = npt.NDArray[np.bool_]
@@ -71,13 +70,11 @@ class LargeMarginMethod(ProjectionMethod):
 
     least_share: float = 0.25
     n_rows: int = 400
-    full_steps: int = 1  # of the univariate search, which is only the start
 
-    portable = False  # the largest sample is needed again
-
-    def refine(self, node: Node, split: Split) -> Query[Split]:
+    def refine(self, opened: Opened, split: Split) -> Query[Split]:
         """Halve sigma until the normal no longer turns."""
-        few = replace(finest_sample(node), deviation=node.deviation)
+        node = opened.node
+        few = replace(opened.finest_sample, deviation=node.deviation)
         own = few.standardization
         assert isinstance(split.boundary, Hyperplane)
         sigma, beta = split.facts["sigma"] / own.unit, split.facts["beta"]
@@ -142,7 +139,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class SeveralMethod(Verbs):
+class SeveralMethod(BaseMethod):
     """Minimize lambda_2 over several directions at once, on micro-clusters (Equation 26).
 
     With `omega` the directions become parallel, and the univariate search starts from their common direction.
@@ -173,6 +170,13 @@ class SeveralMethod(Verbs):
         """Only the univariate search, which follows with `omega`, uses samples."""
         return self.omega is not None and self.univariate.samples
 
+    @property
+    def uses_graph(self) -> bool:  # type: ignore[override]
+        return self.univariate.neighbor_cut
+
+    def with_graph(self, graph: RowGraph | None) -> SeveralMethod:
+        return replace(self, univariate=self.univariate.with_graph(graph))
+
     def test_quality(self, split: Split, total: float) -> float:
         """Return 1 - lambda_2."""
         return max(0.0, 1.0 - split.value / (1.0 if self.normalized else total))
@@ -184,18 +188,19 @@ class SeveralMethod(Verbs):
         more = _margin_samples(node) if self.large_margin else []
         return [seeds, fine, *more, *power_samples(node), *self.univariate.ahead(node)]
 
-    def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
+    def prepare(self, opened: Opened) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method with `omega`, or if there are too few."""
+        node = opened.node
         given = yield from self._coordinates(node)
         if given.are_too_few(self.n_directions):
-            return (yield from self.univariate.prepare(node))
-        ready = replace(self, given=given)
+            return (yield from self.univariate.prepare(opened))
+        ready = replace(self, given=given, univariate=(yield from self.univariate.make_graph(opened)))
         if self.omega is None:
             return ready
         ends = [ready.pursue(start) for start in ready.combinations()]
         ones = np.array([given.directions(_one(end.directions)[None, :])[0] for end in ends])
-        joined = replace(self.univariate, init=node.standardization.normals(ones), full_steps=JOINED_STEPS)
-        return (yield from joined.prepare(node))
+        joined = replace(self.univariate, init=node.standardization.normals(ones))
+        return (yield from joined.prepare(opened))
 
     def _coordinates(self, node: Node) -> Query[Coordinates]:
         wide = node.n_features > WIDEST
@@ -246,12 +251,14 @@ class SeveralMethod(Verbs):
 
     def choose(self, node: Node, ends: Sequence[several.Directions]) -> Query[list[several.Directions]]:
         """Return the ends with two large enough sides, the best first."""
+        yield from ()
         given = self.given
         assert given is not None
         ends = [end for end in ends if not _one_sided(end, given.clusters, self.least_share)] or list(ends)
         if len(ends) == 1 or not self.univariate.neighbor_cut:
             return sorted(ends, key=lambda end: end.result.value)
-        graph = yield from neighbor_graph(node)
+        graph = self.univariate.graph
+        assert graph is not None
 
         def cut(end: several.Directions) -> float:
             centers = given.clusters.centers @ end.directions.T
@@ -278,8 +285,8 @@ class SeveralMethod(Verbs):
         own = node.standardization
         directions = self.given.directions(end.directions)
         centers = clusters.centers @ end.directions.T
-        nearest_sum = NearestSum(own, np.eye(len(directions)), centers, directions)
-        (mass, _), (product,) = yield node.ask(nearest_sum, CovarianceTimes(own, directions))
+        nearest_sum = NearestSum(Compared(own, directions), centers)
+        (mass, _, _), (product,) = yield node.ask(nearest_sum, CovarianceTimes(own, directions))
         centers, mass = centers[mass > 0], mass[mass > 0]
         if len(mass) < 2:
             return None
@@ -344,12 +351,17 @@ class SeveralMethod(Verbs):
         shortest: for those of the search, made in the whole space, the bound would be far too large.
         """
         edge = index.beta * deviations
-        fine, radii = yield from fine_microclusters(
-            node, FINE_CENTERS, directions, lambda points: contract_outliers(points, edge, index.sigma)[0]
+        fine = yield from microclusters(
+            node,
+            FINE_CENTERS,
+            FINE_SEEDS,
+            axes=directions,
+            place=lambda points: contract_outliers(points, edge, index.sigma)[0],
         )
         eigenvalue = replace(index, beta=1e9).evaluate(fine.centers, fine.weights).eigenvalue
-        diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + 2.0 * float(radii.max(initial=0.0))
-        return eigenvalue, index.error_bound(float(np.sort(radii)[-2:].mean()), diameter)
+        reach = 2.0 * float(fine.radii.max(initial=0.0))
+        diameter = float(np.linalg.norm(np.ptp(fine.centers, axis=0))) + reach
+        return eigenvalue, index.error_bound(float(np.sort(fine.radii)[-2:].mean()), diameter)
 
 
 def _margin_samples(node: Node) -> list[Sample]:

@@ -1,4 +1,4 @@
-"""Partial labels in a projection pursuit: the penalized indices, and which classes belong on the right.
+"""Labeled rows in a search: what they count, which classes belong on which side, and what they say alone.
 
 Pavlidis, Hofmeyr, Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016 (Section 5.2).
 """
@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray
+from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Labels, Node
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
 from ravine.index.base import ProjectionIndex
+from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.index.labels import LabeledIndex
 from ravine.optimize.pursuit import Evaluated, project
-from ravine.split.support import support_machine
+from ravine.split.search import BaseMethod, Outcome
+from ravine.split.split import Split
 
 MISTAKES = 4.0  # weight of labeled rows that the SVM misclassifies, above which labels count less
+LABEL_PENALTY = 20.0  # of the supervised boundary: C times the mean squared length of the rows, which the
+# number of columns multiplies. Chosen among 10, 20 and 40 by leave-sets-out, see docs/defaults.md.
+FEW_LABELS = 20.0  # most weight of the labeled rows of a boundary with which a valley may be better
+SPARSER = 0.5  # least difference of the log densities on the supervised boundary and in the valley
 
 
 def sides_of(labels: Labels, right: Sequence[int] | None) -> FloatArray:
@@ -39,6 +45,7 @@ def labeled_indices(
     """Return the indices with the first gamma, then the last index with every further gamma."""
     assert node.labels is not None
     own, sides = node.standardization, sides_of(node.labels, right)
+    # Until it is known which classes come together, no machine can tell whether the two sides overlap.
     in_full = right is None or not discount_overlap
     weights = node.labels.weights / (1.0 if in_full else _overlap(node, sides))
     pairs = [(index, gammas[0]) for index in plain] + [(plain[-1], gamma) for gamma in gammas[1:]]
@@ -96,3 +103,111 @@ def group_classes(node: Node, method: Any, directions: FloatArray) -> Query[tupl
             if value < lowest:
                 best, lowest = order[k:], value
     return tuple(sorted(best.tolist()))
+
+
+# --- linear classifiers of the labeled rows alone ---
+
+
+def support_planes(node: Node) -> list[tuple[FloatArray, float]]:
+    """Return w and b of the planes w . z + b = 0 of the machine on the node's labeled rows."""
+    if node.labels is None:
+        return []
+    normals, offsets = support_machine(node.standardized_labels, node.labels.classes, node.labels.weights)
+    return [(w, float(b)) for w, b in zip(normals, offsets, strict=True) if w.any()]
+
+
+def support_machine(
+    standardized: FloatArray, classes: FloatArray | IntArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return normals and intercepts of a linear support vector machine on standardized labeled rows.
+
+    One plane for two classes; for more classes, one for each class against the rest.
+    """
+    from sklearn.svm import LinearSVC
+
+    machine = LinearSVC(dual=False, C=1.0, tol=1e-10).fit(standardized, classes, sample_weight=weights)
+    return np.asarray(machine.coef_, dtype=np.float64), np.asarray(machine.intercept_, dtype=np.float64)
+
+
+def supervised_plane(
+    standardized: FloatArray, sides: FloatArray, weights: FloatArray, C: float
+) -> tuple[FloatArray, float] | None:
+    """Return the unit normal v and the threshold b of the plane v . z = b of a logistic regression.
+
+    None if the two sides have the same rows.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=C, tol=1e-8, max_iter=1000)
+    model.fit(standardized, sides > 0, sample_weight=weights)
+    normal, offset = np.asarray(model.coef_[0], dtype=np.float64), float(model.intercept_[0])
+    length = float(np.linalg.norm(normal))
+    return (normal / length, -offset / length) if length > 0 else None
+
+
+@dataclass(frozen=True)
+class SupervisedMethod(BaseMethod):
+    """The plane of a logistic regression on the labeled rows, measured in the density of all rows."""
+
+    bandwidth_factor: float
+    right: tuple[int, ...]
+
+    takes_labels = True
+    name = "supervised"
+
+    def starts(self, node: Node) -> Query[tuple[Node, Sequence[tuple[FloatArray, float]]]]:
+        """Return the plane of the labels, if there is one."""
+        found = yield from principal(node, 1)
+        assert node.labels is not None
+        # Relative to the squared length of the rows, the penalty depends neither on their unit nor on the
+        # number of columns.
+        own = node.standardization
+        C = LABEL_PENALTY / (own.mean_variance * float(own.varies.sum()))
+        sides = sides_of(node.labels, self.right)
+        plane = supervised_plane(node.standardized_labels, sides, node.labels.weights, C)
+        return replace(node, deviation=float(found.deviations[0])), [] if plane is None else [plane]
+
+    def solve(self, node: Node, start: tuple[FloatArray, float]) -> Query[tuple[FloatArray, float]]:
+        yield from ()
+        return start
+
+    def finish(self, node: Node, end: tuple[FloatArray, float]) -> Query[Outcome | None]:
+        """Measure the density on the plane; one pass."""
+        direction, threshold = end
+        own = node.standardization
+        index = MinimumDensityIndex(bandwidth(node.deviation, own.total, self.bandwidth_factor), np.inf)
+        projected = yield from project(node, index.resolution, direction)
+        density = math.exp(index.log_density(projected.profile, threshold)) / own.unit
+        return Outcome(
+            direction=direction,
+            threshold=threshold,
+            value=density,
+            status="fitted to the labels",
+            n_iter=0,
+            profile=projected.profile,
+            bandwidth=index.bandwidth,
+            named_sides=True,
+        )
+
+
+def is_better(valley: Split, supervised: Split, labels: Labels, right: tuple[int, ...]) -> bool:
+    r"""Return whether there is enough evidence for a valley to prefer it to the supervised boundary.
+
+    With I the density (`value`) and m the weight of the labeled rows on the wrong side: the valley v is
+    preferred to the supervised boundary s if
+
+    .. math:: \log I_s - \log I_v \ge 0.5, \quad m_v \le m_s.
+
+    A supervised boundary in a region nearly as sparse has nothing to gain, and a valley that does not
+    separate the labels separates something else.
+    """
+    if valley.value > supervised.value * math.exp(-SPARSER):
+        return False
+    of_valley, of_labels = (_mistakes(labels, right, split) for split in (valley, supervised))
+    return of_valley <= of_labels or math.isclose(of_valley, of_labels)
+
+
+def _mistakes(labels: Labels, right: tuple[int, ...], split: Split) -> float:
+    """Return the weight of the labeled rows on the wrong side."""
+    on_right = split.boundary.signed_distance_of(labels.rows) > 0
+    return float(labels.weights @ (on_right != (sides_of(labels, right) > 0)))

@@ -10,17 +10,16 @@ import numpy as np
 from ravine.data.node import Node
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
-from ravine.optimize.alternation import lloyd
-from ravine.optimize.budget import status_on, steps_on
-from ravine.optimize.cutting_plane import CuttingPlaneEnd, Planes, cutting_planes
+from ravine.optimize.alternation import two_means
+from ravine.optimize.cutting_plane import CuttingPlaneEnd, LinearFunctions, cutting_planes
+from ravine.optimize.pursuit import limit_status, limit_steps
+from ravine.split.labeled import support_planes
 from ravine.split.projection import USEFUL
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 from ravine.split.starts import between_directions, random_directions, small_sample
-from ravine.split.support import support_planes
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
 AUTO_BALANCE = 0.03  # default bound on the mean of f; rows on the margin have |f| = 1 (benchmarks/RESULTS.md)
-MEANS_ROUNDS = 20  # most rounds of 2-means, which only gives a start
 FINALISTS = 2  # starts that are continued after the comparison on a small sample
 
 
@@ -28,8 +27,8 @@ FINALISTS = 2  # starts that are continued after the comparison on a small sampl
 class Start:
     """The plane at whose signs a run starts, the constraints that it starts with, and C."""
 
-    plane: Planes
-    constraints: Planes
+    plane: LinearFunctions
+    constraints: LinearFunctions
     C: float
 
     @classmethod
@@ -39,7 +38,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class MarginMethod(Verbs):
+class MarginMethod(BaseMethod):
     """Solve the maximum margin problem from 2-means and principal directions, or from random planes.
 
     All starts share the passes. Among the ends with enough weight on both sides, the lowest objective is the
@@ -69,15 +68,18 @@ class MarginMethod(Verbs):
         node = replace(node, deviation=float(found.deviations[0]))
         few = (yield from small_sample(node)) if self.samples else node
         if self.random_starts:
-            planes = [Planes.one(v, 0.0) for v in random_directions(node, self.n_init)]
+            planes = [LinearFunctions.one(v, 0.0) for v in random_directions(node, self.n_init)]
         else:
             useful = found.directions[found.deviations > USEFUL * node.deviation]
             more = between_directions(useful, self.n_init - 1 - len(useful), node.rng("starts"))
             directions = [*useful, *more] if self.n_init > 1 else []
-            normal, threshold, _ = yield from lloyd(few, found.directions[0], MEANS_ROUNDS, 0.0)
-            planes = [Planes.one(normal, -threshold), *(Planes.one(v, 0.0) for v in directions)]
-        planes += [Planes.one(w, b) for w, b in support_planes(node)]
-        unit, zero = node.standardization.unit, Planes.zero(node.n_features)
+            normal, threshold = yield from two_means(few, found.directions[:1])
+            planes = [
+                LinearFunctions.one(normal, -threshold),
+                *(LinearFunctions.one(v, 0.0) for v in directions),
+            ]
+        planes += [LinearFunctions.one(w, b) for w, b in support_planes(node)]
+        unit, zero = node.standardization.unit, LinearFunctions.zero(node.n_features)
         C = AUTO_C / node.deviation**2 if self.C is None else self.C * unit * unit
         starts = [Start(plane, zero, C) for plane in planes]
         if few is not node and len(starts) > FINALISTS:
@@ -95,9 +97,9 @@ class MarginMethod(Verbs):
             C=start.C,
             balance=self._balance(node),
             epsilon=self.epsilon,
-            max_iter=steps_on(node, self.max_iter) if self.samples else self.max_iter,
+            max_iter=limit_steps(node, self.max_iter) if self.samples else self.max_iter,
         )
-        return replace(found, status=status_on(node, found.status)) if self.samples else found
+        return replace(found, status=limit_status(node, found.status)) if self.samples else found
 
     def choose(self, node: Node, ends: Sequence[CuttingPlaneEnd]) -> Query[list[CuttingPlaneEnd]]:
         """Return the ends, those with the fewest labeled pairs together first, then by objective."""

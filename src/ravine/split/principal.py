@@ -19,12 +19,12 @@ from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.index.density import MinimumDensityIndex, bandwidth
 from ravine.optimize.pursuit import project
-from ravine.split.far import least_group
-from ravine.split.search import Outcome, Verbs
+from ravine.split.far import GROUP_SHARE
+from ravine.split.search import BaseMethod, Outcome
 
 
 @dataclass(frozen=True)
-class PrincipalMethod(Verbs):
+class PrincipalMethod(BaseMethod):
     """Divide at the mean of the first principal component (PDDP) or at its lowest density valley (dePDDP).
 
     The value gives the order in which the papers split leaves, lowest first: minus the root of the scatter
@@ -67,7 +67,7 @@ class PrincipalMethod(Verbs):
             threshold: float | None = 0.0
             value = -own.unit * math.sqrt(end.scatter)
         else:
-            least = 0.0 if self.single_rows else least_group(node)
+            least = 0.0 if self.single_rows else GROUP_SHARE * node.total
             threshold = index.lowest_valley(profile, max(node.min_weight, least))
             value = 0.0 if threshold is None else math.exp(index.log_density(profile, threshold)) / own.unit
         if threshold is None:

@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node, finest_sample
+from ravine.data.node import Node, Opened
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
+from ravine.features.neighbors import RowGraph
 from ravine.index.base import ProjectionIndex, Schedule
-from ravine.optimize.budget import FULL_STEPS, PASS_LIMIT, steps_on
 from ravine.optimize.descent import CONVERGED, ITERATION_LIMIT
 from ravine.optimize.pursuit import (
-    SAME_THRESHOLD,
+    FULL_STEPS,
+    PASS_LIMIT,
     Evaluated,
-    Limits,
-    Pursued,
+    Optimum,
+    StoppingRule,
+    distinct,
     evaluate,
     keeps_row_sums,
+    limit_steps,
     project,
     pursue,
     pursue_all,
 )
-from ravine.split.labeled import group_classes, labeled_indices, sides_of, weight_of_mistakes
-from ravine.split.neighbor_cut import NeighborGraph, graph_sample, neighbor_graph
-from ravine.split.search import Outcome, Verbs, search
+from ravine.split.labeled import (
+    group_classes,
+    labeled_indices,
+    sides_of,
+    support_planes,
+    weight_of_mistakes,
+)
+from ravine.split.neighbor_cut import graph_sample, neighbor_graph
+from ravine.split.search import BaseMethod, Outcome, search
 from ravine.split.split import Split
 from ravine.split.starts import between_directions, neighbor_starts, random_directions
-from ravine.split.support import support_planes
 
-SAMPLE_EVALUATIONS = 20  # most evaluations on a larger sample, where they are cheap
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
-SAME_DIRECTION = 0.99  # cosine above which two ends are one hyperplane, if their thresholds agree, too
 USEFUL = 1e-6  # share of the first principal deviation: directions with smaller ones are rounding
 
 CONVERGED_COARSELY = "converged (gradient) in the bins of the search; the gradient is above tol in finer ones"
 
 
 @dataclass(frozen=True)
-class ProjectionMethod(Verbs):
+class ProjectionMethod(BaseMethod):
     """Minimize an index from several starts, all in the same passes, and choose the best end.
 
     The starts are principal directions, then others between them, or `init` (normals in the raw columns), or
@@ -75,18 +80,26 @@ class ProjectionMethod(Verbs):
     right: tuple[int, ...] | None = None
     named_sides: bool = False
     samples: bool = True
-    full_steps: int = FULL_STEPS
+    graph: RowGraph | None = field(default=None, compare=False, repr=False)  # of the node, if known
 
     takes_labels = True
-    compiled = True
 
     @property
     def name(self) -> str:
         return self.schedule.name + (" with labels" if self.right is not None else "")
 
     @property
-    def portable(self) -> bool:  # type: ignore[override]
-        return not self.neighbor_cut  # the graph is that of all rows of the node
+    def uses_graph(self) -> bool:  # type: ignore[override]
+        return self.neighbor_cut
+
+    def with_graph(self, graph: RowGraph | None) -> ProjectionMethod:
+        return replace(self, graph=graph)
+
+    def make_graph(self, opened: Opened) -> Query[ProjectionMethod]:
+        """Return the method with the neighbor graph of the node, if ends are compared by it."""
+        if not self.neighbor_cut or self.graph is not None:
+            return self
+        return self.with_graph((yield from neighbor_graph(opened.node)))
 
     def fallbacks(self) -> Sequence[ProjectionMethod]:
         """Return the method with the schedule's fallbacks."""
@@ -101,20 +114,21 @@ class ProjectionMethod(Verbs):
         """Return the sample of the neighbor graph, if ends are compared by it."""
         return [graph_sample(node)] if self.neighbor_cut else []
 
-    def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
-        """Choose the classes on the right if the node has labels."""
-        if node.labels is None or self.right is not None:
-            return self
-        classes = np.unique(node.labels.classes)
+    def prepare(self, opened: Opened) -> Query[ProjectionMethod | None]:
+        """Make the neighbor graph, if it is needed, and with labels choose the classes on the right."""
+        method, labels = (yield from self.make_graph(opened)), opened.node.labels
+        if labels is None or self.right is not None:
+            return method
+        classes = np.unique(labels.classes)
         if len(classes) == 2:
-            return replace(self, right=(int(classes[1]),))
-        few = finest_sample(node)  # the groups of classes are only a start
-        plain = replace(few, labels=None, stream=(*node.stream, 1))
-        _, split = yield from search(plain, self)
+            return replace(method, right=(int(classes[1]),))
+        few = opened.finest_sample  # the groups of classes are only a start
+        plain = replace(few, labels=None, stream=(*opened.node.stream, 1))
+        _, split = yield from search(plain, method)
         if split is None:
             return None
-        right = yield from group_classes(few, self, split.direction[None, :])
-        return replace(self, right=right, init=split.boundary.normal[None, :])
+        right = yield from group_classes(few, method, split.direction[None, :])
+        return replace(method, right=right, init=split.boundary.normal[None, :])
 
     def indices(self, node: Node) -> Sequence[ProjectionIndex]:
         """Return the indices to minimize in order, with a penalty for the labels of the node."""
@@ -150,26 +164,14 @@ class ProjectionMethod(Verbs):
         signed = yield from gather([self._better_sign(node, v) for v in unit])
         return node, [min(signed, key=lambda start: start[1])[0]]
 
-    def solve_all(self, node: Node, starts: Sequence[FloatArray]) -> Query[list[Pursued]]:
+    def solve_all(self, node: Node, starts: Sequence[FloatArray]) -> Query[list[Optimum]]:
         """Minimize all indices in order from every start; with labels, from its better sign."""
         if node.labels is not None:
             signed = yield from gather([self._better_sign(node, start) for start in starts])
             starts = [start for start, _ in signed]
-        return (
-            yield from pursue_all(
-                node,
-                starts,
-                self.indices(node),
-                Limits(
-                    self.tol,
-                    self.max_iter,
-                    PROGRESS,
-                    self.schedule.least_share,
-                    self.schedule.nested and node.labels is None,
-                ),
-                self.schedule.behind,
-            )
-        )
+        nested = self.schedule.nested and node.labels is None
+        rule = StoppingRule(self.tol, self.max_iter, PROGRESS, self.schedule.least_share, nested)
+        return (yield from pursue_all(node, starts, self.indices(node), rule))
 
     def _better_sign(self, node: Node, start: FloatArray) -> Query[tuple[FloatArray, float]]:
         """Return a start with labels, with the sign of the lower value, and that value; one pass."""
@@ -179,7 +181,7 @@ class ProjectionMethod(Verbs):
         here, there = (index.evaluate(projected.profile).value for index in (first, mirrored))
         return (start, here) if here <= there else (-start, there)
 
-    def choose(self, node: Node, ends: Sequence[Pursued]) -> Query[list[Pursued]]:
+    def choose(self, node: Node, ends: Sequence[Optimum]) -> Query[list[Optimum]]:
         """Return the valid ends that leave enough on both sides, the best first.
 
         Ends that the schedule accepts are preferred. With labels and `neighbor_cut`, only the ends with the
@@ -196,42 +198,44 @@ class ProjectionMethod(Verbs):
             return (yield from self._by_cut(node, ends))
         if node.labels is not None:
             return _by_value(ends)
-        return _distinct(sorted(ends, key=lambda end: (self._refused(end), -ranks[id(end)])))
+        return distinct(sorted(ends, key=lambda end: (self._refused(end), -ranks[id(end)])))
 
-    def _by_cut(self, node: Node, ends: Sequence[Pursued]) -> Query[list[Pursued]]:
+    def _by_cut(self, node: Node, ends: Sequence[Optimum]) -> Query[list[Optimum]]:
         """Return different ends, those of the smallest normalized cut first.
 
         Before the cut, with labels the fewest mistakes decide, and without them whether the schedule accepts.
         """
-        graph = yield from neighbor_graph(node)
+        yield from ()
+        assert self.graph is not None
         if node.labels is None:
             first = [self._refused(end) for end in ends]
         else:
             first = [weight_of_mistakes(node.labels, self.right, end.point) for end in ends]
-        costs = list(zip(first, _cuts(graph, node, ends), strict=True))
-        return _distinct([ends[k] for k in sorted(range(len(ends)), key=costs.__getitem__)])
+        costs = list(zip(first, _cuts(self.graph, node, ends), strict=True))
+        return distinct([ends[k] for k in sorted(range(len(ends)), key=costs.__getitem__)])
 
-    def _refused(self, end: Pursued) -> float:
+    def _refused(self, end: Optimum) -> float:
         """Return 0 for an end that the schedule accepts, otherwise 1."""
         return float(not self.schedule.accepts(end.point.index_value, end.point.profile))
 
-    def rank(self, end: Pursued) -> float:
+    def rank(self, end: Optimum) -> float:
         """Return the rank of an end by the schedule, the higher the better; 0 for an invalid one."""
         if not end.point.index_value.valid:
             return 0.0
         index = getattr(end.index, "index", end.index)  # without the labels' penalty
         return self.schedule.rank(index, end.point.profile, end.point.index_value)
 
-    def resume(self, node: Node, end: Pursued, last: bool) -> Query[Pursued]:
+    def resume(self, node: Node, end: Optimum, last: bool) -> Query[Optimum]:
         """Continue with the known curvature, at the bandwidth of more rows."""
         index = self.indices(node)[end.stage]
-        most = self.full_steps if keeps_row_sums(node, index.resolution) else 1  # each takes two passes
-        limits = Limits(self.tol, steps_on(node, FULL_STEPS if last else SAMPLE_EVALUATIONS, most), PROGRESS)
-        more = yield from pursue(node, end.point.direction, [index], limits, end.curvature)
+        most = FULL_STEPS if keeps_row_sums(node, index.resolution) else 1  # each takes two passes
+        max_iter = limit_steps(node, FULL_STEPS if last else self.max_iter, most)
+        rule = StoppingRule(self.tol, max_iter, PROGRESS)
+        more = yield from pursue(node, end.point.direction, [index], rule, end.curvature)
         status = PASS_LIMIT if last and more.status == ITERATION_LIMIT else more.status
         return replace(more, stage=end.stage, n_iter=end.n_iter + more.n_iter, status=status)
 
-    def finish(self, node: Node, end: Pursued) -> Query[Outcome | None]:
+    def finish(self, node: Node, end: Optimum) -> Query[Outcome | None]:
         """Evaluate the index again at the end, with fine bins."""
         point = yield from _evaluate_finely(node, end)
         if not point.index_value.valid:
@@ -256,7 +260,7 @@ class ProjectionMethod(Verbs):
         )
 
 
-def _evaluate_finely(node: Node, end: Pursued) -> Query[Evaluated]:
+def _evaluate_finely(node: Node, end: Optimum) -> Query[Evaluated]:
     """Return the index with fine bins, and the gradient: that of the search if it needs another pass."""
     direction, fine = end.point.direction, end.index.resolution / EXACT
     if node.is_local or keeps_row_sums(node, fine):
@@ -265,25 +269,10 @@ def _evaluate_finely(node: Node, end: Pursued) -> Query[Evaluated]:
     return Evaluated(projected, end.index.evaluate(projected.profile), end.point.gradient)
 
 
-def _by_value(ends: Sequence[Pursued]) -> list[Pursued]:
+def _by_value(ends: Sequence[Optimum]) -> list[Optimum]:
     """Return ends by their values; the first of those that tie is the best."""
     lowest = min(end.point.value for end in ends)
     return sorted(ends, key=lambda end: max(0.0, end.point.value - lowest - PROGRESS))
-
-
-def _distinct(ends: Sequence[Pursued]) -> list[Pursued]:
-    """Return ends, the best first, without those that are nearly the same hyperplane as a better one."""
-    kept: list[Pursued] = []
-    for end in ends:
-        here, at = end.point.direction, end.point.index_value.threshold
-        for better in kept:
-            cosine = float(here @ better.point.direction)
-            apart = abs(at - math.copysign(1.0, cosine) * better.point.index_value.threshold)
-            if abs(cosine) > SAME_DIRECTION and apart < SAME_THRESHOLD * end.point.profile.std:
-                break
-        else:
-            kept.append(end)
-    return kept
 
 
 def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
@@ -294,7 +283,7 @@ def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     return replace(node, labels=replace(node.labels, classes=sides))
 
 
-def _cuts(graph: NeighborGraph, node: Node, ends: Sequence[Pursued]) -> list[float]:
+def _cuts(graph: RowGraph, node: Node, ends: Sequence[Optimum]) -> list[float]:
     """Return the normalized cut of the two sides of every end."""
     points = graph.project(node.standardization, np.array([end.point.direction for end in ends]))
     thresholds = [end.point.index_value.threshold for end in ends]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,15 +17,15 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.loops import bin_points
-from ravine.data.node import Node, detached, draw_sample, open_node, sample_nodes, side_by_side
+from ravine.data.node import Node, Opened, open_node, side_by_side
 from ravine.data.principal import fix_sign
 from ravine.data.profile import FINE, REACH, Grid
 from ravine.data.query import Additive, Answer, Query, gather
-from ravine.data.sample import OnSample, Sample
+from ravine.data.sample import Sample
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
-from ravine.optimize.pursuit import project, release_rows
-from ravine.optimize.sides import LineMoments, Plane
+from ravine.optimize.pursuit import project
+from ravine.optimize.sides import LineMoments
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
 
@@ -73,17 +72,16 @@ class Method(Protocol):
         """Whether partial labels of the node have an effect."""
 
     @property
-    def portable(self) -> bool:
-        """Whether samples may be searched in another process: the method needs no more of the node."""
-
-    @property
-    def compiled(self) -> bool:
-        """Whether most of a search of rows in memory is one compiled call, which frees Python's lock."""
+    def uses_graph(self) -> bool:
+        """Whether ends are compared by their cut in the neighbor graph of the node, see `with_graph`."""
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         """Return the other samples that the search needs, besides those that it searches."""
 
-    def prepare(self, node: Node) -> Query[Method | None]:
+    def with_graph(self, graph: Any) -> Method:
+        """Return the method with the neighbor graph of the node that it is going to search."""
+
+    def prepare(self, opened: Opened) -> Query[Method | None]:
         """Return the method for this node, possibly after a search of its own; None ends the search."""
 
     def starts(self, node: Node) -> Query[tuple[Node, Sequence[Any]]]:
@@ -101,7 +99,7 @@ class Method(Protocol):
     def finish(self, node: Node, end: Any) -> Query[Outcome | None]:
         """Return the outcome on all rows, or None if it is not a split."""
 
-    def refine(self, node: Node, split: Split) -> Query[Split]:
+    def refine(self, opened: Opened, split: Split) -> Query[Split]:
         """Return the split, or a better one that starts from it."""
 
     def test_quality(self, split: Split, total: float) -> float:
@@ -111,7 +109,7 @@ class Method(Protocol):
         """Return methods to try if this one finds no significant split."""
 
 
-class Verbs:
+class BaseMethod:
     """Defaults of a method: no labels, no preparation, the first end, nothing to resume or refine.
 
     `yield from ()` makes a function a query that asks for nothing.
@@ -119,13 +117,15 @@ class Verbs:
 
     samples = False
     takes_labels = False
-    portable = False
-    compiled = False
+    uses_graph = False
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         return ()
 
-    def prepare(self, node: Node) -> Query[Any]:
+    def with_graph(self, graph: Any) -> Any:
+        return self
+
+    def prepare(self, opened: Opened) -> Query[Any]:
         yield from ()
         return self
 
@@ -146,7 +146,7 @@ class Verbs:
         yield from ()
         return end
 
-    def refine(self, node: Node, split: Split) -> Query[Split]:
+    def refine(self, opened: Opened, split: Split) -> Query[Split]:
         yield from ()
         return split
 
@@ -158,45 +158,42 @@ class Verbs:
         return ()
 
 
-def search(node: Node, method: Method) -> Query[tuple[Node, Split | None]]:
+def search(node: Node, method: Method) -> Query[tuple[Opened, Split | None]]:
     """Find the best split of a node, with at least its `min_weight` on each side.
 
-    Returns the measured node, and the split or None.
+    Returns the opened node, and the split or None.
     """
-    node, stages = yield from open_node(node, sizes_here(node, method), method.ahead(node))
-    if not node.standardization.varies.any():
-        return node, None
-    prepared = yield from method.prepare(node)
+    opened = yield from open_node(node, sizes_for(node, method), method.ahead(node))
+    return opened, (yield from search_opened(opened, method))
+
+
+def search_opened(opened: Opened, method: Method) -> Query[Split | None]:
+    """Find the best split of an opened node, or None."""
+    if not opened.node.standardization.varies.any():
+        return None
+    prepared = yield from method.prepare(opened)
     if prepared is None:
-        return node, None
-    split = yield from _search(node, stages if prepared.samples else [], prepared)
-    return node, split
-
-
-def _search(node: Node, stages: Sequence[Node], method: Method) -> Query[Split | None]:
-    stages, found = _varying(stages), None
-    if sample_search := on_workers(node, method):
-        found = yield from draw_sample(node, sample_search)
-    elif stages:
-        found = yield from _search_stages(stages, method)
-    if found is None:
-        deviation, best = yield from _search_stages([node], method)
-        node = replace(node, deviation=deviation)
-    else:
-        node = replace(node, deviation=found[0])
-        best = yield from _resume(node, found[1], method, last=True)
+        return None
+    node, best = yield from _best_ends(opened, prepared)
     if not best:
         return None
-    outcome = yield from method.finish(node, best[0])
-    split = None if outcome is None else (yield from measure_boundary(node, method, outcome))
-    return None if split is None else (yield from method.refine(node, split))
+    outcome = yield from prepared.finish(node, best[0])
+    split = None if outcome is None else (yield from measure_boundary(node, prepared, outcome))
+    return None if split is None else (yield from prepared.refine(replace(opened, node=node), split))
+
+
+def _best_ends(opened: Opened, method: Method) -> Query[tuple[Node, list[Any]]]:
+    """Return the node with its first principal deviation, and the ends on all its rows, the best first."""
+    stages = [few for few in opened.samples if method.samples and few.standardization.varies.any()]
+    deviation, best = yield from _search_stages(stages or [opened.node], method)
+    node = replace(opened.node, deviation=deviation)
+    return node, (yield from _resume(node, best, method, last=True)) if stages else best
 
 
 def _search_stages(stages: Sequence[Node], method: Method) -> Query[tuple[float, list[Any]]]:
     """Search nodes, each part of the next; return the first principal deviation and the ends, best first."""
     first, starts = yield from method.starts(stages[0])
     ends = yield from method.solve_all(first, starts)
-    release_rows(first)
     best = yield from method.choose(first, ends)
     for larger in stages[1:]:
         larger = replace(larger, deviation=first.deviation)
@@ -208,36 +205,13 @@ def _resume(node: Node, best: Sequence[Any], method: Method, last: bool) -> Quer
     """Continue from the best ends on fewer rows; return the ends, the best first."""
     few = best[: max(1, FINALIST_ROWS // node.n_rows)]
     resumed = yield from side_by_side(node, [method.resume(node, end, last) for end in few])
-    release_rows(node)
     ends = [end for end in resumed if end is not None]
     return (yield from method.choose(node, ends)) if len(ends) > 1 else ends
 
 
-def _varying(stages: Sequence[Node]) -> list[Node]:
-    return [stage for stage in stages if stage.standardization.varies.any()]
-
-
-def sizes_here(node: Node, method: Method) -> list[int]:
-    """Return the sizes of the samples that come here to be searched, the smallest first."""
-    return node.sample_sizes if method.samples and on_workers(node, method) is None else []
-
-
-def on_workers(node: Node, method: Method) -> OnSample | None:
-    """Return the request for the search of the samples of a node on the workers of its engine.
-
-    None where the engine has none, or where the search needs more than samples.
-    """
-    sizes = node.sample_sizes if method.samples else []
-    if not sizes or not node.rows.engine.has_workers or not method.portable or node.labels is not None:
-        return None
-    largest = node.sample_request(max(sizes), "sample 0")
-    return OnSample(largest, method.name, partial(_search_drawn, node=detached(node), method=method))
-
-
-def _search_drawn(drawn: Answer, node: Node, method: Method) -> Query[tuple[float, list[Any]] | None]:
-    """Search samples of a node, from the largest; None if no column varies in any."""
-    stages = _varying((yield from sample_nodes(node, drawn, node.sample_sizes)))
-    return (yield from _search_stages(stages, method)) if stages else None
+def sizes_for(node: Node, method: Method) -> list[int]:
+    """Return the sizes of the samples that are searched before all rows, the smallest first."""
+    return node.sample_sizes if method.samples else []
 
 
 def measure_boundary(node: Node, method: Method, outcome: Outcome) -> Query[Split | None]:
@@ -282,9 +256,11 @@ def _across(node: Node, outcome: Outcome, h: float) -> Query[tuple[Profile, floa
         profile, threshold = Profile(points, mass[full], own.total, node.deviation), 0.0
         smaller = float(sides.min())
     elif profile is None:
-        plane = Plane.across(own, outcome.direction, threshold)
         projected, smaller = yield from gather(
-            [project(node, h / FINE, outcome.direction), _lighter_side(node, plane)]
+            [
+                project(node, h / FINE, outcome.direction),
+                _lighter_side(node, outcome.direction, threshold),
+            ]
         )
         profile = projected.profile
     else:
@@ -302,9 +278,9 @@ def _boundary(node: Node, outcome: Outcome, direction: FloatArray, threshold: fl
     return centers.about(node.pivot)
 
 
-def _lighter_side(node: Node, plane: Plane) -> Query[Any]:
-    """Return the exact weight of the lighter side of a plane; one pass."""
-    ((sides,),) = yield node.ask(LineMoments(plane))
+def _lighter_side(node: Node, direction: FloatArray, threshold: float) -> Query[Any]:
+    """Return the exact weight of the lighter side of a hyperplane; one pass."""
+    ((sides,),) = yield node.ask(LineMoments(node.standardization, (direction, threshold)))
     return float(sides[:, 0].min())
 
 

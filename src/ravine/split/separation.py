@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node
+from ravine.data.node import Node, Opened
 from ravine.data.principal import power_samples, principal
 from ravine.data.query import Query, RowSet, gather
 from ravine.data.sample import Sample
@@ -21,8 +21,6 @@ from ravine.exceptions import InvalidInputError
 from ravine.index.density import bandwidth
 from ravine.index.separation import SeparationSchedule
 from ravine.optimize.alternation import (
-    START_SWITCHED,
-    SWITCHED,
     AlternationEnd,
     BoundStep,
     MinimaxStep,
@@ -31,19 +29,20 @@ from ravine.optimize.alternation import (
     two_means,
 )
 from ravine.optimize.minimax import MAX_FEATURES
-from ravine.optimize.pursuit import Pursued
-from ravine.optimize.sides import LineMoments, Plane, Side, SideSums, kappa, variance
+from ravine.optimize.pursuit import Optimum
+from ravine.optimize.sides import Cut, LineMoments, Side, SideSums, kappa, variance
+from ravine.split.boundary import Hyperplane
+from ravine.split.labeled import support_planes
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
-from ravine.split.search import Outcome, Verbs
+from ravine.split.search import BaseMethod, Outcome
 from ravine.split.starts import small_sample
-from ravine.split.support import support_planes
 
 SOLVERS = ("mpm", "gep", "eig", "pursuit")
 
 
 @dataclass(frozen=True)
-class SeparationMethod(Verbs):
+class SeparationMethod(BaseMethod):
     """Find the split with the highest separation probability, by the solver `mpm`, `gep` or `eig`.
 
     `mpm` and `gep` start from 2-means (or, at the root, from the rows `init` as the right side) and alternate
@@ -77,13 +76,13 @@ class SeparationMethod(Verbs):
         """Return the sample of the eigenvectors of `eig`."""
         return power_samples(node) if self.solver == "eig" else []
 
-    def prepare(self, node: Node) -> Query[SeparationMethod]:
+    def prepare(self, opened: Opened) -> Query[SeparationMethod]:
         """Search all rows at once where samples do not help: for `eig`, and if the sides are given."""
         yield from ()
-        given = self.init is not None and node.is_root
+        given = self.init is not None and opened.node.is_root
         return replace(self, samples=False) if given or self.solver == "eig" else self
 
-    def starts(self, node: Node) -> Query[tuple[Node, list[Plane | FloatArray | None]]]:
+    def starts(self, node: Node) -> Query[tuple[Node, list[Hyperplane | FloatArray | None]]]:
         """Return the planes of 2-means and of the labels, None for given sides, or eigenvectors for `eig`."""
         if self.solver == "eig":
             unit = replace(node, measured=unit_variances(node))
@@ -101,16 +100,15 @@ class SeparationMethod(Verbs):
         if self.init is not None and node.is_root:
             return node, [None]
         few = (yield from small_sample(node)) if self.samples else node
-        clusters = yield from two_means(few, found.directions)
+        cut = yield from two_means(few, found.directions)
+        start = Hyperplane.of(few.standardization, *cut, few.pivot)
         if few is not node:
-            end = yield from self.solve(few, clusters, START_SWITCHED)
-            clusters = clusters if end is None else end.plane
-        labeled = [Plane.across(node.standardization, w, -b) for w, b in support_planes(node)]
-        return node, [clusters, *labeled]
+            end = yield from self.solve(few, start)
+            start = start if end is None else _hyperplane(end)
+        labeled = [Hyperplane.of(node.standardization, w, -b, node.pivot) for w, b in support_planes(node)]
+        return node, [start, *labeled]
 
-    def solve(
-        self, node: Node, start: Plane | FloatArray | None, switched: float = SWITCHED
-    ) -> Query[AlternationEnd | None]:
+    def solve(self, node: Node, start: Hyperplane | FloatArray | None) -> Query[AlternationEnd | None]:
         """Alternate from a plane, or from the given sides; one pass per round for mpm, two for gep.
 
         For `eig` the start is the solution (Theorem 3): the indicator of the sides is the top eigenvector q
@@ -121,15 +119,15 @@ class SeparationMethod(Verbs):
         """
         own, squares = unit_variances(node), self.solver == "mpm"
         if isinstance(start, np.ndarray):
-            plane = Plane.across(own, start, 0.0)
-            return AlternationEnd(start, 0.0, plane, 1, "the relaxed problem has a closed solution")
-        if start is None:
+            return AlternationEnd(own, start, 0.0, 1, "the relaxed problem has a closed solution")
+        cut = None if start is None else _cut(own, start)
+        if cut is None:
             assert self.init is not None
             given = replace(node, rows=self.init)
             (first,) = yield given.ask(SideSums(own, None, squares=squares))
             (answer,) = yield node.ask(SideSums(own, None))
         else:
-            first, answer = yield node.ask(SideSums(own, start, squares=squares), SideSums(own, None))
+            first, answer = yield node.ask(SideSums(own, cut, squares=squares), SideSums(own, None))
         whole = Side.of(answer)
         step: Step = (
             MinimaxStep(own, whole, self.regularization)
@@ -138,16 +136,7 @@ class SeparationMethod(Verbs):
         )
         return (
             yield from alternate(
-                node,
-                own,
-                step,
-                whole,
-                start,
-                Side.of(first),
-                squares=squares,
-                max_iter=self.max_iter,
-                switched=switched,
-                budget=self.budget,
+                node, own, step, whole, cut, Side.of(first), max_iter=self.max_iter, budget=self.budget
             )
         )
 
@@ -160,7 +149,7 @@ class SeparationMethod(Verbs):
         there = [end for end in ends if end is not None]
         if self.solver != "eig":
             return sorted(there, key=lambda end: _pairs_together(node, own, end))
-        answers = yield node.ask(*(LineMoments(Plane.across(own, end.direction, 0.0)) for end in there))
+        answers = yield node.ask(*(LineMoments(own, (end.direction, 0.0)) for end in there))
         enough = max(self._min_weight(node), np.finfo(float).tiny)
 
         def rank(candidate: tuple[AlternationEnd, FloatArray]) -> tuple[float, float]:
@@ -174,7 +163,7 @@ class SeparationMethod(Verbs):
 
     def resume(self, node: Node, end: AlternationEnd, last: bool) -> Query[AlternationEnd | None]:
         """Continue from the sides of the hyperplane that was found on fewer rows."""
-        found = yield from self.solve(node, end.plane)
+        found = yield from self.solve(node, _hyperplane(end))
         return None if found is None else replace(found, n_iter=end.n_iter + found.n_iter)
 
     def finish(self, node: Node, end: AlternationEnd) -> Query[Outcome | None]:
@@ -199,20 +188,20 @@ class SeparationMethod(Verbs):
 class SeparationPursuit(ProjectionMethod):
     """Maximize the separation probability directly, at the root from the rows `given` as the right side."""
 
+    max_iter: int = 50  # evaluations
     given: RowSet | None = None
 
-    portable = False  # the given rows cannot travel
-
-    def prepare(self, node: Node) -> Query[ProjectionMethod | None]:
+    def prepare(self, opened: Opened) -> Query[ProjectionMethod | None]:
         """Start at the root from the direction of the mean of the given rows, if any."""
         method: ProjectionMethod = self
+        node = opened.node
         if self.given is not None and node.is_root:
             own = unit_variances(node)
             ((totals, _, _),) = yield replace(node, rows=self.given).ask(Moments(own.mean, own.inverse_scale))
             method = replace(self, init=own.normals(totals[0])[None, :])
-        return (yield from ProjectionMethod.prepare(method, node))
+        return (yield from ProjectionMethod.prepare(method, opened))
 
-    def finish(self, node: Node, end: Pursued) -> Query[Outcome | None]:
+    def finish(self, node: Node, end: Optimum) -> Query[Outcome | None]:
         """Return the separation probability of the exact sides, with the regularizer of the definition."""
         outcome = yield from ProjectionMethod.finish(self, node, end)
         if outcome is None:
@@ -241,7 +230,7 @@ class _Sides:
 def _exact_sides(node: Node, direction: FloatArray, threshold: float, regularization: float) -> Query[_Sides]:
     """Return the exact sides of a hyperplane; one pass."""
     own = node.standardization
-    ((sides,),) = yield node.ask(LineMoments(Plane.across(own, direction, threshold)))
+    ((sides,),) = yield node.ask(LineMoments(own, (direction, threshold)))
     lighter = float(sides[:, 0].min())
     deviation = math.sqrt(max(variance(sides.sum(axis=0)), 0.0))
     if lighter <= 0.0:
@@ -254,6 +243,17 @@ def unit_variances(node: Node) -> Standardization:
     """Return the standardization with which every column of the node has unit variance."""
     own = node.standardization
     return replace(own, inverse_scale=1.0 / np.where(own.varies, own.deviation, np.inf))
+
+
+def _hyperplane(end: AlternationEnd) -> Hyperplane:
+    """Return an end as a hyperplane in raw columns, for rows with another standardization."""
+    own = end.standardization
+    return Hyperplane.of(own, end.direction, end.threshold, own.mean)
+
+
+def _cut(own: Standardization, plane: Hyperplane) -> Cut:
+    """Return a hyperplane as direction and threshold of a standardized space."""
+    return own.directions(plane.normal) / own.unit, plane.about(own.mean).threshold / own.unit
 
 
 def _pairs_together(node: Node, own: Standardization, end: AlternationEnd) -> float:

@@ -16,11 +16,10 @@ from ravine._validate import FloatArray
 from ravine.data.node import Node, sample, sample_rows
 from ravine.data.principal import EQUAL
 from ravine.data.query import Query
-from ravine.features.neighbors import TIE, distinct, nth_nearest, weighted_median
+from ravine.features.neighbors import NEIGHBORS, distinct, neighbors_among, nth_nearest, weighted_median
 
 START_ROWS = 1000  # most rows of the neighbor graph
-START_NEIGHBORS = 15  # neighbors per row in the graph
-WIDTH_NEIGHBOR = 10  # the median distance to this neighbor is the width of the similarity
+START_NEIGHBORS = 15  # neighbors per row in the graph; with 10 the arms of spirals come apart
 FEW_ROWS = 1024  # least rows of the sample on which several starts are compared
 FEW_ROWS_PER_COLUMN = 20  # least rows per column of that sample
 RIDGE = 1e-3  # ridge of the spectral regression, as a share of the total variance
@@ -116,19 +115,17 @@ def _leading(walk: FloatArray, weighted: FloatArray, n: int) -> FloatArray:
 def similarities(points: FloatArray, weights: FloatArray) -> FloatArray:
     """Return m_i m_j exp(-(d_ij / s)^2) between neighbors, and 0 between other points.
 
-    Points are neighbors if one is among the 15 nearest of the other; the similarity is halved if that holds
-    in one direction only. s is the median distance to the tenth neighbor. A point of weight k means k copies,
-    which are neighbors of each other.
+    Points are neighbors if one is among the 15 nearest of the other. s is the median distance to the tenth
+    neighbor. A point of weight k means k copies, which are neighbors of each other.
     """
     from sklearn.metrics.pairwise import euclidean_distances
 
     distances = euclidean_distances(points)
     np.fill_diagonal(distances, 0.0)
-    width = weighted_median(nth_nearest(distances, weights, WIDTH_NEIGHBOR), weights)
+    width = weighted_median(nth_nearest(distances, weights, NEIGHBORS), weights)
     if width == 0.0:  # most rows have ten copies or more
         width = float(np.sqrt(np.mean(distances**2)))
-    reach = (1.0 + TIE) * nth_nearest(distances, weights, START_NEIGHBORS)
-    near = (distances <= reach[:, None]).astype(np.float64)
-    similar = (near + near.T) / 2 * np.exp(-((distances / width) ** 2)) * np.outer(weights, weights)
+    near = neighbors_among(points, weights, START_NEIGHBORS).toarray()
+    similar = near * np.exp(-((distances / width) ** 2)) * np.outer(weights, weights)
     np.fill_diagonal(similar, weights * np.maximum(weights - 1.0, 0.0))
     return np.asarray(similar)

@@ -1,4 +1,4 @@
-"""JSON and arrays in one file, read without trust: nothing is run, and nothing grows larger than the file.
+"""JSON and arrays in one file, read without trust: nothing is run, and every value is checked.
 
 The file is an uncompressed zip archive as `numpy.savez` writes it: `meta` holds UTF-8 JSON, every other
 member an array without pickled objects. So no member can declare more bytes than the file has.
@@ -6,7 +6,6 @@ member an array without pickled objects. So no member can declare more bytes tha
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
 import json
@@ -14,9 +13,11 @@ import math
 import os
 import reprlib
 import sys
+import textwrap
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,20 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidModelError
 
-MAX_MEMBERS = 64  # a model has about 30; zipfile allocates 1 kB for each member before any can be checked
-JSON_BYTES = 4 << 20  # parsed JSON takes up to 30 times the memory; 4 MB hold 10 000 splits or 100 000 names
 ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
-ENTRY = b"PK\x01\x02"  # signature of each member's entry in the directory of a zip archive
-KINDS = "biufU"  # numpy's codes of numbers and text, the only types that are accepted
+MAX_REASON = 300  # characters of an error message that may repeat what is in the file
 
 Array = npt.NDArray[Any]
+
+
+@contextmanager
+def refusing(what: str, advice: str) -> Iterator[None]:
+    """Turn any error while a file or a text is read into an `InvalidModelError` of one sentence."""
+    try:
+        yield
+    except Exception as error:
+        reason = textwrap.shorten(str(error) or type(error).__name__, MAX_REASON)
+        raise InvalidModelError(f"{what}: {reason}; {advice}") from error
 
 
 def require(holds: Any, what: str, expected: str, got: Any) -> None:
@@ -47,6 +55,32 @@ def require(holds: Any, what: str, expected: str, got: Any) -> None:
 def shown(value: Any) -> str:
     """Return a value as short text on one line."""
     return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
+
+
+# --- writing ---
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value for JSON: numbers that are not finite as texts, functions and random generators as null.
+
+    >>> jsonable({"a": np.array([1.0, np.inf]), "b": print})
+    {'a': [1.0, 'inf'], 'b': None}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(x) for name, x in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return jsonable(value.tolist())
+    if isinstance(value, list | tuple):
+        return [jsonable(x) for x in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, bool | int | float | str) else None
+
+
+def fields_to_json(record: Any) -> dict[str, Any]:
+    """Return the numbers and texts among the fields of a dataclass, as `Stored.fields_of` reads them."""
+    values = {field.name: jsonable(getattr(record, field.name)) for field in fields(record)}
+    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
 
 
 def write_archive(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
@@ -76,6 +110,9 @@ def checksum(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
+# --- reading ---
+
+
 def read_if_archive(path: str | os.PathLike[str]) -> bytes | None:
     """Return the content of a file that begins like an archive; others are not read, and give None."""
     with open(path, "rb") as file:
@@ -83,10 +120,8 @@ def read_if_archive(path: str | os.PathLike[str]) -> bytes | None:
         return first + file.read() if first == ZIP else None
 
 
-def read_archive(content: bytes, json_bytes: int | None = None) -> Stored:
-    """Return what `write_archive` wrote; takes about twice the memory of the content, plus the JSON."""
-    n = content.count(ENTRY)
-    require(n <= MAX_MEMBERS, "the file", f"an archive of at most {MAX_MEMBERS} members", f"{n}")
+def read_archive(content: bytes) -> Stored:
+    """Return what `write_archive` wrote; takes about twice the memory of the arrays, plus the JSON."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         _check_members(members, len(content))
@@ -94,7 +129,9 @@ def read_archive(content: bytes, json_bytes: int | None = None) -> Stored:
     require("meta" in arrays, "meta", "an array of the file", "no such array")
     meta = arrays.pop("meta")
     require(meta.dtype == np.uint8 and meta.ndim == 1, "meta", "an array of bytes", _described(meta))
-    return Stored(_read_json(meta.tobytes(), json_bytes or JSON_BYTES), arrays)
+    facts = json.loads(meta.tobytes().decode())
+    require(isinstance(facts, dict), "meta", "an object of JSON", shown(facts))
+    return Stored(facts, arrays)
 
 
 def _name(member: zipfile.ZipInfo) -> str:
@@ -102,7 +139,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
-    """Check what the archive declares before any member is read."""
+    """Check what the archive declares before any member is read, so that no member unpacks to a bomb."""
     names = [_name(member) for member in members]
     require(len(set(names)) == len(names), "the file", "an archive of members with different names", names)
     for member in members:
@@ -120,37 +157,46 @@ def _read_array(name: str, content: bytes) -> Array:
     version = np.lib.format.read_magic(stream)
     require(version == (1, 0), what, "in version 1.0 of numpy's format", version)
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    require(dtype.kind in KINDS and dtype.itemsize > 0, what, "an array of numbers or text", str(dtype))
+    require(not dtype.hasobject and dtype.itemsize > 0, what, "an array of numbers or text", str(dtype))
     left = len(content) - stream.tell()
     whole = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == left
     require(whole, what, f"of {left} bytes, as many as follow its header", f"{dtype} of shape {shape}")
+    # Not `numpy.load`, which allocates what the header declares before it looks for the bytes.
     array: Array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if is_fortran else "C")
     return array.astype(dtype.newbyteorder("="), order="C")
 
 
-def _read_json(content: bytes, most: int) -> dict[str, Any]:
-    require(len(content) <= most, "meta", f"of at most {most} bytes", f"{len(content)}")
-    expected = "finite, or a string"
-    refuse = functools.partial(require, False, "a number in JSON", expected)  # NaN and Infinity are not JSON
-    meta = json.loads(content.decode(), parse_constant=refuse)
-    require(isinstance(meta, dict), "meta", "an object of JSON", shown(meta))
-    return dict(meta)
+def array_of_lists(what: str, values: Any) -> Array:
+    """Return nested lists of numbers as an array: a list of whole numbers as int64, others as float64.
+
+    >>> [array_of_lists("x", values).dtype.name for values in ([1, 2], [1.0, 2], [[1, 2]])]
+    ['int64', 'float64', 'float64']
+    """
+    is_whole = isinstance(values, list) and bool(values) and all(type(x) is int for x in values)
+    try:
+        return np.array(values, dtype=np.int64 if is_whole else np.float64)
+    except (ValueError, TypeError, OverflowError):
+        raise InvalidModelError(f"{what} has to be lists of numbers, got {shown(values)}") from None
 
 
 def _described(array: Array) -> str:
     return f"{array.dtype} of shape {array.shape}"
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
 @dataclass
 class Stored:
-    """JSON values and arrays of an untrusted file: each is taken out once, after a check of its type.
+    """JSON values and arrays of an untrusted file, each of which is read with a check of its type.
 
-    `finish` refuses what is left at the end. `within` is the path of a nested JSON object, for messages.
+    What nobody reads is ignored, so that a later edition can add values and arrays. `within` is the path of a
+    nested JSON object, for messages.
 
     >>> stored = Stored({"n": 3}, {"weight": np.array([1.0, 2.0])})
     >>> stored.integer("n", low=1), stored.floats("weight", 2).tolist()
     (3, [1.0, 2.0])
-    >>> stored.finish()
     """
 
     facts: dict[str, Any]
@@ -158,29 +204,30 @@ class Stored:
     within: str = ""
 
     def fact(self, name: str) -> Any:
-        """Take any JSON value."""
+        """Return any JSON value."""
         require(name in self.facts, self.within + name, "in the JSON of the file", "no such value")
-        return self.facts.pop(name)
+        return self.facts[name]
 
     def _checked(self, name: str, expected: str, holds: Callable[[Any], bool]) -> Any:
         value = self.fact(name)
-        require(holds(value), self.within + name, expected, shown(value))
+        if not holds(value):
+            require(False, self.within + name, expected, shown(value))
         return value
 
     def array(self, name: str) -> Array:
-        """Take any array."""
-        require(name in self.arrays, name, "an array of the file", "no such array")
-        return self.arrays.pop(name)
+        """Return any array."""
+        require(name in self.arrays, self.within + name, "an array of the file", "no such array")
+        return self.arrays[name]
 
     def inner(self, name: str) -> Stored:
-        """Take a nested JSON object."""
+        """Return a nested JSON object."""
         facts = self._checked(name, "an object of JSON", lambda value: isinstance(value, dict))
-        return Stored(dict(facts), {}, f"{self.within}{name}.")
+        return Stored(facts, {}, f"{self.within}{name}.")
 
     def objects(self, name: str) -> list[Stored]:
-        """Take a list of nested JSON objects."""
+        """Return a list of nested JSON objects."""
         found = self._list(name, dict, "a list of objects of JSON")
-        return [Stored(dict(facts), {}, f"{self.within}{name}.") for facts in found]
+        return [Stored(facts, {}, f"{self.within}{name}.") for facts in found]
 
     def _list(self, name: str, kind: type, expected: str) -> list[Any]:
         def holds(value: Any) -> bool:
@@ -188,71 +235,87 @@ class Stored:
 
         return list(self._checked(name, expected, holds))
 
-    def integer(self, name: str, *, low: int) -> int:
-        """Take an integer of at least `low`."""
-        expected = f"a whole number of at least {low}"
-        return int(self._checked(name, expected, lambda value: type(value) is int and value >= low))
+    def lists(self, *names: str) -> Stored:
+        """Return some values, nested lists of numbers, as arrays."""
+        arrays = {name: array_of_lists(self.within + name, self.fact(name)) for name in names}
+        return Stored({}, arrays, self.within)
 
-    def number(self, name: str, *, low: float) -> float:
-        """Take a finite number of at least `low`."""
-        kinds, high = (int, float), sys.float_info.max
+    def integer(self, name: str, *, low: int = 0, high: int = sys.maxsize) -> int:
+        """Return an integer from `low` to `high`."""
+        expected = f"a whole number of at least {low} and at most {high}"
+        return int(self._checked(name, expected, lambda value: type(value) is int and low <= value <= high))
+
+    def number(self, name: str, *, low: float = -sys.float_info.max) -> float:
+        """Return a finite number of at least `low`."""
         expected = f"a number of at least {low:g}"
-        return float(
-            self._checked(name, expected, lambda value: type(value) in kinds and low <= value <= high)
-        )
+        return float(self._checked(name, expected, lambda value: _is_number(value) and value >= low))
+
+    def figure(self, name: str) -> float:
+        """Return a number that is only displayed, and so may be "nan", "inf" or "-inf"."""
+        other = ("nan", "inf", "-inf")
+        expected = f"a number or one of {', '.join(other)}"
+        return float(self._checked(name, expected, lambda value: _is_number(value) or value in other))
 
     def boolean(self, name: str) -> bool:
-        """Take true or false."""
+        """Return true or false."""
         return bool(self._checked(name, "true or false", lambda value: isinstance(value, bool)))
 
-    def text(self, name: str, among: list[str]) -> str:
-        """Take one of the given strings."""
-        expected = f"one of {', '.join(among)}"
-        return str(self._checked(name, expected, lambda value: isinstance(value, str) and value in among))
+    def text(self, name: str, among: list[str] | None = None) -> str:
+        """Return a text, or one of the given ones."""
+        expected = "a text" if among is None else f"one of {', '.join(among)}"
+        return str(
+            self._checked(
+                name, expected, lambda value: isinstance(value, str) and (among is None or value in among)
+            )
+        )
 
     def texts(self, name: str, n: int | None = None) -> list[str]:
-        """Take a list of strings: n of them, if n is given."""
+        """Return a list of strings: n of them, if n is given."""
         values = self._list(name, str, "a list of texts")
         require(n in (None, len(values)), self.within + name, f"a list of {n} texts", f"{len(values)}")
         return values
 
     def texts_or_none(self, name: str, n: int | None = None) -> list[str] | None:
-        """Take a list of strings, or null."""
-        return self.fact(name) if self.facts.get(name, "") is None else self.texts(name, n)
+        """Return a list of strings, or None for null."""
+        return None if self.fact(name) is None else self.texts(name, n)
+
+    def fields_of(self, make: type) -> dict[str, Any]:
+        """Return the numbers and texts that a dataclass has as fields, by name."""
+        read: dict[Any, Callable[[str], Any]] = {
+            "float": self.figure,
+            "int": self.integer,
+            "bool": self.boolean,
+            "str": self.text,
+        }
+        return {field.name: read[field.type](field.name) for field in fields(make) if field.type in read}
 
     def floats(
         self, name: str, *shape: int | None, low: float = -math.inf, high: float = math.inf
     ) -> FloatArray:
-        """Take finite numbers (float64) from low to high; None in the shape stands for any length."""
+        """Return finite numbers (float64) from low to high; None in the shape stands for any length."""
         array = self._shaped(name, np.float64, shape)
-        require(np.isfinite(array).all(), name, "finite", "NaN or infinity")
-        return _check_range(name, array, low, high)
+        require(np.isfinite(array).all(), self.within + name, "finite", "NaN or infinity")
+        return self._in_range(name, array, low, high)
 
     def figures(self, name: str, n: int) -> FloatArray:
-        """Take numbers (float64) that are only displayed, and so may be NaN or infinite."""
+        """Return numbers (float64) that may be NaN or infinite."""
         return self._shaped(name, np.float64, (n,))
 
     def integers(self, name: str, *shape: int | None, low: int, high: int) -> IntArray:
-        """Take integers (int64) from low to high; None in the shape stands for any length."""
-        return _check_range(name, self._shaped(name, np.int64, shape), low, high)
+        """Return integers (int64) from low to high; None in the shape stands for any length."""
+        return self._in_range(name, self._shaped(name, np.int64, shape), low, high)
 
     def _shaped(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
         array = self.array(name)
         expected = ", ".join("any" if length is None else str(length) for length in shape)
         holds = array.dtype == dtype and array.ndim == len(shape)
         holds = holds and all(a in (None, b) for a, b in zip(shape, array.shape, strict=True))
-        require(holds, name, f"{np.dtype(dtype)} of shape ({expected})", _described(array))
+        require(holds, self.within + name, f"{np.dtype(dtype)} of shape ({expected})", _described(array))
         return array
 
-    def finish(self) -> None:
-        """Refuse values and arrays that were not taken."""
-        left = sorted([*self.facts, *self.arrays])
-        require(not left, self.within.rstrip(".") or "the file", "without further members", left)
-
-
-def _check_range(name: str, array: Array, low: float, high: float) -> Array:
-    if array.size:
-        smallest, largest = array.min(), array.max()
-        require(smallest >= low, name, f"at least {low:g}", f"{smallest:g}")
-        require(largest <= high, name, f"at most {high:g}", f"{largest:g}")
-    return array
+    def _in_range(self, name: str, array: Array, low: float, high: float) -> Array:
+        if array.size:
+            smallest, largest = array.min(), array.max()
+            require(smallest >= low, self.within + name, f"at least {low:g}", f"{smallest:g}")
+            require(largest <= high, self.within + name, f"at most {high:g}", f"{largest:g}")
+        return array

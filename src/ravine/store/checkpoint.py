@@ -6,42 +6,53 @@ finds a result there does not search. It is written like a model file, without p
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import textwrap
 import time
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravine._validate import IntArray
-from ravine.data.block_engine import block_lengths, fingerprint
+import ravine
+from ravine._validate import WITHOUT_EFFECT, IntArray
 from ravine.data.node import Labels
+from ravine.data.rows import block_lengths, fingerprint
 from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split
-from ravine.store.archive import Stored, checksum, read_archive, read_if_archive, require, write_archive
-from ravine.store.json_text import refusing
-from ravine.store.parts import MAX_COUNT, splits_from, splits_to_parts
+from ravine.store.archive import (
+    Stored,
+    checksum,
+    read_archive,
+    read_if_archive,
+    refusing,
+    require,
+    write_archive,
+)
+from ravine.store.parts import splits_from, splits_to_parts
 
-FORMAT, VERSION = "ravine checkpoint", 3
+FORMAT, VERSION = "ravine checkpoint", 4
 WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
 MAX_SHOWN = 60  # characters of a value in a message
 ADVICE = "give another path, or delete the file"
 
 NodePath = tuple[int, ...]
+Rank = tuple[bool, float, float, float]  # the place of a split in the queue: the lowest comes first
 
 
 class SearchResult(NamedTuple):
-    """The result of a finished search: the split, whether it is worth making, and its rank in the queue."""
+    """The result of a finished search: the split, whether it is to be made, and its rank in the queue."""
 
     split: Split | None
-    worth: bool
-    rank: tuple[bool, float, float, float] = (True, 0.0, 0.0, 0.0)
+    accepted: bool
+    rank: Rank = (True, 0.0, 0.0, 0.0)
 
 
 class Checkpoint:
@@ -64,14 +75,6 @@ class Checkpoint:
         self._blocks_before = block_lengths(rows)
         if self.path.exists():
             self._read()
-
-    def __bool__(self) -> bool:
-        """Whether an earlier fit left results."""
-        return bool(self.found)
-
-    def is_divided(self, path: NodePath) -> bool:
-        """Return whether one of the children of a node was searched."""
-        return (*path, 1) in self.found or (*path, 2) in self.found
 
     def note(self, path: NodePath, found: SearchResult) -> None:
         """Add a result, and write the file unless it was written a moment ago."""
@@ -140,7 +143,7 @@ class Checkpoint:
         }
         arrays["blocks"] = block_lengths(self.rows)
         arrays["split_of"] = np.array([i for i, _ in made], dtype=np.int64)
-        arrays["worth"] = np.array([one.worth for one in self.found.values()], dtype=np.int64)
+        arrays["accepted"] = np.array([one.accepted for one in self.found.values()], dtype=np.int64)
         arrays["rank"] = np.array([one.rank for one in self.found.values()], dtype=np.float64).ravel()
         return write_archive({**meta, "checksum": checksum(meta, arrays)}, arrays)
 
@@ -150,7 +153,7 @@ class Checkpoint:
         if content is None:
             raise InvalidInputError(f"{what}; {ADVICE}")
         with refusing(what, ADVICE):
-            stored = read_archive(content, len(content))
+            stored = read_archive(content)
             version = _version_of(stored)
         if version != VERSION:
             raise self._of_another_fit(f"it has version {version} of the format, and this is {VERSION}")
@@ -160,13 +163,10 @@ class Checkpoint:
             require(texts, "fit", "one text per parameter", before)
             data = stored.inner("data")
             self._before = {name: data.integer(name, low=0) for name in ("rows", "weights", "labels")}
-            data.finish()
-            self._blocks_before = stored.integers("blocks", None, low=0, high=MAX_COUNT)
+            self._blocks_before = stored.integers("blocks", None, low=0, high=sys.maxsize)
             self.found = _found_from(stored)
             self.seconds = stored.number("seconds", low=0)
             reads = stored.integer("reads", low=0)
-            require(reads <= MAX_COUNT, "reads", f"at most {MAX_COUNT}", reads)
-            stored.finish()
         for name in sorted({*before, *self.fit}):
             then, now = before.get(name), self.fit.get(name)
             if then != now:
@@ -204,17 +204,17 @@ def _version_of(stored: Stored) -> int:
 def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
     paths = stored.texts("paths")
     n = len(paths)
-    require(all(set(path) <= set("012") for path in paths), "paths", "of the digits 0, 1 and 2", paths)
+    require(all(set(path) <= set("12") for path in paths), "paths", "of the digits 1 and 2", paths)
     require(len(set(paths)) == n, "paths", "different", paths)
     splits = splits_from(stored)
     split_of = stored.integers("split_of", len(splits), low=0, high=n - 1)
-    worth = stored.integers("worth", n, low=0, high=1)
+    accepted = stored.integers("accepted", n, low=0, high=1)
     rank = stored.figures("rank", 4 * n).reshape(n, 4)
     made = dict(zip(split_of.tolist(), splits, strict=True))
     return {
         tuple(map(int, path)): SearchResult(
             made.get(i),
-            bool(worth[i]),
+            bool(accepted[i]),
             (bool(rank[i, 0]), *map(float, rank[i, 1:])),  # type: ignore[arg-type]
         )
         for i, path in enumerate(paths)
@@ -234,3 +234,35 @@ def _shown(text: str | None) -> str:
 
 def _shown_blocks(lengths: IntArray) -> str:
     return f"{len(lengths)} block{'s' * (len(lengths) != 1)} of at most {lengths.max(initial=0)} rows"
+
+
+def describe(estimator: Any, stream: Sequence[int]) -> dict[str, str]:
+    """Return version, class and parameters of an estimator as texts; `stream` is the seed of its fit.
+
+    Two fits with the same texts and the same rows have the same result.
+
+    >>> from ravine import MinimumDensity
+    >>> described = describe(MinimumDensity(3), (7,))
+    >>> described["class"], described["n_clusters"], described["random_state"]
+    ('MinimumDensity', '3', 'null, with the seed 7')
+    """
+    found = {
+        name: json.dumps(value, default=_plain, sort_keys=True)
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in WITHOUT_EFFECT
+    }
+    seed = ", ".join(map(str, stream))
+    return {
+        **found,
+        "random_state": f"{found['random_state']}, with the seed {seed}",
+        "ravine": ravine.__version__,
+        "class": type(estimator).__name__,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has no value for: arrays as lists, functions and others by their names."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -10,20 +10,33 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ravine import papers
 from ravine._validate import FloatArray
 from ravine.estimators.auto_cluster import AutoCluster
-from ravine.estimators.catalog import ESTIMATORS
+from ravine.estimators.classifier import MinimumDensityClassifier
+from ravine.estimators.methods import CLUSTERERS
+from ravine.estimators.selection import Candidate
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.io.atomic import write_atomically
 from ravine.split.far import FarRows
-from ravine.store.archive import Stored, read_archive, read_if_archive, require, shown, write_archive
-from ravine.store.json_text import FORMAT, VERSION, check_version, refusing, version_of
+from ravine.store.archive import (
+    Stored,
+    jsonable,
+    read_archive,
+    read_if_archive,
+    refusing,
+    require,
+    shown,
+    write_archive,
+)
+from ravine.store.parts import FORMAT, VERSION, check_format
 from ravine.store.stored_map import map_from
 
-NOT_NEGATIVE = (  # figures of a candidate that are at least 0
-    *("separation_probability", "normalized_cut", "cut_ratio", "agreement"),
-    *("rank_sum", "smallest_share", "seconds"),
-)
+ESTIMATORS: dict[str, Any] = {  # the classes that a file may name
+    **CLUSTERERS,
+    "MinimumDensityClassifier": MinimumDensityClassifier,
+    **{name: getattr(papers, name) for name in papers.__all__},
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -56,17 +69,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "n_passes": float(model.n_passes_),
         "n_iter": int(model.n_iter_),
         "columns": None if columns is None else list(map(str, columns)),
-        "map": _jsonable(map_facts),
+        "map": jsonable(map_facts),
         **facts,
-        **({} if auto is None else {"auto": _jsonable(auto)}),
+        **({} if auto is None else {"auto": jsonable(auto)}),
     }
     filled = {} if fill is None else {"fill": np.asarray(fill, dtype=np.float64)}
     filled |= _rule_arrays(model.outlier_rule_)
+    # Read before it is written: parameters may have been set to anything, and the tree replaced, since `fit`.
     try:
         content = write_archive(meta, {**arrays, **map_arrays, **filled})
-        stored = read_archive(content)
-        version_of(stored)
-        _rebuild(stored)
+        _rebuild(read_archive(content))
     except (RavineError, ValueError) as error:
         raise InvalidInputError(f"the model could not be loaded again: {error}; it is not saved") from error
     write_atomically(Path(path), content)
@@ -74,27 +86,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 def stored_parameters(model: Any) -> dict[str, Any]:
     """Return the parameters of a model as JSON values, without its checkpoint, which belongs to one fit."""
-    parameters: dict[str, Any] = _jsonable(model.get_params(deep=False))
+    parameters: dict[str, Any] = jsonable(model.get_params(deep=False))
     parameters.pop("checkpoint", None)
     return parameters
-
-
-def _jsonable(value: Any) -> Any:
-    """Return a parameter as a JSON value; functions and random generators become null."""
-    if isinstance(value, Mapping):
-        return {str(name): _jsonable(x) for name, x in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [_jsonable(x) for x in value]
-    return value if isinstance(value, bool | int | float | str) else None
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that `ravine.save` wrote; nothing in the file is executed.
 
     Everything is checked: a file that is not a valid model raises an `InvalidModelError`. Reading takes about
-    twice the size of the file in memory, whatever the file declares.
+    twice the size of the file in memory; a file that was made to harm cannot take more than thirty times.
 
     Parameters
     ----------
@@ -111,16 +112,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     content = read_if_archive(name)
     if content is None:
         raise InvalidModelError(f"{invalid}: give a file that ravine.save wrote")
-    with refusing(invalid):
-        stored = read_archive(content)
-        version = version_of(stored)
-    check_version(name, version)
-    with refusing(invalid):
-        return _rebuild(stored)
+    with refusing(invalid, "fit and save the model again with this version of ravine"):
+        return _rebuild(read_archive(content))
 
 
 def _rebuild(stored: Stored) -> Any:
     """Return the estimator of a file, after checking everything in it."""
+    check_format(stored)
     make = ESTIMATORS[stored.text("class", sorted(ESTIMATORS))]
     model = make(**_parameters_from(stored, make().get_params(deep=False)))
     n_features = model.n_features_in_ = stored.integer("n_features", low=1)
@@ -135,17 +133,14 @@ def _rebuild(stored: Stored) -> Any:
     n_columns = n_features if model.feature_map_ is None else model.feature_map_.n_components
     model._check_parameters(n_columns)
     model._from_parts(stored, n_columns)
-    chosen = _chosen(model, stored.inner("auto")) if "auto" in stored.facts else model
-    stored.finish()
-    return chosen
+    return _chosen(model, stored.inner("auto")) if "auto" in stored.facts else model
 
 
 def _chosen(winner: Any, stored: Stored) -> AutoCluster:
     """Return the `AutoCluster` whose winner is in the file."""
     model = AutoCluster(**_parameters_from(stored, AutoCluster().get_params(deep=False)))
     model._check_parameters(winner.n_features_in_)
-    model._from_winner(winner, [_figures_from(one) for one in stored.objects("candidates")])
-    stored.finish()
+    model._from_winner(winner, [one.fields_of(Candidate) for one in stored.objects("candidates")])
     return model
 
 
@@ -157,7 +152,6 @@ def _rule_arrays(rule: FarRows | None) -> dict[str, FloatArray]:
         "outlier_center": rule.center,
         "outlier_inverse_scale": rule.inverse_scale,
         "outlier_limit": np.array([rule.limit]),
-        "outlier_groups": rule.groups.reshape(-1, len(rule.center)),
     }
 
 
@@ -169,19 +163,7 @@ def _rule_from(stored: Stored, n_features: int) -> FarRows | None:
         stored.floats("outlier_center", n_features),
         stored.floats("outlier_inverse_scale", n_features, low=0),
         float(stored.floats("outlier_limit", 1, low=0)[0]),
-        stored.floats("outlier_groups", None, n_features),
     )
-
-
-def _figures_from(stored: Stored) -> dict[str, Any]:
-    """Return the figures of the judges for one candidate."""
-    (name,) = stored.texts("name", 1)
-    found: dict[str, Any] = {"name": name, "allowed": stored.boolean("allowed")}
-    found["n_clusters"] = stored.integer("n_clusters", low=1)
-    for figure in ("modularity", *NOT_NEGATIVE):
-        found[figure] = stored.number(figure, low=0.0 if figure in NOT_NEGATIVE else -1.0)
-    stored.finish()
-    return found
 
 
 def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,279 +1,219 @@
-"""Splits and trees as JSON values and arrays, and back, with checks that they are consistent.
+"""Splits and trees as JSON values and arrays, in files and as text, and back, with checks.
 
 docs/format.md describes them.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Evidence, Split
-from ravine.store.archive import Stored, require, shown
+from ravine.store.archive import (
+    Stored,
+    array_of_lists,
+    fields_to_json,
+    jsonable,
+    refusing,
+    require,
+    shown,
+)
 from ravine.tree.arrays import Tree, TreeArrays
 
-BoolArray = npt.NDArray[np.bool_]
 Parts = tuple[dict[str, Any], dict[str, Any]]
 
-NODE_ARRAYS = ("parent", "left", "right", "weight", "order", "label")
-SPLIT_NUMBERS = ("value", "quality", "gradient_norm")
-EVIDENCE_NUMBERS = ("p_value", "log_depth", "null_mean", "null_deviation", "n_draws")
-NOT_FINITE = ("nan", "inf", "-inf")  # numbers that JSON cannot express, as strings
-MAX_COUNT = 2**62  # most iterations or draws that a file may state: fits an int64 with room to add
+FORMAT, VERSION = "ravine model", 4  # of model files and of trees as JSON
 
 
-# --- to parts ---
+def check_format(stored: Stored) -> None:
+    """Refuse anything except the present version of the format."""
+    stored.text("format", [FORMAT])
+    version = stored.integer("version", low=1)
+    require(version == VERSION, "the version of the format", f"{VERSION}, which this ravine reads", version)
+
+
+# --- splits ---
+
+
+def splits_to_parts(splits: Sequence[Split]) -> Parts:
+    """Return splits with a common pivot as JSON values and arrays; no split has no arrays."""
+    facts = {"splits": [_split_to_json(split) for split in splits]}
+    if not splits:
+        return facts, {}
+    boundaries = [split.boundary for split in splits]
+    normals = [b.directions if isinstance(b, NearestCenter) else b.normal[None] for b in boundaries]
+    return facts, {
+        "pivot": boundaries[0].pivot,
+        "split_normals": np.concatenate(normals),
+        "split_directions": np.array([split.direction for split in splits]),
+    }
+
+
+def _split_to_json(split: Split) -> dict[str, Any]:
+    boundary, evidence = split.boundary, split.evidence
+    found = fields_to_json(split) | {"facts": jsonable(split.facts)}
+    found["evidence"] = None if evidence is None else fields_to_json(evidence)
+    if isinstance(boundary, NearestCenter):
+        return found | {"centers": boundary.centers.tolist(), "right": boundary.right.astype(int).tolist()}
+    return found | {"threshold": float(boundary.threshold)}
+
+
+def splits_from(stored: Stored, n_columns: int | None = None) -> list[Split]:
+    """Read splits with a common pivot; `n_columns` is checked where it is given."""
+    records = stored.objects("splits")
+    if not records:
+        return []
+    pivot = stored.floats("pivot", n_columns)
+    normals = stored.floats("split_normals", None, len(pivot))
+    directions = stored.floats("split_directions", len(records), len(pivot))
+    splits = []  # each takes its normals from the front: one for a hyperplane, several for nearest centers
+    for record, direction in zip(records, directions, strict=True):
+        boundary, normals = _boundary_from(record, pivot, normals)
+        evidence = None if record.fact("evidence") is None else _evidence_from(record.inner("evidence"))
+        facts = record.inner("facts")
+        split = Split(
+            boundary=boundary,
+            direction=direction,
+            evidence=evidence,
+            facts={name: facts.figure(name) for name in facts.facts},
+            **record.fields_of(Split),
+        )
+        require(0 <= split.quality <= 1, "splits.quality", "from 0 to 1", split.quality)
+        splits.append(split)
+    require(len(normals) == 0, "split_normals", "as many as the splits have", f"{len(normals)} more")
+    return splits
+
+
+def _boundary_from(record: Stored, pivot: FloatArray, normals: FloatArray) -> tuple[Boundary, FloatArray]:
+    """Return the boundary of a split, and the normals that are left for further ones."""
+    if "threshold" in record.facts:
+        require(len(normals), "split_normals", "at least one for every split", "fewer")
+        return Hyperplane(normals[0], pivot, record.number("threshold")), normals[1:]
+    lists = record.lists("centers", "right")
+    centers = lists.floats("centers", None, None)
+    right = lists.integers("right", len(centers), low=0, high=1) == 1
+    require(right.any() and not right.all(), "splits.right", "1 and 0 for centers on both sides", right)
+    n = centers.shape[1]
+    require(0 < n <= len(normals), "split_normals", f"{n} for a split with so many directions", len(normals))
+    return NearestCenter(normals[:n], pivot, centers, right), normals[n:]
+
+
+def _evidence_from(stored: Stored) -> Evidence:
+    evidence = Evidence(**stored.fields_of(Evidence))
+    require(0 <= evidence.p_value <= 1, "evidence.p_value", "from 0 to 1", evidence.p_value)
+    return evidence
+
+
+# --- trees ---
 
 
 def tree_to_parts(tree: TreeArrays) -> Parts:
     """Return a tree as JSON values and arrays; splits made and refused are stacked."""
-    found = [(node, split, 1) for node, split in enumerate(tree.splits) if split is not None]
-    found += [(node, split, 0) for node, split in enumerate(tree.refused) if split is not None]
+    found = [(node, split, True) for node, split in enumerate(tree.splits) if split is not None]
+    found += [(node, split, False) for node, split in enumerate(tree.refused) if split is not None]
     facts, arrays = splits_to_parts([split for _, split, _ in found])
-    arrays |= {name: getattr(tree, name) for name in NODE_ARRAYS}
-    arrays["split_node"] = np.array([node for node, _, _ in found], dtype=np.int64)
-    arrays["split_made"] = np.array([made for _, _, made in found], dtype=np.int64)
-    facts["feature_names"] = None if tree.feature_names is None else list(tree.feature_names)
-    facts["mapped"] = tree.mapped
-    facts["spread"] = tree.spread
-    return facts, arrays
-
-
-def splits_to_parts(splits: Sequence[Split]) -> Parts:
-    """Return splits with a common pivot as JSON values and arrays."""
-    pivot = splits[0].boundary.pivot if splits else np.zeros(0)
-    shape = len(splits), len(pivot)
-    methods, method = _numbered([split.method for split in splits])
-    statuses, status = _numbered([split.status for split in splits])
-    arrays = {
-        "pivot": pivot,
-        "split_normal": np.array([split.boundary.normal for split in splits]).reshape(shape),
-        "split_direction": np.array([split.direction for split in splits]).reshape(shape),
-        "split_threshold": np.array([split.boundary.threshold for split in splits], dtype=np.float64),
-        "split_iterations": np.array([split.n_iter for split in splits], dtype=np.int64),
-        "split_method": method,
-        "split_status": status,
-    }
-    for name in SPLIT_NUMBERS:
-        arrays[f"split_{name}"] = np.array([getattr(split, name) for split in splits], dtype=np.float64)
-    for name in EVIDENCE_NUMBERS:
-        numbers = [np.nan if split.evidence is None else getattr(split.evidence, name) for split in splits]
-        arrays[f"evidence_{name}"] = np.array(numbers, dtype=np.float64)
-    arrays |= _centers_to_arrays([split.boundary for split in splits], len(pivot))
-    further = [dict(zip(split.facts, jsonable(list(split.facts.values())), strict=True)) for split in splits]
-    return {"methods": methods, "statuses": statuses, "facts": further}, arrays
-
-
-def _numbered(texts: list[str]) -> tuple[list[str], IntArray]:
-    """Return the different texts, and the number of each: many splits share one text."""
-    numbers = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    return list(numbers), np.array([numbers[text] for text in texts], dtype=np.int64)
-
-
-def jsonable(array: Any) -> list[Any]:
-    """Return numbers as a flat list for JSON; those that are not finite become strings."""
-    return [x if isinstance(x, int) or np.isfinite(x) else str(x) for x in np.asarray(array).ravel().tolist()]
-
-
-def _centers_to_arrays(boundaries: Sequence[Boundary], d: int) -> dict[str, Any]:
-    """Return the boundaries that are not hyperplanes: directions, centers and sides, with their split.
-
-    The centers' coordinates follow each other, because boundaries may differ in their number of directions.
-    """
-    several = [(i, b) for i, b in enumerate(boundaries) if isinstance(b, NearestCenter)]
-    if not several:
-        return {}
-    return {
-        "several_split": np.repeat([i for i, _ in several], [len(b.directions) for _, b in several]),
-        "several_directions": np.concatenate([b.directions for _, b in several]).reshape(-1, d),
-        "center_split": np.repeat([i for i, _ in several], [len(b.centers) for _, b in several]),
-        "center_right": np.concatenate([b.right for _, b in several]).astype(np.int64),
-        "center_points": np.concatenate([b.centers.ravel() for _, b in several]),
-    }
-
-
-# --- from parts ---
+    for record, (node, _, made) in zip(facts["splits"], found, strict=True):
+        record |= {"node": node, "made": made}
+    # Without `parent`, which follows from the children: what is stored once cannot contradict itself.
+    nodes = {name: getattr(tree, name) for name in ("left", "right", "weight", "order", "label")}
+    names = None if tree.feature_names is None else list(tree.feature_names)
+    return facts | {"feature_names": names, "mapped": tree.mapped, "spread": tree.spread}, arrays | nodes
 
 
 def tree_from(make: type[Tree], stored: Stored, n_columns: int | None = None) -> Tree:
-    """Read a tree of a class from its stored parts; `n_columns` is checked where it is given."""
-    n = len(stored.arrays.get("parent", ()))
-    require(n > 0, "parent", "an array of one node at least", f"{n}")
-    nodes: dict[str, Any] = {
-        name: stored.integers(name, n, low=-1, high=n - 1) for name in NODE_ARRAYS if name != "weight"
-    }
-    nodes["weight"] = stored.floats("weight", n, low=0)
-    require(nodes["weight"][0] > 0, "weight", "above 0 for the root", nodes["weight"])
-    _check_links(nodes["parent"], nodes["left"], nodes["right"])
-    _check_numbers(nodes["parent"], nodes["left"] < 0, nodes["order"], nodes["label"])
+    """Read a tree of a class; `n_columns` is checked where it is given."""
+    n = len(stored.array("left"))
+    require(n > 0, "left", "an array of one node at least", f"{n}")
+    left, right, order, label = (
+        stored.integers(name, n, low=-1, high=n - 1) for name in ("left", "right", "order", "label")
+    )
+    weight = stored.floats("weight", n, low=0)
+    require(weight[0] > 0, "weight", "above 0 for the root", weight)
+    parent = _parents(left, right)
+    _check_numbers(parent, left, order, label)
     splits = splits_from(stored, n_columns)
-    made, refused = _place_splits(stored, splits, nodes["left"] < 0)
+    made, refused = _place_splits(stored.objects("splits"), splits, left)
     names = stored.texts_or_none("feature_names", len(splits[0].direction) if splits else n_columns)
     return make(
+        parent=parent,
+        left=left,
+        right=right,
+        weight=weight,
         splits=made,
+        order=order,
         refused=refused,
+        label=label,
         feature_names=None if names is None else tuple(names),
         mapped=stored.boolean("mapped"),
         spread=stored.number("spread", low=sys.float_info.min),
-        **nodes,
     )
 
 
-def _check_links(parent: IntArray, left: IntArray, right: IntArray) -> None:
-    """Check that every node except the root is the child of an earlier node, once."""
-    n = len(parent)
-    inner = np.flatnonzero(left >= 0)
+def _parents(left: IntArray, right: IntArray) -> IntArray:
+    """Return the parent of every node, after checking that each has one, which comes before it."""
+    n, inner = len(left), np.flatnonzero(left >= 0)
     one = np.flatnonzero((left < 0) != (right < 0))
     require(not len(one), "left", "-1 where right is, and nowhere else", f"one child at nodes {one[:3]}")
     children = np.concatenate([left[inner], right[inner]])
     twice = np.flatnonzero(np.bincount(children, minlength=n) != (np.arange(n) > 0))
     require(not len(twice), "left", "with right every node except 0 once", f"nodes {twice[:3]} otherwise")
-    known = np.full(n, -1)
-    known[children] = np.concatenate([inner, inner])
-    other = np.flatnonzero(parent != known)
-    require(not len(other), "parent", "the node whose left or right it is", f"another at nodes {other[:3]}")
+    parent = np.full(n, -1, dtype=np.int64)
+    parent[children] = np.concatenate([inner, inner])
     late = np.flatnonzero(parent >= np.arange(n))
-    require(not len(late), "parent", "a node before its children", f"a later one at nodes {late[:3]}")
+    require(not len(late), "left", "with right after their parent", f"a later one at nodes {late[:3]}")
+    return parent
 
 
-def _check_numbers(parent: IntArray, leaf: BoolArray, order: IntArray, label: IntArray) -> None:
+def _check_numbers(parent: IntArray, left: IntArray, order: IntArray, label: IntArray) -> None:
     """Check that splits are numbered as they were made, and clusters without a gap."""
-    inner = np.flatnonzero(~leaf)
+    leaf, inner = left < 0, np.flatnonzero(left >= 0)
     gap = (order[leaf] >= 0).any() or sorted(order[inner].tolist()) != list(range(len(inner)))
     require(not gap, "order", "-1 for leaves, and the number of each split once", order)
     early = [node for node in inner.tolist() if node and order[node] < order[parent[node]]]
     require(not early, "order", "higher below a split", f"a lower one at nodes {early[:3]}")
     clusters = np.unique(label[leaf])
-    gap = (label[~leaf] >= 0).any() or not np.array_equal(clusters, np.arange(len(clusters)))
+    gap = (label[inner] >= 0).any() or not np.array_equal(clusters, np.arange(len(clusters)))
     require(not gap, "label", "-1 for split nodes, and 0, 1, 2, ... for leaves", label)
 
 
 def _place_splits(
-    stored: Stored, splits: list[Split], leaf: BoolArray
+    records: Sequence[Stored], splits: Sequence[Split], left: IntArray
 ) -> tuple[tuple[Split | None, ...], tuple[Split | None, ...]]:
     """Return the split that was made, and the one that was refused, of each node."""
-    n, m = len(leaf), len(splits)
-    node = stored.integers("split_node", m, low=0, high=n - 1)
-    made = stored.integers("split_made", m, low=0, high=1) == 1
-    places: list[list[Split | None]] = [[None] * n, [None] * n]
-    for split, at, is_made in zip(splits, node.tolist(), made.tolist(), strict=True):
-        places[is_made][at] = split
-    refused, done = places
-    whole = all((split is None) == is_leaf for split, is_leaf in zip(done, leaf.tolist(), strict=True))
-    require(whole, "split_node", "a split made for every node with children", node)
-    once = len(set(zip(node.tolist(), made.tolist(), strict=True))) == m and leaf[node[~made]].all()
-    require(once, "split_node", "each node once, and leaves where a split was refused", node)
-    return tuple(done), tuple(refused)
+    made: list[Split | None] = [None] * len(left)
+    refused: list[Split | None] = [None] * len(left)
+    for record, split in zip(records, splits, strict=True):
+        node, is_made = record.integer("node", high=len(left) - 1), record.boolean("made")
+        fits = is_made == bool(left[node] >= 0) and made[node] is refused[node] is None
+        require(fits, "splits.node", "each node once: made if it has children, else refused", f"{node}")
+        (made if is_made else refused)[node] = split
+    lacking = [node for node in np.flatnonzero(left >= 0).tolist() if made[node] is None]
+    require(not lacking, "splits.node", "one made for every node with children", f"none for {lacking[:3]}")
+    return tuple(made), tuple(refused)
 
 
-def splits_from(stored: Stored, n_columns: int | None = None) -> list[Split]:
-    """Read splits with a common pivot from their stored parts; `n_columns` is checked where it is given."""
-    threshold = stored.floats("split_threshold", None)
-    pivot = stored.floats("pivot", n_columns if len(threshold) else 0)
-    m, d = len(threshold), len(pivot)
-    weights = stored.floats("split_normal", m, d)
-    direction = stored.floats("split_direction", m, d)
-    iterations = stored.integers("split_iterations", m, low=0, high=MAX_COUNT)
-    value, gradient_norm = stored.figures("split_value", m), stored.figures("split_gradient_norm", m)
-    quality = stored.floats("split_quality", m, low=0, high=1)
-    methods = _texts_from(stored, "methods", "split_method", m)
-    statuses = _texts_from(stored, "statuses", "split_status", m)
-    evidence, further = _evidence_from(stored, m), _facts_from(stored, m)
-    several = _centers_from(stored, pivot, m)
-    return [
-        Split(
-            boundary=several.get(i) or Hyperplane(weights[i], pivot, float(threshold[i])),
-            direction=direction[i],
-            method=methods[i],
-            value=float(value[i]),
-            quality=float(quality[i]),
-            gradient_norm=float(gradient_norm[i]),
-            status=statuses[i],
-            n_iter=int(iterations[i]),
-            evidence=evidence[i],
-            facts=further[i],
-        )
-        for i in range(m)
-    ]
+# --- trees as text ---
 
 
-def _texts_from(stored: Stored, texts: str, numbers: str, m: int) -> list[str]:
-    different = stored.texts(texts)
-    return [different[i] for i in stored.integers(numbers, m, low=0, high=len(different) - 1)]
+def to_json(tree: TreeArrays) -> str:
+    """Return the whole tree as JSON; numbers that are not finite become strings."""
+    facts, arrays = tree_to_parts(tree)
+    return json.dumps({"format": FORMAT, "version": VERSION, **facts, "arrays": jsonable(arrays)})
 
 
-def _evidence_from(stored: Stored, m: int) -> list[Evidence | None]:
-    """Read the evidence of every split; a p-value of NaN means that there was no test."""
-    p_value, log_depth, mean, deviation, n_draws = (
-        stored.figures(f"evidence_{name}", m) for name in EVIDENCE_NUMBERS
-    )
-    tested = ~np.isnan(p_value)
-    shares = p_value[tested]
-    require(((shares >= 0) & (shares <= 1)).all(), "evidence_p_value", "NaN or from 0 to 1", shares)
-    draws = n_draws[tested]
-    whole = ((draws >= 0) & (draws <= MAX_COUNT) & (draws == np.floor(draws))).all()
-    require(whole, "evidence_n_draws", "whole numbers", draws)
-    return [
-        Evidence(float(p_value[i]), float(log_depth[i]), float(mean[i]), float(deviation[i]), int(n_draws[i]))
-        if tested[i]
-        else None
-        for i in range(m)
-    ]
-
-
-def _facts_from(stored: Stored, m: int) -> list[dict[str, float]]:
-    """Read the further numbers of every split, by name."""
-    further = stored.objects("facts")
-    require(len(further) == m, "facts", f"a list of {m} objects of JSON", f"{len(further)}")
-    return [{name: number("facts", x) for name, x in one.facts.items()} for one in further]
-
-
-def number(what: str, value: Any) -> float:
-    """Return a number as `jsonable` wrote it."""
-    holds = type(value) in (int, float) or value in NOT_FINITE
-    require(holds, what, f"a number or one of {', '.join(NOT_FINITE)}", shown(value))
-    return float(value)
-
-
-def _centers_from(stored: Stored, pivot: FloatArray, m: int) -> dict[int, NearestCenter]:
-    """Read the boundaries that are not hyperplanes, by their split."""
-    if "several_split" not in stored.arrays:
-        return {}
-    of_direction = stored.integers("several_split", None, low=0, high=m - 1)
-    of_center = stored.integers("center_split", None, low=0, high=m - 1)
-    directions = stored.floats("several_directions", len(of_direction), len(pivot))
-    right = stored.integers("center_right", len(of_center), low=0, high=1) == 1
-    rising = (np.diff(of_direction) >= 0).all() and (np.diff(of_center) >= 0).all()
-    require(rising, "several_split", "in the order of the splits, as center_split", of_direction)
-    n_directions, n_centers = (np.bincount(of, minlength=m) for of in (of_direction, of_center))
-    n_right = np.bincount(of_center[right], minlength=m)
-    both = (n_right > 0) & (n_right < n_centers)
-    require(
-        np.array_equal(both, n_directions > 0) and np.array_equal(n_centers > 0, both),
-        "center_right",
-        "on both sides of every split with several directions, and of no other",
-        right,
-    )
-    points = stored.floats("center_points", int(n_directions @ n_centers))
-    parts = zip(
-        _per_split(directions, n_directions),
-        _per_split(points, n_directions * n_centers),
-        _per_split(right, n_centers),
-        strict=True,
-    )
-    return {
-        i: NearestCenter(lines, pivot, places.reshape(-1, len(lines)), sides)
-        for i, (lines, places, sides) in enumerate(parts)
-        if len(lines)
-    }
-
-
-def _per_split(stacked: Any, sizes: IntArray) -> list[Any]:
-    """Return the stretch of an array that belongs to each split."""
-    return np.split(stacked, np.cumsum(sizes)[:-1])
+def from_json(make: type[Tree], text: str) -> Tree:
+    """Read a tree of a class from JSON."""
+    with refusing("the text is not a valid ravine tree", "write it again with to_json"):
+        facts = json.loads(text)
+        require(isinstance(facts, dict), "a tree", "an object of JSON", shown(facts))
+        stored = Stored(facts, {})
+        check_format(stored)
+        lists = stored.inner("arrays").facts
+        stored.arrays = {name: array_of_lists(name, values) for name, values in lists.items()}
+        return tree_from(make, stored)

@@ -8,17 +8,17 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray
+from ravine.data.standardization import Standardization
 from ravine.features.diffusion import DiffusionMap
 from ravine.features.feature_map import FeatureMap
-from ravine.features.kernel import (
+from ravine.features.kernel_map import (
     NOT_NEGATIVE,
     Kernel,
-    Scaling,
+    KernelMap,
     check_kernel_parameter,
     kernel_names,
     kernel_parameters,
 )
-from ravine.features.kernel_map import KernelMap
 from ravine.store.archive import Stored, require, shown
 
 
@@ -30,9 +30,7 @@ def map_from(stored: Stored, n_features: int, kernel: Any) -> FeatureMap | None:
     facts = stored.inner("map")
     kind = facts.text("kind", kernel_names())
     require(kind == kernel, "map.kind", f"the kernel of the parameters, {shown(kernel)}", kind)
-    found = (_diffusion_from if kind == "diffusion" else _kernel_from)(stored, facts, kind, n_features)
-    facts.finish()
-    return found
+    return (_diffusion_from if kind == "diffusion" else _kernel_from)(stored, facts, kind, n_features)
 
 
 def _coefficients_from(stored: Stored) -> FloatArray:
@@ -41,9 +39,9 @@ def _coefficients_from(stored: Stored) -> FloatArray:
     return found
 
 
-def _scaling_from(stored: Stored, n_features: int) -> Scaling:
+def _standardization_from(stored: Stored, n_features: int) -> Standardization:
     mean = stored.floats("map_mean", n_features)
-    return Scaling(mean, stored.floats("map_inverse_scale", n_features, low=0))
+    return Standardization.of_scales(mean, stored.floats("map_inverse_scale", n_features, low=0))
 
 
 def _kernel_from(stored: Stored, facts: Stored, kind: str, n_features: int) -> FeatureMap:
@@ -54,14 +52,14 @@ def _kernel_from(stored: Stored, facts: Stored, kind: str, n_features: int) -> F
     require("gamma" in given or "gamma" not in known, "map.parameters", "with gamma", sorted(given))
     parameters = {name: check_kernel_parameter(name, value) for name, value in given.items()}
     if kind == "precomputed":
-        scaling: Scaling | None = None
+        own: Standardization | None = None
         landmarks: Any = stored.integers("map_landmarks", n, low=0, high=n_features - 1)
     else:
-        scaling = _scaling_from(stored, n_features)
+        own = _standardization_from(stored, n_features)
         low = 0.0 if kind in NOT_NEGATIVE else -np.inf
         landmarks = stored.floats("map_landmarks", n, n_features, low=low)
     shift = stored.floats("map_shift", n_components)
-    return KernelMap(Kernel(kind, parameters, scaling), landmarks, coefficients, shift)
+    return KernelMap(Kernel(kind, parameters, own), landmarks, coefficients, shift)
 
 
 def _diffusion_from(stored: Stored, facts: Stored, kind: str, n_features: int) -> FeatureMap:
@@ -74,8 +72,8 @@ def _diffusion_from(stored: Stored, facts: Stored, kind: str, n_features: int) -
     landmarks = (
         _sparse_from(stored, n, n_features) if is_sparse else stored.floats("map_landmarks", n, n_features)
     )
-    scaling = _scaling_from(stored, n_features)
-    return DiffusionMap(scaling, landmarks, masses, coefficients, facts.integer("n_neighbors", low=2), metric)
+    own = _standardization_from(stored, n_features)
+    return DiffusionMap(own, landmarks, masses, coefficients, facts.integer("n_neighbors", low=2), metric)
 
 
 def _sparse_from(stored: Stored, n: int, n_features: int) -> sparse.csr_array:

@@ -14,13 +14,12 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ravine._rows import check_rows
-from ravine._validate import FloatArray, IntArray, check_weights, not_finite
-from ravine.data.any_rows import is_dask
-from ravine.data.block_engine import BlockRows, rows_of, with_weights
+from ravine._validate import FloatArray, IntArray, check_rows, check_weights, not_finite
+from ravine.data.block_engine import BlockRows
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.loops import route
 from ravine.data.memory import MemoryRows
+from ravine.data.rows import is_dask, rows_of, with_weights
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
 from ravine.split.split import Split
@@ -28,11 +27,6 @@ from ravine.split.split import Split
 Tree = TypeVar("Tree", bound="TreeArrays")
 # a node, the numbers of the rows that reach it, and their signed distances from its boundary
 Visit = tuple[int, IntArray, FloatArray]
-
-MAPPED = (
-    "this tree splits the feature space of a kernel, where the columns are components of a map: "
-    "give the model itself to predict, explain and report; simplify and resplit need a model without a kernel"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +121,11 @@ class TreeArrays:
             weighted: MemoryRows = with_weights(X, check_weights(sample_weight, X.shape[0]))
             return weighted
         if self.mapped:
-            raise InvalidInputError(MAPPED)
+            raise InvalidInputError(
+                "this tree splits the feature space of a kernel, where the columns are components of a map: "
+                "give the model itself to predict, explain and report; simplify and resplit need a model "
+                "without a kernel"
+            )
         rows = as_rows(X, sample_weight)
         first = next((split for split in (*self.splits, *self.refused) if split is not None), None)
         if first is not None and rows.shape[1] != len(first.direction):

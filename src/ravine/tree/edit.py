@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ravine._validate import FloatArray, IntArray, check_int, check_real
-from ravine.data.block_engine import rows_among
+from ravine._validate import FloatArray, IntArray, check_int, check_real, has_label, label_array
 from ravine.data.memory import MemoryRows
+from ravine.data.rows import rows_among
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
@@ -63,34 +63,22 @@ def number_labels(tree: Tree) -> Tree:
     return replace(tree, label=label)
 
 
-def cut(tree: Tree, n_leaves: int) -> Tree:
-    """Return the tree after its first n_leaves - 1 splits: the same as if grown to n_leaves leaves.
+def cut(tree: Tree, n_clusters: int) -> Tree:
+    """Return the tree after as many of its first splits as leave n_clusters clusters.
+
+    Leaves that share a label are one cluster; without such leaves it is the tree grown to n_clusters leaves.
 
     Parameters
     ----------
-    n_leaves : int
-        The number of leaves, at most that of the tree.
+    n_clusters : int
+        The number of clusters, at most that of the tree.
     """
-    n_leaves = check_int("the number of leaves", n_leaves, 1)
-    if n_leaves > tree.n_leaves:
-        raise InvalidInputError(
-            f"the tree has {tree.n_leaves} leaves and cannot be cut into {n_leaves}; fit more clusters"
-        )
-    kept = np.zeros(tree.n_nodes, dtype=bool)
-    kept[tree.inner[: n_leaves - 1]] = True
-    return _keep_splits(tree, kept)
-
-
-def cut_into(tree: Tree, n_clusters: int) -> Tree:
-    """Return the tree after as many of its first splits as leave n_clusters clusters.
-
-    Leaves that share a label are one cluster. A split changes their number by at most one, so that every
-    number up to that of the tree occurs.
-    """
+    n_clusters = check_int("the number of clusters", n_clusters, 1)
     if n_clusters > tree.n_clusters:
         raise InvalidInputError(
             f"the tree has {tree.n_clusters} clusters and cannot be cut into {n_clusters}; fit more clusters"
         )
+    # A split changes the number of clusters by at most one, so that every number up to the last one occurs.
     counts, seen = [1], set()  # clusters after each split, and labels of the leaves so far
     for node in tree.inner:
         counts.append(counts[-1] - 1)
@@ -98,7 +86,10 @@ def cut_into(tree: Tree, n_clusters: int) -> Tree:
             own = int(tree.label[child])
             counts[-1] += own < 0 or own not in seen  # a node that is split later is a cluster of its own
             seen.add(own)
-    return cut(tree, max(k for k, found in enumerate(counts, start=1) if found == n_clusters))
+    n_splits = max(n for n, found in enumerate(counts) if found == n_clusters)
+    kept = np.zeros(tree.n_nodes, dtype=bool)
+    kept[tree.inner[:n_splits]] = True
+    return _keep_splits(tree, kept)
 
 
 def prune(tree: Tree, node: int) -> Tree:
@@ -190,7 +181,7 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
             f"{len(members)} rows of X reach node {node}; at least 2 are needed to split it"
         )
     weights = None if rows.weights is None else rows.weights[members]
-    labels = None if y is None else _labels_of(y, rows.shape[0])[members]
+    labels = None if y is None else _labels_of(y, rows.shape[0], members)
     fitted = clone(estimator).fit(rows_among(rows, members), labels, sample_weight=weights)
     if not hasattr(fitted, "tree_"):
         raise InvalidInputError(f"resplit needs a clusterer of ravine, got {type(estimator).__name__}")
@@ -201,10 +192,17 @@ def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = 
     return _graft(base, at, fitted.tree_)
 
 
-def _labels_of(y: Any, n_rows: int) -> npt.NDArray[Any]:
-    labels = np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
+def _labels_of(y: Any, n_rows: int, members: IntArray) -> npt.NDArray[Any]:
+    """Return the labels of some rows."""
+    labels = label_array(y)
     if labels.shape != (n_rows,):
         raise InvalidInputError(f"y needs one label for each of the {n_rows} rows, got shape {labels.shape}")
+    labels = labels[members]
+    if has_label(labels).all():
+        # `fit` takes y for partial labels only if some are unknown: one of the most frequent class is enough.
+        _, place, counts = np.unique(labels.astype(str), return_index=True, return_counts=True)
+        labels = labels.astype(object)
+        labels[place[np.argmax(counts)]] = None
     return labels
 
 
@@ -252,10 +250,10 @@ def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = No
         evidence=None,
     )
     found = replace(tree, splits=(*tree.splits[:node], moved, *tree.splits[node + 1 :]))
-    return replace(found, weight=_weights(found, rows))
+    return replace(found, weight=node_weights(found, rows))
 
 
-def _weights(tree: TreeArrays, rows: MemoryRows) -> FloatArray:
+def node_weights(tree: TreeArrays, rows: MemoryRows) -> FloatArray:
     """Return the weight of the rows in every node."""
     row_weight = rows.map(lambda block: block.weights)
     weight = np.bincount(tree.leaf_of(rows), row_weight, tree.n_nodes).astype(np.float64)

@@ -1,4 +1,4 @@
-"""A tree in other forms: text, HTML, data frame, SciPy linkage, Graphviz, SQL; methods of `ClusterTree`."""
+"""A tree in other forms: text, HTML, data frame, SciPy linkage, SQL; methods of `ClusterTree`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,45 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, check_choice, on_one_line
+from ravine._validate import FloatArray, IntArray, check_choice, on_one_line
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import MADE_BY, Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_of, strongest
 
 DEEPEST = 100  # levels below the root that text, HTML and rules show: a line begins with a mark per level
 DEEPER = "... deeper levels are not shown"
+
+
+def names_of(tree: TreeArrays, names: Sequence[str] | None, n_features: int | None = None) -> list[str]:
+    """Return the names of the columns: those given, those seen in `fit`, or x0, x1, ...
+
+    Without `n_features` they are counted in the first split; a tree without splits needs no names.
+    """
+    if n_features is None:
+        n_features = next((len(split.direction) for split in tree.splits if split is not None), None)
+    found = names if names is not None else tree.feature_names
+    if found is None or n_features is None:
+        return [f"x{j}" for j in range(n_features or 0)]
+    if len(found) != n_features:
+        raise InvalidInputError(f"{n_features} feature names are needed, got {len(found)}")
+    return [str(name) for name in found]
+
+
+def ranked(split: Split) -> IntArray:
+    """Return the features of a split, the one with the largest weight in its direction first.
+
+    Weights are those of the search, of standardized columns unless the method was asked not to standardize.
+    """
+    order = np.argsort(-np.abs(split.direction), kind="stable")
+    return np.asarray(order[split.direction[order] != 0])
+
+
+def strongest(split: Split, names: Sequence[str], n_features: int) -> str:
+    """Name the first features of the ranking with the signs of their weights, as in "+proline, -hue"."""
+    return ", ".join(
+        f"{'+' if split.direction[j] > 0 else '-'}{names[j]}" for j in ranked(split)[:n_features]
+    )
 
 
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
@@ -51,45 +81,28 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
     return "\n".join(lines)
 
 
-def html(
-    tree: TreeArrays, drawing: Callable[[int], str] | None = None, style: Callable[[int], str] | None = None
-) -> str:
-    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped.
-
-    `drawing` returns what stands before the text of a split, `style` the style of the name of a cluster.
-    """
+def html(tree: TreeArrays) -> str:
+    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
     names, is_tested = names_of(tree, None), _is_tested(tree)
-
-    def item(node: int) -> tuple[str, str]:
-        split, label = tree.splits[node], int(tree.label[node])
-        if split is None:
-            own = f' style="{style(label)}"' if style else ""
-            return f"<li><b{own}>cluster {label}</b>: {escape(_leaf_text(tree, node, is_tested))}</li>", ""
-        title = escape(_split_text(tree, node, split) + strongest(split, names, 3))
-        end = f"<li>{DEEPER}</li></ul></li>" if tree.depth[node] == DEEPEST else "</ul></li>"
-        return f"<li>{drawing(node) if drawing else ''}{title}<ul>", end
-
-    return f'<ul class="ravine-tree">{nested(tree, item, DEEPEST)}</ul>'
-
-
-def nested(tree: TreeArrays, item: Callable[[int], tuple[str, str]], deepest: int) -> str:
-    """Return the texts of all nodes, those of children inside that of their parent, down to a level.
-
-    `item(node)` returns what stands before and after the children of a node.
-    """
     pieces: list[str] = []
-    stack: list[int | str] = [0]
+    stack: list[int | str] = [0]  # nodes, and what ends the list of a node's children
     while stack:
         node = stack.pop()
         if isinstance(node, str):
             pieces.append(node)
             continue
-        before, after = item(node)
-        pieces.append(before)
-        stack.append(after)
-        if tree.left[node] >= 0 and tree.depth[node] < deepest:
+        split = tree.splits[node]
+        if split is None:
+            text = escape(_leaf_text(tree, node, is_tested))
+            pieces.append(f"<li><b>cluster {tree.label[node]}</b>: {text}</li>")
+            continue
+        pieces.append(f"<li>{escape(_split_text(tree, node, split) + strongest(split, names, 3))}<ul>")
+        stack.append("</ul></li>")
+        if tree.depth[node] == DEEPEST:
+            pieces.append(f"<li>{DEEPER}</li>")
+        else:
             stack += [int(tree.right[node]), int(tree.left[node])]
-    return "".join(pieces)
+    return f'<ul class="ravine-tree">{"".join(pieces)}</ul>'
 
 
 def _size(tree: TreeArrays, node: int) -> str:
@@ -171,29 +184,6 @@ def linkage(tree: TreeArrays) -> FloatArray:
     return merges
 
 
-def dot(tree: TreeArrays, feature_names: Sequence[str] | None = None) -> str:
-    """Return the tree in the DOT language of Graphviz.
-
-    Parameters
-    ----------
-    feature_names : sequence of str, optional
-        Names of the columns, by default those seen in `fit`.
-    """
-    names = names_of(tree, feature_names)
-    lines = ["digraph tree {", "  node [shape=box, style=rounded];"]
-    for node, split in enumerate(tree.splits):
-        title = f"{tree.weight[node]:g} rows"
-        if split is None:
-            title = f"cluster {tree.label[node]}\n{title}"
-        else:
-            title += f"\nquality {split.quality:.2f}\n{strongest(split, names, 3)}"
-        escaped = title.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        lines.append(f'  {node} [label="{escaped}"];')
-        if node:
-            lines.append(f"  {tree.parent[node]} -> {node};")
-    return "\n".join([*lines, "}"])
-
-
 # Quotation marks of identifiers in each dialect.
 QUOTES = {
     "duckdb": ('"', '"'),
@@ -209,7 +199,7 @@ QUOTES = {
 def sql(tree: TreeArrays, table: str, dialect: str = "duckdb", columns: Sequence[str] | None = None) -> str:
     """Return one SELECT of the columns of a table and `cluster`: the database predicts the clusters itself.
 
-    Every inner node is a CASE on (column - pivot) * weight + ... > threshold, with all digits of the numbers
+    Every inner node is a CASE on (column - pivot) * weight + ... <= threshold, with all digits of the numbers
     of `predict`; a row with a NULL among the columns gets NULL.
 
     Parameters
@@ -256,7 +246,7 @@ def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
                 "SQL is not available for splits in several directions, whose boundaries are not linear: "
-                'fit with projection="univariate" or "correlated", or make hyperplanes with tree.simplify'
+                "fit with n_directions=1, or make hyperplanes with tree.simplify"
             )
         features = [int(j) for j in np.flatnonzero(split.boundary.normal)]
         used.update(names[j] for j in features)

@@ -1,4 +1,9 @@
-"""Growth: split the leaf of highest priority, until there are enough leaves or no split is left."""
+"""Growth: split the leaf of highest priority, until there are enough leaves or no split is left.
+
+    open a leaf  ->  search it  ->  judge the split  ->  queue it  ->  divide the rows
+
+The first three steps are in `leaf_search.py`, the others here.
+"""
 
 from __future__ import annotations
 
@@ -6,374 +11,309 @@ import heapq
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from ravine.data.node import LOCAL_CELLS, Labels, Node, collect, measure, open_node
+import numpy as np
+
+from ravine._validate import IntArray
+from ravine.data.node import LOCAL_CELLS, Labels, Node, Opened
 from ravine.data.query import Query, RowSet, run, run_all
-from ravine.data.sample import OnSample, Sample
 from ravine.data.standardization import Standardization
-from ravine.evidence.discrete import cause, cause_samples, noted, tested
-from ravine.evidence.graph_test import GraphTest, graph_tests
 from ravine.evidence.reunite import reunite
-from ravine.evidence.significance import SignificanceTest, reference_samples, significance_tests
 from ravine.exceptions import InterruptedWarning
-from ravine.features.row_graph import RowGraph
-from ravine.split.boundary import Boundary
+from ravine.features.neighbors import RowGraph
 from ravine.split.far import FarRows, find_far
-from ravine.split.neighbor_cut import graph_sample, neighbor_graph
-from ravine.split.search import Method, on_workers, search, sizes_here
+from ravine.split.search import Method
 from ravine.split.split import Split
-from ravine.store.checkpoint import Checkpoint, SearchResult
-from ravine.tree.background import Background
-from ravine.tree.cells import Cell, Nodes
-from ravine.tree.grown import Grown, Limits
-from ravine.tree.priorities import Priority, best_rank, by_neighbors, rank
+from ravine.store.checkpoint import Checkpoint, Rank, SearchResult
+from ravine.tree.leaf_search import LeafSearch, Priority, bound_rank, by_neighbors, choose_tests
 from ravine.tree.progress import Progress, Watcher
-
-ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
-FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
+from ravine.tree.tree import ClusterTree
 
 
-AnyTest = SignificanceTest | GraphTest
+@dataclass(frozen=True)
+class Limits:
+    """How far a tree may grow."""
+
+    max_leaves: int
+    max_depth: int
+    min_weight: float
 
 
-@dataclass
-class _Growth:
-    """The state of growth: the nodes, and the splits that wait in a queue to be made.
+@dataclass(frozen=True)
+class Grown:
+    """A tree, the label of every row, the standardization of all rows, and whether growth was interrupted.
 
-    If passes are expensive, the children of waiting splits are searched speculatively, in the same passes as
-    the leaves that the best-first order needs now. That does not change the tree, because a search depends
-    only on its rows and its path.
-
-    The methods call each other in this order:
-
-        enqueue -> set_aside -> examine -> open
-        is_ready -> find -> remember -> search_cell -> best_split -> attempts, judge
-
-    `best_split` calls `search` of split/search.py. `split_next` takes a split out of the queue and makes it
-    (`divide`), and the children are enqueued. `comes_apart` searches leaves together, after the growth.
-
-    A leaf waits at the place of the best split that it could have (`best_rank`), and is searched when it is
-    first: a light leaf may never be.
+    `far` are the rows far from all others, and `rule` finds such rows among any; both may be None.
     """
 
-    root: Node
-    method: Method
-    limits: Limits
-    priority: Priority
-    tests: Sequence[AnyTest]
+    tree: ClusterTree
+    labels: IntArray
+    standardization: Standardization
+    interrupted: bool
+    far: RowSet | None
+    rule: FarRows | None
+
+
+@dataclass(eq=False)
+class Leaf:
+    """The rows of one node of the growing tree, and the result of their search.
+
+    `far` are rows that were set aside, here by the `rule` or above: they are divided with the others, and not
+    searched. A leaf is `reached` when the order of the splits needs its search; other searches are
+    speculative.
+    """
+
+    rows: RowSet
+    path: tuple[int, ...]  # sides from the root: 1 the heavier one, else 2, whatever the order of the rows
     labels: Labels | None
-    in_columns: bool
-    sets_aside: bool
-    checkpoint: Checkpoint | None
-
-    def __post_init__(self) -> None:
-        self.nodes = Nodes([Cell(self.root.rows, (), 0, self.labels)])
-        self.rule: FarRows | None = None
-        self.waiting: list[tuple[bool, float, float, float, int]] = []
-        self.examined: Sequence[Cell] = ()  # leaves that were last enqueued
-        self.apart: dict[frozenset[int], bool] = {}  # sets of leaves, and whether they have a split together
-        self.background = Background(self.root.rows.threads, self.method.compiled)
-        self.standardization: Standardization | None = None
+    far: tuple[RowSet, ...] = ()
+    rule: FarRows | None = None
+    found: SearchResult | None = None
+    reached: bool = False
+    children: tuple[Leaf, Leaf] | None = None
 
     @property
-    def unfinished(self) -> bool:
-        """Whether the tree has fewer leaves than the limit."""
-        return self.nodes.n_splits + 1 < self.limits.max_leaves
-
-    def may_split(self, cell: Cell) -> bool:
-        """Return whether a cell is heavy enough, and not too deep, to be split."""
-        enough = cell.rows.total >= 2 * self.limits.min_weight and cell.rows.shape[0] > 1
-        return enough and cell.depth < self.limits.max_depth
-
-    def enqueue(self, nodes: Sequence[int]) -> None:
-        """Put leaves in the queue, after what is far from their bulk is known.
-
-        If passes are expensive, they are also searched, in the same passes as leaves that are likely to be
-        needed next.
-        """
-        cells = [self.nodes.cells[node] for node in nodes]
-        missing = [cell for cell in cells if not cell.searched]
-        if self.root.rows.engine.local:
-            self.background.map(lambda cell: self.set_aside([cell]), missing)
-        elif missing:
-            self.search_together([*missing, *self.likely()])
-        for node, cell in zip(nodes, cells, strict=True):
-            heapq.heappush(self.waiting, (*best_rank(cell, self.priority), node))
-        self.examined = missing
-
-    def is_ready(self) -> bool:
-        """Search leaves until a split comes first in the queue; return False if there is none."""
-        while self.waiting and not self.nodes.cells[self.waiting[0][-1]].reached:
-            *_, node = heapq.heappop(self.waiting)
-            cell = self.nodes.cells[node]
-            self.search_ahead()
-            run(self.find(cell))
-            cell.reached = True
-            if cell.split is not None and cell.worth:
-                heapq.heappush(self.waiting, (*cell.rank, node))
-        if self.root.n_rows * self.root.rows.values_per_row > LOCAL_CELLS:
-            for cell in self.examined:  # what is known of leaves that wait adds up to all rows
-                cell.opened = None
-        return bool(self.waiting)
-
-    def search_ahead(self) -> None:
-        """Begin searches of the leaves that come next in the queue, in as many threads as are idle."""
-        if self.background.threads.n > 1 and self.root.rows.engine.local:
-            cells = [self.nodes.cells[node] for *_, node in sorted(self.waiting)]
-            new = [cell for cell in cells if not cell.reached and cell.path not in self.remembered]
-            self.background.begin(new, self.search_opened)
-
-    def search_together(self, cells: Sequence[Cell]) -> None:
-        """Search cells in the same passes."""
-        self.set_aside(cells)
-        run_all([self.find(cell) for cell in cells])
-
-    def set_aside(self, cells: Sequence[Cell]) -> None:
-        """Set the rows of cells aside that are far from everything: one pass more if there are any."""
-        if not self.sets_aside:
-            return
-        rules = run_all([self.examine(cell) for cell in cells])
-        found = [(cell, rule) for cell, rule in zip(cells, rules, strict=True) if rule is not None]
-        if not found:
-            return
-        parts = self.root.rows.engine.divide([(cell.rows, rule) for cell, rule in found])
-        for (cell, rule), (near, far) in zip(found, parts, strict=True):
-            cell.rows, cell.far, cell.opened = near, (*cell.far, far), None
-            if cell.labels is not None:
-                cell.labels = cell.labels.pick(~rule.of_rows(cell.labels.rows))
-            if not cell.path:
-                self.rule, self.root = rule, replace(self.root, rows=near)
-
-    def examine(self, cell: Cell) -> Query[FarRows | None]:
-        """Open the node of a cell, and return which of its rows are far from everything."""
-        cell.opened = yield from self.open(cell.rows, cell.path)
-        return (yield from find_far(cell.opened))
-
-    def open(self, rows: RowSet, path: tuple[int, ...]) -> Query[Node]:
-        """Return the node of some rows, measured, with all samples that will be asked for; one pass."""
-        node = yield from collect(self.node_of(rows, *path))
-        known = replace(node, labels=self.labels)
-        return (yield from open_node(node, sizes_here(known, self.method), self.ahead(known)))[0]
-
-    def ahead(self, node: Node) -> list[Sample | OnSample]:
-        """Return the samples that the search, the test and the priority of a node ask for."""
-        found: list[Sample | OnSample] = [*self.method.ahead(node), *cause_samples(node)]
-        if node.root is not None and (away := on_workers(node, self.method)):  # the root is measured first
-            found.append(away)
-        found += reference_samples(node) if self.tests else []
-        return [*found, graph_sample(node)] if self.priority is by_neighbors else found
-
-    def node_of(self, rows: RowSet, *path: int) -> Node:
-        """Return the node of some rows."""
-        stream = (*self.root.stream, 0, *path)
-        known = self.standardization
-        return replace(self.root, rows=rows, root=known, is_root=not path, stream=stream, memo={})
-
-    def waiting_cells(self, n_splits: int) -> list[Cell]:
-        """Return the cells in the queue that the limit of leaves still allows to split after so many.
-
-        Only those count that are searched and have a split.
-        """
-        nodes = [node for *_, node in self.waiting if self.nodes.cells[node].worth]
-        best = heapq.nsmallest(
-            self.limits.max_leaves - n_splits - 1, nodes, key=lambda node: (self.nodes.cells[node].rank, node)
-        )
-        return [self.nodes.cells[node] for node in best]
-
-    def likely(self) -> list[Cell]:
-        """Return children of the splits in the queue, of as many as the limit of leaves still allows."""
-        parents = self.waiting_cells(self.nodes.n_splits)
-        self.divide(parents)
-        children = [child for cell in parents for child in cell.children or ()]
-        return [child for child in children if not child.searched and self.may_split(child)]
-
-    def resume(self) -> None:
-        """Divide the cells that an earlier fit divided, some passes per level."""
-        if not self.checkpoint:
-            return
-        cells = self.nodes.cells[:1]
-        self.set_aside(cells)
-        if self.standardization is None:
-            self.standardization = run(_standardization(replace(self.root, memo={})))
-        self.checkpoint.check_rows()
-        if self.priority is by_neighbors:  # leaves share the graph of the root, whose search is not repeated
-            run(neighbor_graph(replace(self.root, measured=self.standardization, memo={})))
-        while cells := [cell for cell in cells if self.checkpoint.is_divided(cell.path)]:
-            self.set_aside([cell for cell in cells if cell.path])
-            for cell in cells:
-                run(self.find(cell))
-            self.divide(cells)
-            cells = [child for cell in cells for child in cell.children or ()]
-
-    def find(self, cell: Cell) -> Query[None]:
-        """Search a cell for its best split, unless an earlier fit did."""
-        if not cell.searched:
-            found = yield from self.remember(cell.path, self.search_cell(cell))
-            cell.split, cell.worth, cell.rank = found
-            cell.searched = True
+    def total(self) -> float:
+        """The weight of all rows, with those that were set aside."""
+        return self.rows.total + sum(rows.total for rows in self.far)
 
     @property
-    def remembered(self) -> dict[tuple[int, ...], SearchResult]:
-        """What an earlier fit found."""
-        return {} if self.checkpoint is None else self.checkpoint.found
+    def split(self) -> Split:
+        """The split that was found."""
+        assert self.found is not None
+        assert self.found.split is not None
+        return self.found.split
 
-    def remember(self, path: tuple[int, ...], search: Query[SearchResult]) -> Query[SearchResult]:
-        """Return the result of an earlier fit, if there is one, or else search and note the result."""
-        if path in self.remembered:
-            return self.remembered[path]
-        found = self.background.result(path) if path in self.background.begun else (yield from search)
-        if self.checkpoint is not None:
-            self.checkpoint.note(path, found)
-        return found
+    @property
+    def rank(self) -> Rank | None:
+        """The place in the queue of a split that is to be made; None if none was found."""
+        return None if self.found is None or not self.found.accepted else self.found.rank
 
-    def search_cell(self, cell: Cell) -> Query[SearchResult]:
-        """Search a cell for its best split, and compute the rank of the split in the queue."""
-        opened, cell.opened = cell.opened, None
-        return (yield from self.search_opened(cell, opened))
+    def set_aside(self, rule: FarRows, near: RowSet, far: RowSet) -> None:
+        """Take rows out of the search that are far from all others."""
+        self.rule, self.rows, self.far = rule, near, (*self.far, far)
+        if self.labels is not None:
+            self.labels = self.labels.pick(~rule.of_rows(self.labels.rows))
 
-    def search_opened(self, cell: Cell, opened: Node | None) -> Query[SearchResult]:
-        """Search a cell whose node may have been opened before."""
-        node = opened or (yield from self.open(cell.rows, cell.path))
-        split, worth, node = yield from self.best_split(node, cell.labels, *cell.path)
-        if split is None or not worth:
-            return SearchResult(split, worth)
-        priority = 0.0
-        if cell.path:  # the root needs no priority: nothing else is in the queue
-            priority = yield from self.priority(split, node)
-        return SearchResult(split, worth, rank(cell, split, priority))
+    def make_children(self, parts: Sequence[tuple[RowSet, RowSet]]) -> None:
+        """Divide the leaf, given the left and the right part of its rows and of all far ones.
 
-    def best_split(
-        self, node: Node, labels: Labels | None, *path: int
-    ) -> Query[tuple[Split | None, bool, Node]]:
-        """Search a node; return the best split, if any, whether it is worth making, and the measured node.
-
-        If a search with labels finds nothing significant, one without labels follows. With a level, if that
-        finds nothing either, the fallbacks of the method follow, which search far from the mean.
-
-        The level is that of the whole tree: a node with a share of the rows is tested at that share of it, so
-        that the probability of any false split among the leaves is at most the level (Kimes, Liu, Hayes,
-        Marron: Statistical Significance for Hierarchical Clustering, 2017).
+        Where the threshold is the outermost row, rounding may leave a side empty: then there is no split.
         """
-        first: Split | None = None
-        for k, (some, test) in enumerate(self.attempts(labels)):
-            if test is not None and test.own_tails and node.total < ROWS_PER_COLUMN * node.n_features:
-                continue
-            stream = (*self.root.stream, k, *path)
-            method = self.method if test is None else test.method
-            searched, split = yield from search(replace(node, stream=stream, labels=some), method)
-            self.standardization = self.standardization or searched.standardization
-            node = replace(node, measured=searched.measured)
-            if split is None:
-                continue
-            split, worth = yield from self.judge(searched, split, test)
-            if worth:
-                return split, True, node
-            first = first or split
-        return first, False, node
-
-    def attempts(self, labels: Labels | None) -> list[tuple[Labels | None, AnyTest | None]]:
-        """Return the labels and the test of every search that a node may need, in their order."""
-        tests: list[AnyTest | None] = [*self.tests] or [None]
-        with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
-        first = [(labels, tests[0])] if with_labels else []
-        return first + [(None, test) for test in tests]
-
-    def judge(self, node: Node, split: Split, test: AnyTest | None) -> Query[tuple[Split, bool]]:
-        """Return a split with its evidence, and whether it is worth making: any split is, without a test."""
-        if test is None:
-            made_by = (yield from cause(node, split)) if self.in_columns else None
-            return split if made_by is None else noted(split, made_by), True
-        share = node.total / self.root.total
-        test, plain = replace(test, level=test.level * share), replace(node, labels=None)
-        if isinstance(test, GraphTest):
-            split = yield from test.run(plain, split)
-        else:
-            split = yield from tested(plain, split, test)
-        return split, split.is_significant(test.level)
-
-    def divide(self, cells: Sequence[Cell]) -> None:
-        """Divide cells by their splits, all in one pass."""
-        cells = [cell for cell in cells if cell.children is None]
-        if not cells:
+        assert self.found is not None
+        sides, *far = parts
+        if min(side.n_counted for side in sides) == 0:
+            self.found = self.found._replace(accepted=False)
             return
-        boundaries = [cell.split.boundary for cell in cells if cell.split is not None]
-        sets = [(cell.rows, *cell.far) for cell in cells]
-        asked = [(rows, b) for some, b in zip(sets, boundaries, strict=True) for rows in some]
-        parts = iter(self.root.rows.engine.divide(asked))
-        for cell, boundary, some in zip(cells, boundaries, sets, strict=True):
-            (left, right), *far = [next(parts) for _ in some]
-            if min(left.n_counted, right.n_counted) == 0:  # the threshold is the outermost row, but rounded
-                cell.worth = False
-                continue
-            cell.children = self.children_of(cell, boundary, (left, right), far)
-
-    def children_of(
-        self,
-        cell: Cell,
-        boundary: Boundary,
-        sides: tuple[RowSet, RowSet],
-        far: Sequence[tuple[RowSet, RowSet]],
-    ) -> tuple[Cell, Cell]:
-        """Return the cells of both sides, with their labels and the far rows that lie there."""
         heavier = max(sides, key=lambda side: (side.total, -side.first))
         picked: list[Labels | None] = [None, None]
-        if cell.labels is not None:
-            right = boundary.signed_distance_of(cell.labels.rows) > 0
-            picked = [cell.labels.pick(~right), cell.labels.pick(right)]
+        if self.labels is not None:
+            right = self.split.boundary.signed_distance_of(self.labels.rows) > 0
+            picked = [self.labels.pick(~right), self.labels.pick(right)]
         left, other = (
-            Cell(
+            Leaf(
                 side,
-                (*cell.path, 1 if side is heavier else 2),
-                cell.depth + 1,
+                (*self.path, 1 if side is heavier else 2),
                 picked[k],
                 tuple(both[k] for both in far if both[k].shape[0]),
             )
             for k, side in enumerate(sides)
         )
-        return left, other
-
-    def split_next(self) -> tuple[Cell, Sequence[int]]:
-        """Make the split of highest priority; return its cell, and the nodes of its children.
-
-        There are no children if rounding left one side empty.
-        """
-        *_, node = heapq.heappop(self.waiting)
-        cell = self.nodes.cells[node]
-        if cell.children is None:  # those that the next search takes along are divided in the same pass
-            expensive = not self.root.rows.engine.local
-            self.divide([cell, *(self.waiting_cells(self.nodes.n_splits + 1) if expensive else ())])
-        return cell, () if cell.children is None else self.nodes.divide(node)
-
-    def comes_apart(self, sets: Sequence[list[int]]) -> bool:
-        """Return whether the rows of some leaves, the first set, together have a split worth making.
-
-        If passes are expensive, the rows of the other sets are searched in the same ones.
-        """
-        unions = {frozenset(some): some for some in sets[: 1 if self.root.rows.engine.local else None]}
-        missing = [key for key in unions if key not in self.apart]
-        found = run_all([self.search_union(unions[key]) for key in missing])
-        self.apart.update(zip(missing, (one.worth for one in found), strict=True))
-        return self.apart[frozenset(sets[0])]
-
-    def search_union(self, nodes: list[int]) -> Query[SearchResult]:
-        """Search the rows of some leaves together."""
-        cells = [self.nodes.cells[node] for node in nodes]
-        path = tuple(step for cell in sorted(cells, key=lambda cell: cell.path) for step in (*cell.path, 0))
-        rows = self.root.rows.engine.union([cell.rows for cell in cells])
-        return (yield from self.remember(path, self.search_rows(rows, path)))
-
-    def search_rows(self, rows: RowSet, path: tuple[int, ...]) -> Query[SearchResult]:
-        """Search some rows that are not those of one cell."""
-        node = yield from self.open(rows, path)
-        split, worth, _ = yield from self.best_split(node, None, *path)
-        return SearchResult(split, worth)
+        self.children = left, other
 
 
-def _standardization(root: Node) -> Query[Standardization]:
-    """Return means and scales of all rows, as the search of the root finds them."""
-    node = yield from collect(root)
-    return (yield from measure(node)).standardization
+@dataclass
+class GrowingTree:
+    """The nodes of the tree so far, and the children of those that were divided, in the order of that."""
+
+    nodes: list[Leaf]
+    parent: list[int] = field(default_factory=lambda: [-1])
+    children: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return len(self.children) + 1
+
+    def divide(self, node: int) -> tuple[int, int]:
+        """Make the children of a leaf nodes of the tree; return their numbers."""
+        new = self.nodes[node].children
+        assert new is not None
+        self.children[node] = len(self.nodes), len(self.nodes) + 1
+        self.nodes += new
+        self.parent += [node, node]
+        return self.children[node]
+
+    def finish(self) -> ClusterTree:
+        """Return the tree as arrays."""
+        n = len(self.nodes)
+        left, right, order = (np.full(n, -1, dtype=np.int64) for _ in range(3))
+        splits: list[Split | None] = [None] * n
+        for k, (node, both) in enumerate(self.children.items()):
+            left[node], right[node] = both
+            order[node], splits[node] = k, self.nodes[node].split
+        refused = [
+            leaf.found.split if splits[node] is None and leaf.reached and leaf.found else None
+            for node, leaf in enumerate(self.nodes)
+        ]
+        return ClusterTree.of_leaves(
+            parent=np.array(self.parent, dtype=np.int64),
+            left=left,
+            right=right,
+            weight=np.array([leaf.total for leaf in self.nodes]),
+            splits=tuple(splits),
+            refused=tuple(refused),
+            order=order,
+        )
+
+
+@dataclass
+class Growth:
+    """The growing tree, and the queue of leaves that may be split.
+
+    A leaf waits at the place of the best split that it could have, and is searched when it is first: a light
+    leaf may never be. If passes are expensive, leaves are searched at once, and so are the likely ones: the
+    children of waiting splits, in the same passes. That does not change the tree, because a search depends
+    only on its rows and its path.
+    """
+
+    tree: GrowingTree
+    search: LeafSearch
+    limits: Limits
+    sets_aside: bool
+    checkpoint: Checkpoint | None
+    queue: list[tuple[*Rank, int]] = field(default_factory=list)
+
+    @property
+    def root(self) -> Leaf:
+        """All rows."""
+        return self.tree.nodes[0]
+
+    @property
+    def passes_are_cheap(self) -> bool:
+        """Whether the rows are in memory."""
+        return self.root.rows.engine.local
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the tree has fewer leaves than the limit."""
+        return self.tree.n_leaves < self.limits.max_leaves
+
+    def may_split(self, leaf: Leaf) -> bool:
+        """Return whether a leaf is heavy enough, and not too deep, to be split."""
+        enough = leaf.rows.total >= 2 * self.limits.min_weight and leaf.rows.shape[0] > 1
+        return enough and len(leaf.path) < self.limits.max_depth
+
+    def begin(self) -> None:
+        """Search the root, also if it may not be split; all other searches need its standardization."""
+        (opened,) = self.open_leaves([self.root])
+        if self.checkpoint is not None:
+            self.checkpoint.check_rows()
+        self.search = run(self.search.after_root(opened))
+        run(self.find(self.root, opened))
+        self.enqueue([0])
+
+    def open_leaves(self, leaves: Sequence[Leaf]) -> list[Opened]:
+        """Open leaves, without rows that are far from everything: one pass more if there are any."""
+        opened = run_all([self.search.open(leaf.rows, leaf.path) for leaf in leaves])
+        rules = run_all([find_far(one) for one in opened]) if self.sets_aside else []
+        found = [(k, leaves[k], rule) for k, rule in enumerate(rules) if rule is not None]
+        if not found:
+            return opened
+        parts = self.root.rows.engine.divide([(leaf.rows, rule) for _, leaf, rule in found])
+        for (_, leaf, rule), (near, far) in zip(found, parts, strict=True):
+            leaf.set_aside(rule, near, far)
+        again = run_all([self.search.open(leaf.rows, leaf.path) for _, leaf, _ in found])
+        for (k, _, _), one in zip(found, again, strict=True):
+            opened[k] = one
+        return opened
+
+    def search_leaves(self, leaves: Sequence[Leaf]) -> None:
+        """Open and search leaves in the same passes."""
+        run_all([self.find(*both) for both in zip(leaves, self.open_leaves(leaves), strict=True)])
+
+    def find(self, leaf: Leaf, opened: Opened) -> Query[None]:
+        """Search an opened leaf for its best split, unless an earlier fit did and left the result."""
+        found = None if self.checkpoint is None else self.checkpoint.found.get(leaf.path)
+        if found is None:
+            found = yield from self.search.search(opened, leaf.labels, leaf.path, leaf.rows.total)
+            if self.checkpoint is not None:
+                self.checkpoint.note(leaf.path, found)
+        leaf.found = found
+
+    def enqueue(self, nodes: Sequence[int]) -> None:
+        """Put leaves in the queue; if passes are expensive, search them and others that are likely next."""
+        leaves = [self.tree.nodes[node] for node in nodes]
+        missing = [leaf for leaf in leaves if leaf.found is None]
+        if missing and not self.passes_are_cheap:
+            self.search_leaves([*missing, *self.likely_leaves()])
+        for node, leaf in zip(nodes, leaves, strict=True):
+            bound = bound_rank(self.search.priority, leaf.rows.total, leaf.labels)
+            heapq.heappush(self.queue, (*bound, node))
+
+    def find_next(self) -> bool:
+        """Search leaves until a split is first in the queue; return False if there is none."""
+        while self.queue:
+            *_, node = self.queue[0]
+            leaf = self.tree.nodes[node]
+            if leaf.reached:
+                return True
+            if leaf.found is None:
+                self.search_leaves([leaf])
+            heapq.heappop(self.queue)
+            leaf.reached = True
+            if leaf.rank is not None:
+                heapq.heappush(self.queue, (*leaf.rank, node))
+        return False
+
+    def waiting_leaves(self, n_leaves: int) -> list[Leaf]:
+        """Return the leaves in the queue that are likely to be split before a tree of n leaves is full."""
+        ranks = [(self.tree.nodes[node].rank, node) for *_, node in self.queue]
+        best = heapq.nsmallest(
+            self.limits.max_leaves - n_leaves, [(rank, node) for rank, node in ranks if rank is not None]
+        )
+        return [self.tree.nodes[node] for _, node in best]
+
+    def likely_leaves(self) -> list[Leaf]:
+        """Return children of the splits in the queue that were not searched."""
+        parents = self.waiting_leaves(self.tree.n_leaves)
+        self.divide_rows(parents)
+        children = [child for leaf in parents for child in leaf.children or ()]
+        return [child for child in children if child.found is None and self.may_split(child)]
+
+    def divide_rows(self, leaves: Sequence[Leaf]) -> None:
+        """Divide the rows of leaves by their splits, all in one pass."""
+        leaves = [leaf for leaf in leaves if leaf.children is None]
+        if not leaves:
+            return
+        sets = [(leaf.rows, *leaf.far) for leaf in leaves]
+        asked = [
+            (rows, leaf.split.boundary) for leaf, some in zip(leaves, sets, strict=True) for rows in some
+        ]
+        parts = iter(self.root.rows.engine.divide(asked))
+        for leaf, some in zip(leaves, sets, strict=True):
+            leaf.make_children([next(parts) for _ in some])
+
+    def split_next(self) -> tuple[Leaf, Sequence[int]]:
+        """Make the first split of the queue; return its leaf, and the children, if no side is empty."""
+        *_, node = heapq.heappop(self.queue)
+        leaf = self.tree.nodes[node]
+        if leaf.children is None:  # those that the next search takes along are divided in the same pass
+            others = [] if self.passes_are_cheap else self.waiting_leaves(self.tree.n_leaves + 1)
+            self.divide_rows([leaf, *others])
+        return leaf, () if leaf.children is None else self.tree.divide(node)
+
+    def search_unions(self, sets: Sequence[list[int]]) -> list[bool]:
+        """Return whether the rows of some leaves together have a split that is to be made, for all sets."""
+        return [found.accepted for found in run_all([self._search_union(some) for some in sets])]
+
+    def _search_union(self, nodes: list[int]) -> Query[SearchResult]:
+        leaves = sorted((self.tree.nodes[node] for node in nodes), key=lambda leaf: leaf.path)
+        path = tuple(step for leaf in leaves for step in (*leaf.path, 0))
+        rows = self.root.rows.engine.union([self.tree.nodes[node].rows for node in nodes])
+        opened = yield from self.search.open(rows, path)
+        return (yield from self.search.search(opened, None, path, rows.total))
 
 
 def grow(
@@ -402,59 +342,72 @@ def grow(
     of the rows before they were mapped. After a keyboard interrupt, the tree found so far is returned. The
     results of searches are noted in the checkpoint, and those that it has are not searched again.
     """
+    search = LeafSearch(
+        replace(root, labels=labels),
+        method,
+        choose_tests(method, level, graph),
+        priority,
+        in_columns,
+        needs_graph=method.uses_graph or (priority is by_neighbors and limits.max_leaves > 2),
+    )
+    tree = GrowingTree([Leaf(root.rows, (), labels)])
+    growth = Growth(tree, search, limits, in_columns and sets_aside, checkpoint)
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
-    tests: Sequence[AnyTest] = []
-    if level is not None and graph is not None:
-        tests = graph_tests(method, level, FALLBACK_SHARE, graph)
-    elif level is not None:
-        tests = significance_tests(method, level, FALLBACK_SHARE)
-    sets_aside = in_columns and sets_aside
-    growth = _Growth(root, method, limits, priority, tests, labels, in_columns, sets_aside, checkpoint)
     watcher = Watcher(watch, root.rows, limits.max_leaves, began)
     if root.n_rows * root.n_features > LOCAL_CELLS:
         root.rows.reads.watch = watcher.after_read
     try:
         interrupted = _grow(growth, watcher)
-        tree = growth.nodes.tree()
-        assert growth.standardization is not None
-        if level is not None and tree.n_leaves > 2 and not interrupted:  # it searches again
-            rows = [cell.rows for cell in growth.nodes.cells]
-            tree = reunite(tree, rows, growth.standardization, growth.comes_apart)
+        found = tree.finish()
+        if level is not None and found.n_leaves > 2 and not interrupted:  # it searches again
+            found = _reunite(growth, found)
     finally:
-        growth.background.stop()
         root.rows.reads.watch = None
         if checkpoint is not None:
             checkpoint.write()
-    cells = growth.nodes.cells
-    parts = [
-        (rows, int(tree.label[leaf])) for leaf in tree.leaves for rows in (cells[leaf].rows, *cells[leaf].far)
-    ]
-    labels_of = root.rows.engine.assign([rows for rows, _ in parts], [label for _, label in parts])
-    far = cells[0].far[0] if growth.rule is not None else None
-    return Grown(tree, labels_of, growth.standardization, interrupted, far, growth.rule)
+    return _label_rows(growth, found, interrupted)
 
 
-def _grow(growth: _Growth, watcher: Watcher) -> bool:
+def _grow(growth: Growth, watcher: Watcher) -> bool:
     """Split leaves in their order; return whether this was interrupted."""
-    nodes, limits = growth.nodes, growth.limits
+    tree, limits = growth.tree, growth.limits
     try:
-        growth.resume()
-        growth.enqueue([0])
-        growth.is_ready()  # the root is searched even if it may not be split
-        while growth.unfinished and limits.max_depth > 0 and growth.is_ready():
-            cell, children = growth.split_next()
-            if cell.split is None or not children:
+        growth.begin()
+        growth.find_next()
+        while growth.is_unfinished and limits.max_depth > 0 and growth.find_next():
+            leaf, children = growth.split_next()
+            if not children:
                 continue
-            watcher.tell(nodes.n_splits + 1, cell.split, cell.rows.total)
-            if growth.unfinished:
-                growth.enqueue([child for child in children if growth.may_split(nodes.cells[child])])
+            watcher.tell(tree.n_leaves, leaf.split, leaf.rows.total)
+            if growth.is_unfinished:
+                growth.enqueue([child for child in children if growth.may_split(tree.nodes[child])])
     except KeyboardInterrupt:
-        if growth.standardization is None:
+        if growth.root.found is None:
             raise
         warnings.warn(
-            f"interrupted: the tree found so far is kept, with {nodes.n_splits + 1} clusters",
+            f"interrupted: the tree found so far is kept, with {tree.n_leaves} clusters",
             InterruptedWarning,
             stacklevel=5,
         )
         return True
     return False
+
+
+def _reunite(growth: Growth, tree: ClusterTree) -> ClusterTree:
+    """Give one label to leaves that are parts of one cluster."""
+    assert growth.search.standardization is not None
+    rows = [leaf.rows for leaf in growth.tree.nodes]
+    at_once = 1 if growth.passes_are_cheap else None
+    return reunite(tree, rows, growth.search.standardization, growth.search_unions, at_once)
+
+
+def _label_rows(growth: Growth, tree: ClusterTree, interrupted: bool) -> Grown:
+    """Return a finished tree with the label of every row, also of those that were set aside."""
+    nodes, root = growth.tree.nodes, growth.root
+    assert growth.search.standardization is not None
+    parts = [
+        (rows, int(tree.label[leaf])) for leaf in tree.leaves for rows in (nodes[leaf].rows, *nodes[leaf].far)
+    ]
+    labels = root.rows.engine.assign([rows for rows, _ in parts], [label for _, label in parts])
+    far = None if root.rule is None else root.far[0]
+    return Grown(tree, labels, growth.search.standardization, interrupted, far, root.rule)

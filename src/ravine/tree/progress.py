@@ -1,4 +1,4 @@
-"""Progress of growth, for the callback: after every split, and between the splits of large data."""
+"""Progress of growth, for the function `verbose`: after every split, and between the splits of large data."""
 
 from __future__ import annotations
 

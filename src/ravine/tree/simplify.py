@@ -16,9 +16,9 @@ from ravine.data.standardization import Standardization
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import Tree
-from ravine.tree.features import ranked
+from ravine.tree.edit import node_weights
+from ravine.tree.export import ranked
 from ravine.tree.score import depth_at_boundary
-from ravine.tree.summary import means_of
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -33,8 +33,8 @@ def simplify(
     A split is replaced if enough of the rows of X that reach it (through the simplified splits above) stay on
     their side; its `status` gives the share. The weights of the features are refitted by least squares to the
     two sides, and the threshold is the one that keeps the most rows on their side. Weights of nodes and the
-    quality of a new split are those of the rows of X. Costs three passes over the rows that reach a split; of
-    more than 131 072 rows, a sample of that size is used.
+    quality of a new split are those of the rows of X. Costs four passes over the rows; of more than 131 072
+    rows, a sample of that size decides.
 
     Parameters
     ----------
@@ -49,18 +49,16 @@ def simplify(
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
     rows = tree.rows(X, sample_weight)
-    if rows.shape[0] <= SIMPLIFY_ROWS:
-        return _simplify(tree, rows, max_features, agreement)
-    few = run(sample(run(measure(Node(rows))), SIMPLIFY_ROWS, "simplify")).rows
-    simpler = _simplify(tree, few, max_features, agreement)
-    return replace(simpler, weight=means_of(simpler, rows).weight)
+    few: Any = rows
+    if rows.shape[0] > SIMPLIFY_ROWS:
+        few = run(sample(run(measure(Node(rows))), SIMPLIFY_ROWS, "simplify")).rows
+    simpler = replace(tree, splits=_simpler_splits(tree, few, max_features, agreement))
+    return replace(simpler, weight=node_weights(simpler, rows))
 
 
-def _simplify(tree: Tree, rows: Any, max_features: int, agreement: float) -> Tree:
-    standardization = run(measure(Node(rows))).standardization
-    row_weight = rows.map(lambda block: block.weights)
-    splits, weight = list(tree.splits), np.zeros(tree.n_nodes)
-    weight[0] = row_weight.sum()
+def _simpler_splits(tree: Tree, rows: Any, max_features: int, agreement: float) -> tuple[Split | None, ...]:
+    """Return the splits of a tree, each refitted to the rows that the splits above it send there."""
+    standardization, splits = run(measure(Node(rows))).standardization, list(tree.splits)
 
     def distances(node: int, members: IntArray) -> FloatArray:
         split, part = splits[node], rows.select(members)
@@ -68,10 +66,10 @@ def _simplify(tree: Tree, rows: Any, max_features: int, agreement: float) -> Tre
         simpler = splits[node] = _simpler(split, part, standardization, max_features, agreement)
         return simpler.boundary.signed_distance(part)
 
-    for node, members, distance in tree.walk(rows.shape[0], distances):
-        weight[tree.left[node]] = row_weight[members[distance <= 0]].sum()
-        weight[tree.right[node]] = row_weight[members[distance > 0]].sum()
-    return replace(tree, splits=tuple(splits), weight=weight)
+    # The walk takes the sides of the simplified splits, so that those below see the rows they will get.
+    for _ in tree.walk(rows.shape[0], distances):
+        pass
+    return tuple(splits)
 
 
 def _simpler(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ravine.store import json_text
+from ravine.store import parts
 from ravine.tree import edit, export, simplify, summary
 from ravine.tree.arrays import TreeArrays
 
@@ -66,8 +66,7 @@ class ClusterTree(TreeArrays):
     export_sql = export.sql
     to_frame = export.frame
     to_linkage = export.linkage
-    to_dot = export.dot
-    to_json = json_text.to_json
+    to_json = parts.to_json
 
     @classmethod
     def from_json(cls, text: str) -> ClusterTree:
@@ -78,7 +77,7 @@ class ClusterTree(TreeArrays):
         text : str
             What `to_json` returned.
         """
-        return json_text.from_json(cls, text)
+        return parts.from_json(cls, text)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ClusterTree) and self.to_json() == other.to_json()

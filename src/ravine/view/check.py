@@ -11,44 +11,34 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._rows import check_rows
-from ravine.data.any_rows import is_dask
+from ravine._validate import check_rows, is_block_source, listed
 from ravine.data.memory import cache_rows
+from ravine.data.rows import is_dask
 from ravine.exceptions import InvalidInputError
-from ravine.io.block_file import is_block_source
 from ravine.view.column_facts import ColumnFacts
+
+Mask = npt.NDArray[np.bool_]
 
 ID_SHARE = 0.95  # share of different values from which whole numbers look like ids; it is known to 1.6 %
 MIN_ID_ROWS = 30  # rows below which whole numbers are often all different by chance
 SKEWED = 5.0  # absolute skewness: 2 for exponential columns, 6 for the exponential of a standard normal one
-DOMINATING = 0.9  # share of the variance of all columns from which one dominates them
-N_NAMED = 5  # columns that a sentence names
-IMPUTE = "impute them, for instance with sklearn.impute.SimpleImputer, or leave those rows out"
 
-# What a kind of finding means, for one column and for several, and what to do.
+# What a kind of finding says about columns, with the verb for one of them or for several, and what to do.
 SENTENCES = {
     "id": (
-        "looks like an id, with a different whole number in nearly every row",
-        "look like ids, with a different whole number in nearly every row",
+        "{have} a different whole number in nearly every row, like an id",
         "leave out columns that measure nothing",
     ),
-    "constant": ("is constant", "are constant", "constant columns have no influence"),
+    "constant": ("{are} constant", "constant columns have no influence"),
     "two-valued": (
-        "has only two values, so that the gap between them looks like a valley",
-        "have only two values each, so that the gap between them looks like a valley",
+        "{have} only two values, so that the gap between them looks like a valley",
         "leave out what should not define clusters",
     ),
     "skewed": (
-        "is extremely skewed: few rows are far from all others",
-        "are extremely skewed: few rows are far from all others",
+        "{are} extremely skewed: few rows are far from all others",
         "take logarithms, or look for wrong values such as 99999",
     ),
-    "scale": (
-        "has {share:.0%} of the variance of all columns",
-        "",
-        "it alone determines the clusters unless columns are standardized (standardize=True)",
-    ),
-    "not a number": ("holds no numbers", "hold no numbers", "encode, for instance one-hot, or leave out"),
+    "not a number": ("{have} no numbers", "encode, for instance one-hot, or leave out"),
 }
 
 
@@ -59,8 +49,8 @@ class Finding:
     Attributes
     ----------
     kind : str
-        "id", "constant", "two-valued", "skewed", "scale", "duplicate column", "duplicate rows", "missing",
-        "infinite" or "not a number".
+        "id", "constant", "two-valued", "skewed", "duplicate column", "duplicate rows", "missing", "infinite"
+        or "not a number".
     columns : tuple of str
         Names of the columns; empty for duplicate rows.
     fact : str
@@ -78,9 +68,6 @@ class Finding:
     def sentence(self) -> str:
         """The fact and the advice."""
         return f"{self.fact}; {self.advice}"
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 @dataclass(frozen=True)
@@ -120,10 +107,10 @@ class DataCheck:
 def check(X: Any, feature_names: Sequence[str] | None = None) -> DataCheck:
     """Find columns and rows that create clusters for the wrong reason.
 
-    Reports columns that look like ids, are constant, two-valued, extremely skewed, on a scale that dominates
-    all others, or the same as another one, and the number of duplicate rows and of missing values. Each
-    finding says what to do; the data are not changed. For a sparse matrix, only constant and repeated
-    columns, duplicate rows and values that are not finite are reported.
+    Reports columns that look like ids, are constant, two-valued, extremely skewed, or the same as another
+    one, and the number of duplicate rows and of missing values. Each finding says what to do; the data are
+    not changed. For a sparse matrix, only constant and repeated columns, duplicate rows and values that are
+    not finite are reported.
 
     Cost: one pass over the rows, O(n d) time, and 17 bytes of memory per row. Of a file or a Dask collection,
     one block or partition is in memory at a time.
@@ -150,36 +137,30 @@ def check(X: Any, feature_names: Sequence[str] | None = None) -> DataCheck:
     ...     print(finding.kind, finding.columns)
     id ('customer',)
     two-valued ('member',)
-    scale ('customer',)
     """
     X, names, others = _numeric_columns(X)
-    width, parts = _parts(X, has_columns=names != [])
+    of_others = tuple(_about("not a number", others, np.full(len(others), True)))
+    if names == []:
+        return DataCheck(len(X), len(others), of_others)
+    width, parts = _parts(X)
     if feature_names is None:
         feature_names = names or getattr(X, "names", None) or [f"x{j}" for j in range(width)]
     labels = tuple(map(str, feature_names))
     if len(labels) != width:
         raise InvalidInputError(f"feature_names has {len(labels)} names for {width} columns")
-    facts, is_sparse = ColumnFacts(width), False
+    facts = ColumnFacts(width)
     for block in _blocks(parts):
         facts.add(block)
-        is_sparse |= sparse.issparse(block)
-    found = list(_findings(facts, labels, is_sparse=is_sparse))
-    if others:
-        found.append(_of_columns("not a number", others))
-    return DataCheck(facts.n_rows, len(labels) + len(others or ()), tuple(found))
+    return DataCheck(facts.n_rows, width + len(others), (*_findings(facts, labels), *of_others))
 
 
-def _numeric_columns(X: Any) -> tuple[Any, list[str] | None, tuple[str, ...] | None]:
+def _numeric_columns(X: Any) -> tuple[Any, list[str] | None, tuple[str, ...]]:
     """Return a data frame's columns of numbers, their names, and the names of its other columns."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
-        return X, None, None
-    dtypes = list(
-        X.dtypes.values() if hasattr(X.dtypes, "values") and callable(X.dtypes.values) else X.dtypes
-    )
-    names = list(X.columns)
-    numeric = [_is_numeric(dtype) for dtype in dtypes]
-    kept = [name for name, ok in zip(names, numeric, strict=True) if ok]
-    others = tuple(str(name) for name, ok in zip(names, numeric, strict=True) if not ok)
+        return X, None, ()
+    is_numeric = dict(zip(X.columns, map(_is_numeric, X.dtypes), strict=True))
+    kept = [name for name in X.columns if is_numeric[name]]
+    others = tuple(str(name) for name in X.columns if not is_numeric[name])
     return X[kept], [str(name) for name in kept], others
 
 
@@ -190,13 +171,13 @@ def _is_numeric(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") in "biuf"
 
 
-def _parts(X: Any, has_columns: bool) -> tuple[int, Iterable[Any]]:
+def _parts(X: Any) -> tuple[int, Iterable[Any]]:
     """Return the number of columns, and the rows in the parts that are in memory at the same time."""
     if is_dask(X):
         from ravine.data.dask_engine import read_partitions
 
         return read_partitions(X)
-    rows: Any = check_rows(X) if has_columns else np.empty((X.shape[0], 0))
+    rows: Any = check_rows(X)
     parts = map(rows.read, range(len(rows.lengths))) if is_block_source(rows) else [rows]
     return rows.shape[1], parts
 
@@ -210,50 +191,35 @@ def _blocks(parts: Iterable[Any]) -> Iterator[Any]:
             yield rows[start : start + step]
 
 
-def _findings(facts: ColumnFacts, names: Sequence[str], *, is_sparse: bool) -> Iterator[Finding]:
-    """Yield what there is to say about a table."""
-    present = facts.n_present > 0
-    constant = ~facts.varies & (facts.n_missing + facts.n_infinite == 0)
+def _findings(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:
+    """Yield what there is to say about a table; of the values of a sparse matrix, only what is constant."""
+    impute = "impute them, for instance with sklearn.impute.SimpleImputer, or leave those rows out"
     for kind, counts, advice in (
-        ("missing", facts.n_missing, IMPUTE),
+        ("missing", facts.n_missing, impute),
         ("infinite", facts.n_infinite, "correct them"),
     ):
-        if counts.any():
-            few = _few([f"{names[j]} ({counts[j]})" for j in np.flatnonzero(counts).tolist()])
+        columns = np.flatnonzero(counts).tolist()
+        if columns:
+            few = listed([f"{names[j]} ({counts[j]})" for j in columns])
             total = int(counts.sum())
             fact = f"{total} {kind} value{'s' * (total > 1)} in {few}"
-            yield Finding(kind, _picked(names, counts > 0), fact, advice)
-    yield from _of("constant", names, constant & present)
-    if not is_sparse:
-        yield from _of_values(facts, names)
-    yield from _repeated(facts, names, ~constant)
+            yield Finding(kind, tuple(names[j] for j in columns), fact, advice)
+    varies = facts.low < facts.high
+    constant = ~varies & (facts.n_present == facts.n_rows)
+    yield from _about("constant", names, constant)
+    different = np.array([facts.n_different(j) for j in range(facts.n_columns)])
+    ids = facts.whole & (different >= ID_SHARE * facts.n_rows) & (facts.n_rows >= MIN_ID_ROWS)
+    two = different == 2
+    yield from _about("id", names, ids)
+    yield from _about("two-valued", names, two)
+    yield from _about("skewed", names, ~ids & ~two & varies & (np.abs(facts.skewness()) > SKEWED))
+    yield from _find_repeated(facts, names, ~constant)
     if n := facts.n_duplicate_rows():
         what = f"{n} of {facts.n_rows} rows repeat{'s' * (n == 1)} an earlier one"
         yield Finding("duplicate rows", (), what, "remove them, unless repeated rows are expected")
 
 
-def _of_values(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:
-    """Yield the findings about the values of dense columns."""
-    n, d = facts.n_rows, facts.n_columns
-    ids = np.zeros(d, dtype=bool)
-    if n >= MIN_ID_ROWS:
-        ids[:] = [facts.whole[j] and facts.n_different(j) >= ID_SHARE * n for j in range(d)]
-    two = np.array([values is not None and len(values) == 2 for values in facts.few], dtype=bool)
-    yield from _of("id", names, ids)
-    yield from _of("two-valued", names, two)
-    yield from _of("skewed", names, ~ids & ~two & facts.varies & (np.abs(facts.skewness()) > SKEWED))
-    variances = facts.variances()
-    with np.errstate(all="ignore"):
-        shares = variances / variances.max(initial=0.0)
-        shares = shares / shares.sum()
-    if d > 1 and (shares > DOMINATING).any():
-        j = int(np.argmax(shares))
-        yield _of_columns("scale", (names[j],), share=shares[j])
-
-
-def _repeated(
-    facts: ColumnFacts, names: Sequence[str], candidates: npt.NDArray[np.bool_]
-) -> Iterator[Finding]:
+def _find_repeated(facts: ColumnFacts, names: Sequence[str], candidates: Mask) -> Iterator[Finding]:
     """Yield the columns that are the same as an earlier one."""
     first: dict[int, int] = {}
     pairs = []
@@ -262,27 +228,15 @@ def _repeated(
         if earlier != j:
             pairs.append((j, earlier))
     if pairs:
-        fact = _few([f"{names[j]} is the same as {names[i]}" for j, i in pairs])
+        fact = listed([f"{names[j]} is the same as {names[i]}" for j, i in pairs])
         columns = tuple(names[j] for j, _ in pairs)
         yield Finding("duplicate column", columns, fact, "leave one of them out")
 
 
-def _of(kind: str, names: Sequence[str], where: npt.NDArray[np.bool_]) -> Iterator[Finding]:
-    if where.any():
-        yield _of_columns(kind, _picked(names, where))
-
-
-def _of_columns(kind: str, columns: tuple[str, ...], **details: Any) -> Finding:
-    """Return a finding about some columns, named in its sentence."""
-    one, several, advice = SENTENCES[kind]
-    text = f"{_few(columns)} {(one if len(columns) == 1 else several).format(**details)}"
-    return Finding(kind, columns, text, advice)
-
-
-def _picked(names: Sequence[str], where: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    return tuple(names[j] for j in np.flatnonzero(where).tolist())
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - N_NAMED} more" if len(names) > N_NAMED else ""
-    return ", ".join(names[:N_NAMED]) + more
+def _about(kind: str, names: Sequence[str], where: Mask) -> Iterator[Finding]:
+    """Yield a finding about some columns, if there are any."""
+    columns = tuple(name for name, found in zip(names, where, strict=True) if found)
+    if columns:
+        verbs = {"are": "is", "have": "has"} if len(columns) == 1 else {"are": "are", "have": "have"}
+        fact, advice = SENTENCES[kind]
+        yield Finding(kind, columns, f"{listed(columns)} {fact.format(**verbs)}", advice)

@@ -11,7 +11,7 @@ from ravine.data.query import Asked, RowSet, answer
 from ravine.index.density import bandwidth
 from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.distances import DistanceBins, DistanceMoments, mean_and_deviation
+from ravine.tree.score import DistanceBins, DistanceMoments, mean_and_deviation
 
 N_BINS = 160  # of a curve: about three pixels each in the report
 REACH = 4.0  # standard deviations that are shown around the mean; rows beyond count in the outer bins

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.export import DEEPER, DEEPEST
-from ravine.tree.features import ranked
+from ravine.tree.export import DEEPER, DEEPEST, ranked
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.view.fitted import column_names, counted_rows, tree_of
-from ravine.view.pairs import ClassPairs
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ def explain_means(
     rules: list[list[str]] = [[] for _ in means.cluster_weight]
     by_node = _rules(tree, splits, n_features)
     for leaf in tree.leaves.tolist():
-        rules[tree.label[leaf]].append(by_node[leaf])
+        rules[tree.label[leaf]] += [by_node[leaf]] if leaf in by_node else []
     clusters = (_explain_cluster(k, means, rules[k], names) for k in range(len(rules)))
     return Explanation(splits, tuple(clusters))
 
@@ -217,11 +215,11 @@ def _explain_cluster(
 
 def _rules(tree: TreeArrays, splits: dict[int, SplitExplanation], n_features: int) -> dict[int, str]:
     """Describe the path to every leaf: at each split, whether its strongest features are high or low."""
-    if isinstance(tree, ClassPairs):
-        return {leaf: _rule_of_class(tree, leaf, splits) for leaf in tree.leaves.tolist()}
     rules = {0: "every row"}
     for node in range(1, tree.n_nodes):
         parent, depth = int(tree.parent[node]), tree.depth[node]
+        if parent < 0:  # no path leads to a class of pairs
+            continue
         if depth > DEEPEST + 1:
             rules[node] = rules[parent]
             continue
@@ -230,15 +228,3 @@ def _rules(tree: TreeArrays, splits: dict[int, SplitExplanation], n_features: in
         step = " and ".join(words) if depth <= DEEPEST else DEEPER
         rules[node] = f"{rules[parent]}, then {step}" if parent else step
     return rules
-
-
-def _rule_of_class(pairs: ClassPairs, leaf: int, splits: dict[int, SplitExplanation]) -> str:
-    """Describe a class by the strongest feature of each of its boundaries."""
-    steps = []
-    for node in pairs.path(leaf)[:-1]:
-        to_right = pairs.right[node] == leaf
-        other = pairs.model.classes_[pairs.label[pairs.left[node] if to_right else pairs.right[node]]]
-        for driver in splits[node].drivers[:1]:
-            word = "high" if (driver.weight > 0) == to_right else "low"
-            steps.append(f"{word} {driver.feature} against {other}")
-    return ", ".join(steps)

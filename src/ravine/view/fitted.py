@@ -14,16 +14,14 @@ from ravine._validate import WITHOUT_EFFECT
 from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.tree.arrays import TreeArrays, as_rows
-from ravine.tree.features import names_of
-from ravine.view.classes import tree_of_classes
-from ravine.view.pairs import pairs_of_classes
+from ravine.tree.export import names_of
+from ravine.view.classes import ClassPairs, tree_of_classes
 
 
 def tree_of(model: Any) -> TreeArrays:
     """Return the tree of a fitted clusterer or classifier, or the tree itself; or the pairs of classes."""
     if hasattr(model, "boundaries_"):
-        is_tree = len(model.boundaries_) == len(model.classes_) - 1
-        return tree_of_classes(model) if is_tree else pairs_of_classes(model)
+        return tree_of_classes(model)
     if isinstance(model, TreeArrays):
         return model
     check_is_fitted(model)
@@ -31,6 +29,16 @@ def tree_of(model: Any) -> TreeArrays:
     if tree is None:
         raise InvalidInputError(
             f"{_method_of(model)} has no tree to show; fit with methods of ravine, which have one"
+        )
+    return tree
+
+
+def walked_tree(model: Any) -> TreeArrays:
+    """Return the tree of a model; refuse the pairs of classes, along which no row walks."""
+    tree = tree_of(model)
+    if isinstance(tree, ClassPairs):
+        raise InvalidInputError(
+            'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
         )
     return tree
 

@@ -20,12 +20,7 @@ CLUSTERS = (
     *("#10aa8a", "#753fa0", "#a279e2"),
 )
 LEFT, RIGHT = "#5a5f66", "#b9bdc3"  # the two sides of a split
-LOW, MIDDLE, HIGH = (
-    (0x2B, 0x6C, 0x8F),
-    (0xF4, 0xF3, 0xEF),
-    (0xB3, 0x4A, 0x1E),
-)  # the scale of heat, red green blue
-HEAT_REACH = 2.0  # standard deviations at which the scale of heat ends, at most
+HEAT = ((0x2B, 0x6C, 0x8F), (0xF4, 0xF3, 0xEF), (0xB3, 0x4A, 0x1E))  # red green blue: low, middle, high
 
 
 def cluster(label: int) -> str:
@@ -50,15 +45,15 @@ def text_on(color: str) -> str:
     return "#000000" if (light + 0.05) ** 2 >= 1.05 * 0.05 else "#ffffff"
 
 
-def heat(deviations: float, reach: float = HEAT_REACH) -> str:
-    """Return the color of a mean that lies so many standard deviations above that of all rows.
+def heat(share: float) -> str:
+    """Return the color of a mean, from -1 (as low as the scale goes) to 1 (as high).
 
     >>> heat(-9.0), heat(0.0), heat(9.0)
     ('#2b6c8f', '#f4f3ef', '#b34a1e')
     """
-    share = max(-1.0, min(1.0, deviations / reach))
-    end = HIGH if share > 0 else LOW
-    mixed = (round(m + abs(share) * (e - m)) for m, e in zip(MIDDLE, end, strict=True))
+    low, middle, high = HEAT
+    end, part = high if share > 0 else low, min(1.0, abs(share))
+    mixed = (round(m + part * (e - m)) for m, e in zip(middle, end, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
@@ -69,15 +64,12 @@ def check_colors(colors: Iterable[Any]) -> None:
             raise InvalidInputError(f"a color is written as #rrggbb, got {color!r}")
 
 
-def style(given: Mapping[int, str] | None = None) -> str:
-    """Return the rules of CSS that give every class .c0, .c1, ... its color and that of text on it.
+def colors(given: Mapping[int, str] | None = None) -> list[str]:
+    """Return the colors of all clusters; `given` are those that the user chose for some of them.
 
-    `given` are colors that the user chose for some clusters.
-
-    >>> style({0: "#ffff00"})[:31]
-    '.c0{--hue:#ffff00;--on:#000000}'
+    >>> colors({0: "#ffff00"})[:2]
+    ['#ffff00', '#f5c83e']
     """
     given = given or {}
     check_colors(given.values())
-    colors = (given.get(i, color) for i, color in enumerate(CLUSTERS))
-    return " ".join(f".c{i}{{--hue:{color};--on:{text_on(color)}}}" for i, color in enumerate(colors))
+    return [given.get(label, color) for label, color in enumerate(CLUSTERS)]

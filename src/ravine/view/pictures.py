@@ -1,255 +1,158 @@
-"""Drawings of a whole clustering as inline SVG: the map, the tree with its depths, heat, fewer clusters."""
+"""The numbers behind the drawings of a page; `pictures.html.j2` draws them. Sizes are shares of a drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
+from dataclasses import dataclass
 
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray
 from ravine.tree.arrays import TreeArrays
 from ravine.view import palette
-from ravine.view.html import color, count, deviations, many
-from ravine.view.plane import Line, Plane, spread
+from ravine.view.density import NodeDensity
+from ravine.view.row_map import MAP_ASPECT, RowMap
 
-# Sizes in units of the view box: pixels, where a page is wide enough.
-MAP_WIDTH, MAP_HEIGHT, TAG = 560, 420, 21
-TREE_WIDTH, TREE_HEIGHT, LEAF_HEIGHT = 560, 330, 34
-CELL, WIDE_CELL, NAME_WIDTH = 22, 40, 190
-N_WIDE = 12  # clusters up to which the cells of a heat map are wide enough for their numbers
-STEP_WIDTH, WIDE_STEP, STEPS_WIDTH = 54, 110, 560
+LEAST_HEIGHT = 0.03  # of a split in the tree, in units of its quality: one of quality 0 is seen, too
+N_FEWER = 16  # numbers of clusters in the picture of fewer clusters
+N_HEAT = 30  # columns of the heat map
 
 
-def svg(
-    width: float, height: float, title: str, content: str, kind: str = "", *, has_links: bool = False
-) -> str:
-    """Return a drawing of a size; its title, which has to be escaped, is what screen readers read.
-
-    They read what is inside a drawing only if it `has_links`.
-    """
-    return (
-        f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" role="{"group" if has_links else "img"}" aria-label="{title}">{content}</svg>'
-    )
+# --- the density at a split ---
 
 
-def tag(label: int, x: float, y: float, attributes: str = "") -> str:
-    """Return the number of a cluster on its color, at a place of a drawing."""
-    return (
-        f'<g class="tag {color(label)}"{attributes}><circle cx="{x:.0f}" cy="{y:.0f}" r="10"/>'
-        f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{label}</text></g>'
-    )
+@dataclass(frozen=True)
+class Outline:
+    """A density in a box of size 1: the curve on both sides, the threshold, ticks of the axis."""
+
+    left: FloatArray
+    right: FloatArray
+    threshold: float
+    ticks: list[tuple[float, float]]
+
+    @property
+    def curve(self) -> FloatArray:
+        """The points of both sides."""
+        return np.concatenate([self.left, self.right])
 
 
-def plane_map(plane: Plane, label_of: IntArray) -> str:
-    """Draw rows as points in the colors of their clusters, and the line of each split, hidden at first.
+def outline(curve: NodeDensity) -> Outline:
+    """Return the curve of a density, divided at the threshold."""
+    low, high = curve.points[0], curve.points[-1]
+    points = np.column_stack([(curve.points - low) / (high - low), curve.density / curve.density.max()])
+    threshold = -low / (high - low)
+    bottom = [[threshold, np.interp(threshold, *points.T)]]
+    is_left = points[:, 0] <= threshold
+    ticks = [((tick - low) / (high - low), tick) for tick in _ticks(curve.points)]
+    left, right = np.concatenate([points[is_left], bottom]), np.concatenate([bottom, points[~is_left]])
+    return Outline(left, right, float(threshold), ticks)
 
-    Rows of one leaf are one path, so that the page can dim the rows of other nodes.
-    """
-    middle, half = plane.frame
-    scale = MAP_WIDTH / 2 / half
+
+def _ticks(points: FloatArray) -> list[float]:
+    """Return about five round numbers within a range, 0 among them."""
+    span = float(points[-1] - points[0])
+    step = 10 ** np.floor(np.log10(span / 4))
+    step *= next(m for m in (1, 2, 5, 10) if span / (m * step) <= 7)
+    margin = 0.03 * span
+    found = np.arange(np.ceil((points[0] + margin) / step), np.floor((points[-1] - margin) / step) + 1) * step
+    return [float(np.round(t, 12)) for t in found]
+
+
+# --- the map ---
+
+
+@dataclass(frozen=True)
+class MapPicture:
+    """The rows of each leaf, the numbers of the leaves and the lines of splits in a box of size 1."""
+
+    dots: dict[int, FloatArray]
+    tags: list[tuple[int, FloatArray]]
+    lines: dict[int, FloatArray]
+
+
+def place_map(shown: RowMap) -> MapPicture:
+    """Return a map in a box of size 1; a line goes beyond it on both sides."""
+    middle, half = shown.frame
 
     def place(points: FloatArray) -> FloatArray:
-        at = (points - middle) * [scale, -scale] + [MAP_WIDTH / 2, MAP_HEIGHT / 2]
-        return np.asarray(np.clip(at, 3, [MAP_WIDTH - 3, MAP_HEIGHT - 3]))
+        return np.asarray(0.5 + (points - middle) / (2 * half) * [1, MAP_ASPECT])
 
-    at, pieces, names = place(plane.points), [], []
-    leaves = np.unique(plane.leaf)
-    middles = spread(np.array([np.median(at[plane.leaf == leaf], axis=0) for leaf in leaves]), TAG)
-    for leaf, (x, y) in zip(leaves.tolist(), middles, strict=True):
-        here = at[plane.leaf == leaf]
-        dots = "".join(f"M{x:.0f} {y:.0f}h0" if len(at) > 800 else f"M{x:.1f} {y:.1f}h0" for x, y in here)
-        pieces.append(f'<path class="dots {color(label_of[leaf])}" data-leaf="{leaf}" d="{dots}"/>')
-        names.append(tag(int(label_of[leaf]), x, y, f' data-leaf="{leaf}"'))
-    lines = "".join(
-        _segment(node, line, middle, scale) for node, line in plane.lines.items() if line.is_shown
-    )
-    across, up = map(escape, plane.axes)
-    axes = (
-        f'<text class="soft" x="{MAP_WIDTH - 4}" y="{MAP_HEIGHT - 5}" text-anchor="end">{across}</text>'
-        f'<text class="soft" transform="translate(12 4) rotate(-90)" text-anchor="end">{up}</text>'
-    )
-    title = f"Map of {count(len(at))} rows in the colors of their clusters"
-    return svg(MAP_WIDTH, MAP_HEIGHT, title, axes + "".join(pieces) + lines + "".join(names), "map")
+    lines = {}
+    for node, line in shown.lines.items():
+        square = float(line.normal @ line.normal)
+        foot = middle - line.normal * float(line.signed_distance_of(middle[None])[0]) / square
+        along = 4 * half * np.array([-line.normal[1], line.normal[0]]) / np.sqrt(square)
+        lines[node] = place(np.stack([foot - along, foot + along]))
+    at = np.clip(place(shown.points), 0.006, 0.994)  # dots are whole also at the edges
+    dots = {leaf: at[shown.leaf == leaf] for leaf in np.unique(shown.leaf).tolist()}
+    tags = [(leaf, np.clip(place(np.array([x, y])), 0, 1)) for leaf, x, y in shown.tags(shown.leaf)]
+    return MapPicture(dots, tags, lines)
 
 
-def _segment(node: int, line: Line, middle: FloatArray, scale: float) -> str:
-    """Return a line of the plane as far as it is inside the picture; nothing where it is not."""
-    slope = line.slope / scale * [1, -1]
-    offset = line.offset + float(line.slope @ middle) - float(slope @ [MAP_WIDTH / 2, MAP_HEIGHT / 2])
-    ends = []
-    for axis, edges in ((0, (0, MAP_WIDTH)), (1, (0, MAP_HEIGHT))):
-        other, limit = 1 - axis, (MAP_WIDTH, MAP_HEIGHT)[1 - axis]
-        for edge in edges:
-            if slope[other] != 0:
-                at = -(slope[axis] * edge + offset) / slope[other]
-                if 0 <= at <= limit:
-                    ends.append((edge, at) if axis == 0 else (at, edge))
-    if len(ends) < 2:
-        return ""
-    (x, y), (u, v) = min(ends), max(ends)
-    return f'<path class="line" data-node="{node}" d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}"/>'
+# --- the tree ---
 
 
-def depth_tree(tree: TreeArrays, weight: FloatArray, labels: Sequence[str]) -> str:
-    """Draw the tree: width is the share of the rows, height the depth of the valley at a split.
+@dataclass(frozen=True)
+class Box:
+    """A node in the picture of a tree: width is its share of the rows, height the depth of its valley."""
 
-    `labels` are the names of the nodes for screen readers and tool tips, escaped.
-    """
+    node: int
+    x: float
+    y: float
+    width: float
+    height: float
+    quality: float | None
+    label: int
+
+
+def place_nodes(tree: TreeArrays, weight: FloatArray) -> list[Box]:
+    """Return every node with its place, from all rows on top to the leaves, whose height is 0."""
     quality = np.array([split.quality if split is not None else 0.0 for split in tree.splits])
-    left, top = _corners(tree, weight, quality)
-    wide = TREE_WIDTH / (weight[0] or 1.0)
-    high = (TREE_HEIGHT - LEAF_HEIGHT) / (float(top.max()) or 1.0)
-    pieces = []
-    for node in range(tree.n_nodes):
-        x, w, y = left[node] * wide, max(weight[node] * wide - 1.5, 1.0), top[node] * high
-        is_leaf = tree.left[node] < 0
-        h = LEAF_HEIGHT if is_leaf else max(quality[node], 0.03) * high - 1.5
-        text = str(tree.label[node]) if is_leaf else f"{quality[node]:.2f}"
-        size = "small" if w < 9 * len(text) else ""
-        words = (
-            f'<text class="{size}" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}" text-anchor="middle">'
-            f"{text}</text>"
-        )
-        words = words if w > 6 * len(text) and h >= 13 else ""
-        pieces.append(
-            f'<a class="{color(tree.label[node]) if is_leaf else ""}" href="#node-{node}" '
-            f'aria-label="{labels[node]}"><title>{labels[node]}</title>'
-            f'<rect class="{"leaf" if is_leaf else "inner"}" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" '
-            f'height="{h:.1f}" rx="2"/>{words}</a>'
-        )
-    title = "The tree: wider nodes have more rows, taller ones a deeper valley"
-    return svg(TREE_WIDTH, TREE_HEIGHT, title, "".join(pieces), "depths", has_links=True)
-
-
-def _corners(tree: TreeArrays, weight: FloatArray, quality: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return how much weight lies left of each node, and how much depth above it."""
-    left, top = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    x, y = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
     for node in np.flatnonzero(tree.left >= 0).tolist():
         a, b = tree.left[node], tree.right[node]
-        left[a], left[b] = left[node], left[node] + weight[a]
-        top[[a, b]] = top[node] + max(quality[node], 0.03)
-    return left, top
-
-
-def pair_matrix(tree: TreeArrays, names: Sequence[str], labels: Sequence[str], listed: Sequence[int]) -> str:
-    """Draw the quality of the boundary of each pair of classes, the first class down and the second across.
-
-    `names` are those of the classes and `labels` those of the nodes for screen readers, both escaped;
-    `listed` are the boundaries that the page describes.
-    """
-    n, described = tree.n_leaves, set(listed)
-    step = max(CELL, min(64, (MAP_WIDTH - NAME_WIDTH) / n))
-    pieces = []
-    for k, leaf in enumerate(tree.leaves.tolist()):
-        x, y = NAME_WIDTH + step * k + step / 2, 30 + step * k + step / 2
-        pieces += [tag(k, x, 14), tag(k, NAME_WIDTH - 16, y)]
-        pieces.append(
-            f'<a href="#node-{leaf}"><text x="{NAME_WIDTH - 32}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{names[k]}</text></a>"
+        x[a], x[b] = x[node], x[node] + weight[a]
+        y[[a, b]] = y[node] + max(quality[node], LEAST_HEIGHT)
+    wide, high = weight[0] or 1.0, float(y.max()) or 1.0
+    return [
+        Box(
+            node,
+            x[node] / wide,
+            y[node] / high,
+            weight[node] / wide,
+            0.0 if split is None else max(quality[node], LEAST_HEIGHT) / high,
+            None if split is None else split.quality,
+            int(tree.label[node]),
         )
-    for node in tree.inner.tolist():
-        split, row, column = tree.splits[node], tree.label[tree.left[node]], tree.label[tree.right[node]]
-        assert split is not None
-        x, y = NAME_WIDTH + step * column, 30 + step * row
-        words = (
-            f'<text x="{x + step / 2:.1f}" y="{y + step / 2 + 4:.1f}" text-anchor="middle">'
-            f"{split.quality:.2f}</text>"
-        )
-        cell = (
-            f'<title>{labels[node]}</title><rect class="inner" fill-opacity="{1.2 - split.quality:.2f}" '
-            f'x="{x:.1f}" y="{y:.1f}" width="{step - 2:.1f}" height="{step - 2:.1f}"/>'
-            f"{words if step >= WIDE_CELL * 3 / 4 else ''}"
-        )
-        link = f'<a href="#node-{node}" aria-label="{labels[node]}">{cell}</a>'
-        pieces.append(link if node in described else f"<g>{cell}</g>")
-    title, width = (
-        "Pairs of classes with the quality of their boundaries",
-        max(MAP_WIDTH, NAME_WIDTH + step * n),
-    )
-    return svg(width, 34 + step * n, title, "".join(pieces), "depths", has_links=True)
+        for node, split in enumerate(tree.splits)
+    ]
 
 
-def heat_reach(values: FloatArray) -> float:
-    """Return the standard deviations at which the scale of heat ends: all of them are used.
+# --- fewer clusters ---
 
-    >>> heat_reach(np.array([0.2, -1.3]))
-    1.5
+
+@dataclass(frozen=True)
+class Stage:
+    """The tree after some splits: one band per leaf, with its node, its label and whether it is new.
+
+    `quality` is that of the last split, None before the first.
     """
-    largest = float(np.abs(values).max(initial=0.0))
-    return min(palette.HEAT_REACH, max(0.5, float(np.ceil(2 * largest)) / 2))
+
+    bands: list[tuple[int, int, bool]]
+    quality: float | None
 
 
-def heat_map(
-    values: FloatArray, names: Sequence[str], labels: Sequence[int], *, word: str = "cluster"
-) -> str:
-    """Draw the mean of each column (down) in each cluster (across), in standard deviations from all rows."""
-    cell = WIDE_CELL if len(labels) <= N_WIDE else CELL
-    width, top, reach = NAME_WIDTH + cell * len(labels), 26, heat_reach(values)
-    cells = []
-    for i, label in enumerate(labels):
-        cells.append(tag(label, NAME_WIDTH + cell * i + (cell - 2) // 2, 12))
-    for j, name in enumerate(names):
-        y, shown = top + CELL * j, name if len(name) <= 26 else name[:25] + "\u2026"
-        cells.append(f'<text x="{NAME_WIDTH - 8}" y="{y + 15}" text-anchor="end">{escape(shown)}</text>')
-        for i, label in enumerate(labels):
-            value, x = values[i, j], NAME_WIDTH + cell * i
-            fill = palette.heat(value, reach)
-            cells.append(
-                f'<rect x="{x}" y="{y}" width="{cell - 1}" height="{CELL - 1}" fill="{fill}">'
-                f"<title>{escape(name)}, {word} {label}: {deviations(value)}</title></rect>"
-            )
-            if cell == WIDE_CELL:
-                cells.append(
-                    f'<text class="number" style="fill:{palette.text_on(fill)}" x="{x + cell // 2}" '
-                    f'y="{y + 15}" text-anchor="middle">{deviations(value, unit="")}</text>'
-                )
-    title = f"Means of {many(len(names), 'column')} in {len(labels)} groups of rows"
-    return svg(max(width, 300), top + CELL * len(names) + 4, title, "".join(cells), "heat")
-
-
-def order_of_columns(values: FloatArray, n: int) -> IntArray:
-    """Return at most n columns, those that differ most between clusters, so that blocks show.
-
-    Columns that are highest in the same cluster are together, in the order of the clusters.
-    """
-    spread = values.max(axis=0) - values.min(axis=0)
-    kept = np.argsort(-spread, kind="stable")[:n]
-    home = values[:, kept].argmax(axis=0)
-    return np.asarray(kept[np.lexsort((-spread[kept], home))])
-
-
-def fewer(tree: TreeArrays, weight: FloatArray, n: int) -> str:
-    """Draw the clusters after each of the last n splits: one column per number of clusters."""
-    height, base = 220, 24
-    scale = height / (weight[0] or 1.0)
-    numbers = range(max(1, tree.n_leaves - n + 1), tree.n_leaves + 1)
-    step = min(WIDE_STEP, max(STEP_WIDTH, STEPS_WIDTH // len(numbers)))
-    wide, pieces = step * 3 // 5, []
-    for i, k in enumerate(numbers):
-        x, last = 8 + step * i, int(tree.inner[k - 2]) if k > 1 else -1
-        newest = {int(tree.left[last]), int(tree.right[last])} if last >= 0 else set()
-        y = float(base)
-        for node in _leaves_after(tree, k - 1):
-            h = weight[node] * scale
-            kind = "new" if node in newest else ""
-            fill = color(tree.label[tree.leaves_below(node)[0]])
-            high = f'y="{y:.1f}" height="{max(h - 1.5, 0.5):.1f}"'
-            if k < tree.n_leaves:  # what becomes of these rows in the next column
-                pieces.append(f'<rect class="flow {fill}" x="{x + wide}" {high} width="{step - wide}"/>')
-            pieces.append(
-                f'<rect class="band {fill} {kind}" x="{x}" {high} width="{wide}">'
-                f"<title>{many(weight[node], 'row')}</title></rect>"
-            )
-            y += h
-        split = tree.splits[last] if last >= 0 else None
-        words = "" if split is None else f"{split.quality:.2f}"
-        at = f'x="{x + wide / 2:g}" text-anchor="middle"'
-        pieces.append(f'<text {at} y="16"><tspan font-weight="600">{k}</tspan></text>')
-        pieces.append(f'<text class="soft" {at} y="{base + height + 16}">{words}</text>')
-    title = f"The clusters for {numbers[0]} to {numbers[-1]} leaves of the tree"
-    return svg(16 + step * len(numbers), base + height + 24, title, "".join(pieces), "fewer")
+def stages(tree: TreeArrays) -> list[Stage]:
+    """Return the leaves of the tree after each of its last splits, from left to right."""
+    found = []
+    for n_splits in range(max(0, tree.n_leaves - N_FEWER), tree.n_leaves):
+        last = int(tree.inner[n_splits - 1]) if n_splits else -1
+        split = tree.splits[last] if n_splits else None
+        bands = [
+            (node, int(tree.label[tree.leaves_below(node)[0]]), n_splits > 0 and tree.parent[node] == last)
+            for node in _leaves_after(tree, n_splits)
+        ]
+        found.append(Stage(bands, None if split is None else split.quality))
+    return found
 
 
 def _leaves_after(tree: TreeArrays, n_splits: int) -> list[int]:
@@ -262,3 +165,38 @@ def _leaves_after(tree: TreeArrays, n_splits: int) -> list[int]:
         else:
             found.append(node)
     return found
+
+
+# --- columns ---
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Some columns with their mean and color in every cluster; the colors end at `reach` deviations."""
+
+    columns: list[tuple[str, list[tuple[float, str]]]]
+    labels: list[int]
+    reach: float
+
+
+def heat_of(values: FloatArray, names: list[str], labels: list[int]) -> Heat:
+    """Return the columns whose means, in standard deviations from all rows, differ most between clusters.
+
+    `values` are these means, clusters down and columns across.
+    """
+    order = order_of_columns(values, N_HEAT)
+    largest = float(np.abs(values[:, order]).max(initial=0.0))
+    reach = min(2.0, max(0.5, float(np.ceil(2 * largest)) / 2))  # all of the scale is used
+    columns = [(names[j], [(float(v), palette.heat(v / reach)) for v in values[:, j]]) for j in order]
+    return Heat(columns, labels, reach)
+
+
+def order_of_columns(values: FloatArray, n: int) -> IntArray:
+    """Return at most n columns, those that differ most between clusters, so that blocks show.
+
+    Columns that are highest in the same cluster are together, in the order of the clusters.
+    """
+    spread = values.max(axis=0) - values.min(axis=0)
+    kept = np.argsort(-spread, kind="stable")[:n]
+    home = values[:, kept].argmax(axis=0)
+    return np.asarray(kept[np.lexsort((-spread[kept], home))])

@@ -1,9 +1,4 @@
-"""Pictures with matplotlib: each function takes an Axes, or makes one, and returns it.
-
-The projected density, the path of a pursuit and the landscape follow Figures 2 to 5 of Pavlidis, Hofmeyr,
-Tasoulis: Minimum Density Hyperplanes. JMLR 17(156), 2016; the step of a pursuit follows Figure 1 of Yates,
-Pavlidis: Minimum Density Hyperplanes in the Feature Space. IEEE SSCI, 2016.
-"""
+"""Pictures with matplotlib: each function takes an Axes, or makes one, and returns it."""
 
 from __future__ import annotations
 
@@ -12,24 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray, IntArray
-from ravine.estimators.minimum_density import MinimumDensity
-from ravine.exceptions import InvalidInputError, RavineError
-from ravine.split.boundary import Hyperplane
+from ravine._validate import FloatArray
+from ravine.exceptions import RavineError
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.features import names_of, strongest
+from ravine.tree.export import names_of, strongest
 from ravine.view import palette
 from ravine.view.density import NodeDensity, densities
-from ravine.view.draw import DISTANCE
-from ravine.view.fitted import counted_rows, scales, tree_of
-from ravine.view.html import many
-from ravine.view.node import NodeRows, Step, landscape_values, node_rows, pursuit_path
-from ravine.view.pairs import ClassPairs
-from ravine.view.plane import plane_of
+from ravine.view.fitted import counted_rows, scales, tree_of, walked_tree
+from ravine.view.node import NodeRows, node_rows
+from ravine.view.row_map import MAP_ROWS, map_rows
+from ravine.view.words import many
 
-COLORS = ("#0072b2", "#d55e00", "#56b4e9")  # threshold, penalized density, interval
+DISTANCE = "signed distance from the split"  # the axis along a normal
 MARKERS = "osv^DPX*"  # one per label, for readers who do not see the colors
-MAX_POINTS = 4000  # rows drawn as points: more hide each other
 
 
 def _axes(ax: Any) -> Any:
@@ -44,7 +34,7 @@ def _axes(ax: Any) -> Any:
 
 def _scatter(ax: Any, x: FloatArray, y: FloatArray, labels: Any, names: str) -> None:
     """Draw rows as points, with a color and a marker for each label."""
-    shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS)).astype(np.int64))
+    shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAP_ROWS)).astype(np.int64))
     labels = np.asarray(labels)[shown]
     for i, label in enumerate(np.unique(labels)):
         here, marker = shown[labels == label], MARKERS[i % len(MARKERS)]
@@ -80,65 +70,22 @@ def density(
     """
     ax = _axes(ax)
     found = node_rows(model, X, node, sample_weight)
-    _along_normal(ax, found.step, found.step.threshold, found.distance, *_labels(found, labels))
+    curves, top = found.curves, float(found.curves.density.max()) or 1.0
+    ax.fill_between(curves.points, curves.density, color="0.9", linewidth=0)
+    ax.plot(curves.points, curves.density, color="0.1", label="density")
+    if curves.penalized is not None:
+        shown = np.where(curves.penalized <= 1.15 * top, curves.penalized, np.nan)
+        ax.plot(curves.points, shown, color="#d55e00", linestyle="--", label="penalized density")
+        ax.axvspan(*curves.interval, color="#56b4e9", alpha=0.15, label="feasible interval")
+    ax.axvline(0.0, color="#0072b2", linewidth=2, label="threshold")
+    # Multiples of the golden ratio spread neighbors over the height of the band below the axis.
+    height = 0.25 + 0.7 * np.modf(np.arange(len(found.distance)) * 0.618033988749895)[0]
+    _scatter(ax, found.distance, -0.16 * top * height, *_labels(found, labels))
+    ax.set_ylim(-0.184 * top, 1.15 * top)
+    ax.legend(fontsize="small", loc="upper right")
+    ax.set_ylabel("density")
     ax.set_xlabel(DISTANCE)
     ax.set_title(f"node {node}: {found.rows.total:g} rows, quality {found.split.quality:.2f}")
-    return ax
-
-
-def _along_normal(ax: Any, step: Step, origin: float, places: FloatArray, labels: Any, names: str) -> None:
-    """Draw the density of a step, measured from `origin`, and its rows at some places in a band below."""
-    points, top, half = step.points - origin, float(step.density.max()) or 1.0, step.half_width
-    ax.fill_between(points, step.density, color="0.9", linewidth=0)
-    ax.plot(points, step.density, color="0.1", label="density")
-    if step.penalized is not None:
-        shown = np.where(step.penalized <= 1.15 * top, step.penalized, np.nan)
-        ax.plot(points, shown, color=COLORS[1], linestyle="--", label="penalized density")
-        ax.axvspan(-half - origin, half - origin, color=COLORS[2], alpha=0.15, label="feasible interval")
-    ax.axvline(step.threshold - origin, color=COLORS[0], linewidth=2, label="threshold")
-    # Multiples of the golden ratio spread neighbors over the height of the band.
-    height = 0.25 + 0.7 * np.modf(np.arange(len(places)) * 0.618033988749895)[0]
-    _scatter(ax, places, -0.16 * top * height, labels, names)
-    ax.set_ylim(-0.184 * top, 1.15 * top)
-    ax.set_ylabel("density")
-    ax.legend(fontsize="small", loc="upper right")
-
-
-def step(
-    model: Any,
-    X: Any,
-    number: int = -1,
-    node: int = 0,
-    start: int = 0,
-    labels: Any = None,
-    ax: Any = None,
-    *,
-    sample_weight: Any = None,
-) -> Any:
-    """Draw one step of a pursuit: density, penalized density, interval and threshold, with the rows below.
-
-    Step 0 is the start, then one per width of the interval; -1 is the last. The threshold is the bottom of
-    the valley, which may lie up to a bandwidth beyond the interval.
-
-    Examples
-    --------
-    >>> from ravine import MinimumDensity
-    >>> from ravine.view import plot
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> plot.step(MinimumDensity(2, kernel="rbf").fit(X), X, 0, labels=y).get_title()
-    'node 0, start 0, step 0 of 10: alpha 0.01'
-    """
-    steps = pursuit_path(model, X, node, start, sample_weight)
-    if not -len(steps) <= number < len(steps):
-        raise InvalidInputError(f"number has to be one of 0 to {len(steps) - 1}, got {number}")
-    ax = _axes(ax)
-    found, chosen = node_rows(model, X, node, sample_weight), steps[number]
-    _along_normal(ax, chosen, 0.0, found.along(chosen.direction), *_labels(found, labels))
-    ax.set_xlim(chosen.points[0], chosen.points[-1])
-    ax.set_xlabel("distance from the mean")
-    title = f"node {node}, start {start}, step {number % len(steps)} of {len(steps) - 1}"
-    ax.set_title(title if np.isinf(chosen.alpha) else f"{title}: alpha {chosen.alpha:.2f}")
     return ax
 
 
@@ -182,47 +129,20 @@ def map(
     """
     ax = _axes(ax)
     grown, rows = tree_of(model), counted_rows(model, X, sample_weight)[0]
-    plane = plane_of(grown, rows, grown.route(rows), coordinates, standardize=scales(model))
-    groups = grown.label[plane.leaf] if labels is None else np.asarray(labels)[plane.numbers]
-    x, y = plane.points[plane.counted].T
-    _scatter(ax, x, y, groups[plane.counted], "cluster" if labels is None else "class")
-    limits = ax.get_xlim(), ax.get_ylim()
-    if 0 in plane.lines and plane.lines[0].is_shown:
-        first = plane.lines[0]
-        _line(ax, (first.slope, first.offset, "first split"), limits, color="0.1", linestyle="--")
-    ax.set_xlim(limits[0])
-    ax.set_ylim(limits[1])
-    ax.set_xlabel(plane.axes[0])
-    ax.set_ylabel(plane.axes[1])
+    shown = map_rows(grown, rows, grown.route(rows), coordinates, standardize=scales(model))
+    groups = grown.label[shown.leaf] if labels is None else np.asarray(labels)[shown.numbers]
+    x, y = shown.points[shown.counted].T
+    _scatter(ax, x, y, groups[shown.counted], "cluster" if labels is None else "class")
+    if 0 in shown.lines:
+        limits = ax.get_xlim(), ax.get_ylim()
+        first = shown.lines[0]
+        along = np.array([-first.normal[1], first.normal[0]])
+        foot = first.pivot + first.normal * first.threshold / (first.normal @ first.normal)
+        ax.axline(foot, foot + along, color="0.1", linestyle="--", label="first split")
+        ax.set(xlim=limits[0], ylim=limits[1])
+    ax.set_xlabel(shown.axes[0])
+    ax.set_ylabel(shown.axes[1])
     ax.legend(fontsize="small")
-    return ax
-
-
-def path(
-    model: Any, X: Any, node: int = 0, start: int = 0, ax: Any = None, *, sample_weight: Any = None
-) -> Any:
-    """Draw the path of a pursuit: the density at the start, on top, and after each width of the interval.
-
-    The bar under each density is its interval, the vertical line its threshold.
-    """
-    ax = _axes(ax)
-    steps = pursuit_path(model, X, node, start, sample_weight)
-    # the maximum is 0 where the bandwidth is so small that every curve falls between rows
-    top = max(float(step.density.max()) for step in steps) or 1.0
-    ticks = []
-    for i, step in enumerate(steps):
-        base = -float(i)
-        curve = base + 0.85 * step.density / top
-        ax.fill_between(step.points, base, curve, color="0.9", linewidth=0, zorder=2 * i)
-        ax.plot(step.points, curve, color="0.1", linewidth=1, zorder=2 * i + 1)
-        ax.plot([-step.half_width, step.half_width], [base, base], color=COLORS[2], linewidth=4, zorder=2 * i)
-        at = float(np.interp(step.threshold, step.points, curve))
-        ax.plot([step.threshold, step.threshold], [base, at], color=COLORS[0], linewidth=2, zorder=2 * i + 1)
-        ticks.append("start" if i == 0 else f"alpha {step.alpha:.2f}, {step.n_iter} iterations")
-    ax.set_yticks([-float(i) for i in range(len(steps))], ticks)
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("distance from the mean")
-    ax.set_title(f"node {node}: pursuit from start {start}")
     return ax
 
 
@@ -235,12 +155,8 @@ def tree(
     sample_weight: Any = None,
 ) -> Any:
     """Draw the tree with the density of the rows at each split, the strongest feature, and the clusters."""
-    if isinstance(tree_of(model), ClassPairs):
-        raise InvalidInputError(
-            'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
-        )
-    ax = _axes(ax)
-    grown, rows = tree_of(model), counted_rows(model, X, sample_weight)[0]
+    grown, ax = walked_tree(model), _axes(ax)
+    rows = counted_rows(model, X, sample_weight)[0]
     curves, names = densities(grown, rows), names_of(grown, feature_names, rows.shape[1])
     x, y = _places(grown), -grown.depth.astype(float)
     style = {"fontsize": 9 if grown.n_leaves <= 12 else 6, "va": "center", "zorder": 3}
@@ -284,89 +200,3 @@ def _small_density(ax: Any, curve: NodeDensity, x: float, y: float) -> None:
     for side, color in ((curve.points <= 0, palette.LEFT), (curve.points > 0, palette.RIGHT)):
         ax.fill_between(along[side], y - 0.22, height[side], color=color, linewidth=0, zorder=2)
     ax.plot(along, height, color="0.1", linewidth=0.8, zorder=2)
-
-
-def landscape(
-    X: Any, model: Any = None, ax: Any = None, *, bandwidth_factor: float = 1.0, alpha: float = 0.9
-) -> Any:
-    """Draw the lowest density of a hyperplane against the angle of its normal, for two columns.
-
-    Columns are standardized. With a model, the angle of its first split is marked, and columns, bandwidth and
-    interval are those of its fit.
-    """
-    ax = _axes(ax)
-    angles = np.linspace(0.0, np.pi, 361)
-    values = landscape_values(X, angles, model, bandwidth_factor, alpha)
-    ax.plot(angles, values, color="0.1", label="projection index")
-    found = None if model is None else tree_of(model).splits[0]
-    if found is not None:
-        angle = float(np.arctan2(found.direction[1], found.direction[0]) % np.pi)
-        ax.axvline(angle, color=COLORS[0], linewidth=2, label="split of the model")
-        ax.legend(fontsize="small")
-    ax.set_xticks(np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
-    ax.set_xlabel("angle of the normal")
-    ax.set_ylabel("density on the best hyperplane")
-    ax.set_ylim(bottom=0.0)
-    return ax
-
-
-Line = tuple[FloatArray, float, str]  # normal, intercept and name of a hyperplane in the plane
-
-
-def convergence(X: Any, factors: Sequence[float] = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02), ax: Any = None) -> Any:
-    """Draw minimum density hyperplanes of two columns for falling bandwidths, and the maximum margin one.
-
-    Each search starts where the last one ended; the maximum margin hyperplane is that of the last partition.
-    As the bandwidth falls, they become one (Theorem 5 of Minimum Density Hyperplanes).
-    """
-    ax = _axes(ax)
-    points = np.asarray(X, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise InvalidInputError(f"two columns are drawn, got shape {points.shape}")
-    lines, labels = _falling_bandwidths(points, factors)
-    _scatter(ax, points[:, 0], points[:, 1], labels, "cluster")
-    limits = ax.get_xlim(), ax.get_ylim()
-    for i, line in enumerate(lines):
-        _line(ax, line, limits, color=str(0.75 - 0.6 * i / (len(lines) + 1)))
-    _line(ax, _maximum_margin(points, labels), limits, color=COLORS[1], linestyle="--", linewidth=2)
-    ax.set_xlim(limits[0])
-    ax.set_ylim(limits[1])
-    ax.legend(fontsize="small")
-    return ax
-
-
-def _falling_bandwidths(points: FloatArray, factors: Sequence[float]) -> tuple[list[Line], IntArray]:
-    """Return the minimum density hyperplane for each bandwidth, and the clusters of the last one."""
-
-    init: FloatArray | None = None
-    labels = np.zeros(len(points), dtype=np.int64)
-    lines: list[Line] = []
-    for factor in factors:
-        model = MinimumDensity(2, bandwidth_factor=factor, init=init, max_iter=60, tol=1e-4).fit(points)
-        found = model.tree_.splits[0]
-        if found is None or not isinstance(found.boundary, Hyperplane):
-            break
-        init, labels = found.boundary.normal[None, :], model.labels_
-        lines.append((found.boundary.normal, found.boundary.intercept, f"bandwidth factor {factor:g}"))
-    if not lines:
-        raise InvalidInputError("the density of these rows has no valley for a hyperplane")
-    return lines, labels
-
-
-def _maximum_margin(points: FloatArray, labels: IntArray) -> Line:
-    from sklearn.svm import SVC
-
-    scale = points.std(axis=0)
-    fitted = SVC(kernel="linear", C=1e6).fit(points / scale, labels)  # a large C leaves no row in the margin
-    return fitted.coef_[0] / scale, float(fitted.intercept_[0]), "maximum margin"
-
-
-def _line(ax: Any, line: Line, limits: Any, **style: Any) -> None:
-    """Draw the points of the plane with normal . x + intercept = 0."""
-    (normal, intercept, name), ((left, right), (low, high)) = line, limits
-    if abs(normal[1]) * (high - low) >= abs(normal[0]) * (right - left):
-        x = np.array([left, right])
-        ax.plot(x, -(normal[0] * x + intercept) / normal[1], label=name, **style)
-    else:
-        y = np.array([low, high])
-        ax.plot(-(normal[1] * y + intercept) / normal[0], y, label=name, **style)

@@ -24,47 +24,29 @@ from ravine.tree.arrays import TreeArrays
 
 MAP_CELLS = 1 << 24  # values (rows x columns) of these rows, at most: 128 MiB
 MAP_ROWS = 3000  # rows drawn on a map, at most: more hide each other, and a page stays small
-SPREAD_STEPS = 60  # in which labels on a map are pushed apart, at most
 MAP_ASPECT = 4 / 3  # width over height of a picture of the map
+TAG_WIDTH = 0.075  # of the number of a cluster on the map, over half the width of the map
 AGREEMENT = 0.9  # least share of a node's rows on their own side of a line, for the line to be drawn
 BORDERLINE = 0.2  # a row is on the border where its two largest memberships differ by less
-SILHOUETTE_ROWS = 2000  # rows of a silhouette, at most: it compares all pairs
 
 
 @dataclass(frozen=True)
-class Line:
-    """A hyperplane in the plane of the map: slope . point + offset = 0, positive on its right side.
-
-    `agreement` is the share of the drawn rows of its node that are on the same side of line and hyperplane.
-    """
-
-    slope: FloatArray
-    offset: float
-    agreement: float
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the plane of the map shows the split well enough to draw it."""
-        return self.agreement >= AGREEMENT
-
-
-@dataclass(frozen=True)
-class Plane:
+class RowMap:
     """Some rows in two dimensions: their numbers, places and leaves, the axes, and the lines of the splits.
 
     `rows` are these rows themselves, in the space of the tree; `directions` (2, d) lead from a row's columns,
-    times `scale`, to its place, or are empty where the places were given.
+    times `scale`, to its place, or are empty where the places were given. `lines` has the boundaries that the
+    map shows well, as hyperplanes of its two dimensions.
     """
 
     numbers: IntArray
     rows: MemoryRows
     points: FloatArray
     leaf: IntArray
-    n_rows: int
     axes: tuple[str, str]
     directions: FloatArray
     scale: FloatArray
-    lines: dict[int, Line]
+    lines: dict[int, Hyperplane]
 
     @cached_property
     def counted(self) -> npt.NDArray[np.bool_]:
@@ -79,10 +61,17 @@ class Plane:
         half = float(((high - low) / 2 * [1.0, MAP_ASPECT]).max()) * 1.06
         return (low + high) / 2, half or 1.0
 
-    def of(self, tree: TreeArrays) -> Plane:
+    def of(self, tree: TreeArrays) -> RowMap:
         """Return the same rows at the same places, with the leaves and lines of another tree."""
         found = replace(self, leaf=tree.leaf_of(self.rows), lines={})
         return replace(found, lines=_lines(tree, found)) if len(self.directions) else found
+
+    def tags(self, group: IntArray) -> list[tuple[int, float, float]]:
+        """Return the number of each group of rows with its place: the middle of its rows, or beside it."""
+        present = np.unique(group)
+        middles = np.array([np.median(self.points[group == k], axis=0) for k in present])
+        at = spread(middles, TAG_WIDTH * self.frame[1])
+        return [(int(k), float(x), float(y)) for k, (x, y) in zip(present, at, strict=True)]
 
 
 def spread(places: FloatArray, least: float) -> FloatArray:
@@ -92,10 +81,10 @@ def spread(places: FloatArray, least: float) -> FloatArray:
     [[0.0, -0.5], [0.0, 0.5], [5.0, 0.0]]
     """
     at, order = places.copy(), np.arange(len(places))
-    for _ in range(SPREAD_STEPS):
+    for _ in range(60):  # enough where they can be apart at all
         apart = at[:, None] - at[None, :]
         distance = np.hypot(apart[..., 0], apart[..., 1])
-        near = (distance < least - 1e-9) & (order[:, None] != order)
+        near = (distance < least * (1 - 1e-9)) & (order[:, None] != order)
         if not near.any():
             break
         same = near & (distance == 0.0)  # pushed along the second axis, in their order
@@ -123,7 +112,7 @@ def fair_sample(cluster_of: IntArray, n: int) -> IntArray:
     return np.sort(np.concatenate(parts))
 
 
-def plane_of(
+def map_rows(
     tree: TreeArrays,
     rows: MemoryRows,
     cluster_of: IntArray,
@@ -131,23 +120,26 @@ def plane_of(
     *,
     standardize: bool,
     columns: MemoryRows | None = None,
-) -> Plane:
+) -> RowMap:
     """Return a map of the rows by their first two principal components, or by given coordinates.
 
     `columns` are the rows as the user knows them, where a kernel has mapped `rows`: the components are
     those of standardized columns, and no split is a line in them.
     """
     numbers = fair_sample(cluster_of, max(2, min(MAP_ROWS, MAP_CELLS // rows.shape[1])))
-    few = _copied(rows.select(numbers))
+    few = _copy_rows(rows.select(numbers))
     leaf = tree.leaf_of(few)
     if coordinates is not None:
-        points, axes = _given(coordinates, rows.shape[0])[numbers], ("first coordinate", "second coordinate")
+        points, axes = (
+            _check_coordinates(coordinates, rows.shape[0])[numbers],
+            ("first coordinate", "second coordinate"),
+        )
     elif columns is not None:
-        points, axes, *_ = _principal_plane(_copied(columns.select(numbers)), standardize=True)
+        points, axes, *_ = _principal_plane(_copy_rows(columns.select(numbers)), standardize=True)
     else:
         place = _principal_plane(few, standardize=standardize)
-        return Plane(numbers, few, place[0], leaf, rows.shape[0], *place[1:], {}).of(tree)
-    return Plane(numbers, few, points, leaf, rows.shape[0], axes, np.zeros((0, 0)), np.zeros(0), {})
+        return RowMap(numbers, few, place[0], leaf, *place[1:], {}).of(tree)
+    return RowMap(numbers, few, points, leaf, axes, np.zeros((0, 0)), np.zeros(0), {})
 
 
 def _principal_plane(
@@ -158,7 +150,7 @@ def _principal_plane(
     own, found = node.standardization, run(principal(node, 2))
     directions = np.zeros((2, few.shape[1]))
     directions[: len(found.directions)] = found.directions
-    points = few.map(lambda block: block.project(own.mean, own.normals(directions)).T)
+    points = few.map(lambda block: np.ascontiguousarray(block.project(own.mean, own.normals(directions)).T))
     shares = found.deviations**2 / (found.scatter / own.total or 1.0)
     names = [
         f"principal component {i + 1} ({100 * share:.0f} % of the variance)" for i, share in enumerate(shares)
@@ -167,13 +159,13 @@ def _principal_plane(
     return points, (names[0], (names + [""])[1]), directions, scale
 
 
-def _copied(rows: MemoryRows) -> MemoryRows:
+def _copy_rows(rows: MemoryRows) -> MemoryRows:
     """Return a few rows in memory, so that they are read once."""
     values = rows.map(lambda block: np.column_stack([block.weights, block.dense()]))
     return MemoryRows(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
 
 
-def _given(coordinates: Any, n_rows: int) -> FloatArray:
+def _check_coordinates(coordinates: Any, n_rows: int) -> FloatArray:
     points = np.asarray(coordinates, dtype=np.float64)
     if points.shape != (n_rows, 2) or not np.isfinite(points).all():
         raise InvalidInputError(
@@ -182,21 +174,24 @@ def _given(coordinates: Any, n_rows: int) -> FloatArray:
     return points
 
 
-def _lines(tree: TreeArrays, plane: Plane) -> dict[int, Line]:
-    """Return the hyperplane of each split as a line: where it crosses the plane through its rows' mean."""
+def _lines(tree: TreeArrays, shown: RowMap) -> dict[int, Hyperplane]:
+    """Return where each hyperplane crosses the plane of the map, through the mean of its rows.
+
+    A line is left out where it leaves too many rows of its node on the wrong side: the split then divides
+    them in directions that the map does not show.
+    """
     lines = {}
-    for node, members, distance in tree.visit(plane.rows):
+    for node, members, distance in tree.visit(shown.rows):
         boundary = tree.boundary(node)
-        if not isinstance(boundary, Hyperplane):
+        counted = shown.counted[members]
+        if not isinstance(boundary, Hyperplane) or not counted.any():
             continue
-        slope = plane.directions @ (boundary.normal * plane.scale)
-        counted = plane.counted[members]
-        here, distance = plane.points[members][counted], distance[counted]
-        if not len(here):
-            continue
-        offset = float(distance.mean() - slope @ here.mean(axis=0))
-        same = ((here @ slope + offset) > 0) == (distance > 0)
-        lines[node] = Line(slope, offset, float(same.mean()))
+        slope = shown.directions @ (boundary.normal * shown.scale)
+        here, distance = shown.points[members][counted], distance[counted]
+        line = Hyperplane(slope, here.mean(axis=0), -float(distance.mean()))
+        same = (line.signed_distance_of(here) > 0) == (distance > 0)
+        if slope.any() and same.mean() >= AGREEMENT:
+            lines[node] = line
     return lines
 
 
@@ -216,31 +211,19 @@ class ClusterQuality:
     silhouette: float
 
 
-def cluster_quality(tree: TreeArrays, plane: Plane, *, standardize: bool) -> list[ClusterQuality]:
+def cluster_quality(tree: TreeArrays, shown: RowMap, *, standardize: bool) -> list[ClusterQuality]:
     """Return the figures of every cluster from the rows of the map."""
     if tree.n_clusters < 2:
         return []
-    shares, label = tree.memberships(plane.rows), tree.label[plane.leaf]
+    shares, label = tree.memberships(shown.rows), tree.label[shown.leaf]
     top = np.sort(shares, axis=1)
     own, close = shares[np.arange(len(label)), label], top[:, -1] - top[:, -2] < BORDERLINE
-    silhouette = np.full(len(label), np.nan)
-    silhouette[plane.counted] = _silhouettes(
-        plane.rows.select(np.flatnonzero(plane.counted)), label[plane.counted], standardize
-    )
+    silhouette = _silhouettes(shown, label, standardize=standardize)
     found = []
-    for k in np.unique(tree.label[tree.leaves]).tolist():
-        here = plane.counted & (label == k)
-        if not here.any():
-            continue
-        found.append(
-            ClusterQuality(
-                k,
-                _weakest(tree, k),
-                float(own[here].mean()),
-                float(close[here].mean()),
-                float(np.nanmean(silhouette[here])),
-            )
-        )
+    for k in np.unique(label[shown.counted]).tolist():
+        here = shown.counted & (label == k)
+        figures = (float(values[here].mean()) for values in (own, close, silhouette))
+        found.append(ClusterQuality(k, _weakest(tree, k), *figures))
     return found
 
 
@@ -250,13 +233,11 @@ def _weakest(tree: TreeArrays, label: int) -> float:
     return min(split.quality for node in above if (split := tree.splits[node]) is not None)
 
 
-def _silhouettes(rows: MemoryRows, label: IntArray, standardize: bool) -> FloatArray:
-
-    values = np.full(len(label), np.nan)
-    picked = fair_sample(label, SILHOUETTE_ROWS)
-    if not 2 <= len(np.unique(label[picked])) < len(picked):
-        return np.zeros(len(label))
-    few = rows.select(picked)
-    own = run(measure(Node(few, standardize=standardize))).standardization
-    values[picked] = silhouette_samples(few.map(lambda block: own.apply(block.dense())), label[picked])
+def _silhouettes(shown: RowMap, label: IntArray, *, standardize: bool) -> FloatArray:
+    """Return the silhouette of every row that counts; 0 for the others."""
+    values, counted = np.zeros(len(label)), np.flatnonzero(shown.counted)
+    if 2 <= len(np.unique(label[counted])) < len(counted):
+        few = shown.rows.select(counted)
+        own = run(measure(Node(few, standardize=standardize))).standardization
+        values[counted] = silhouette_samples(few.map(lambda block: own.apply(block.dense())), label[counted])
     return values

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from ravine.optimize.variable_metric import SAME_VALUE, variable_metric
+from ravine.papers.variable_metric import SAME_VALUE, variable_metric
 
 
 def run(fun, jac, start, **options):

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from scipy.optimize import minimize
+
 from ravine._validate import FloatArray
 from ravine.data.microclusters import MicroClusters, microclusters
-from ravine.data.node import Node
+from ravine.data.node import Node, Opened
 from ravine.data.query import Query
-from ravine.index.graph import GraphConnectivity, GraphValue
+from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
 from ravine.optimize import several
+from ravine.optimize.descent import CONVERGED_OBJECTIVE, ITERATION_LIMIT
+from ravine.papers.variable_metric import variable_metric
 from ravine.split.connectivity import (
     HALVINGS,
     RESOLVED,
@@ -26,6 +31,43 @@ from ravine.split.projection import ProjectionMethod
 from ravine.split.search import Outcome
 
 Found = tuple[several.Directions, MicroClusters]
+
+
+@dataclass(frozen=True)
+class PublishedObjective(several.Objective):
+    """lambda_2 + omega times the squared cosines of the directions (Equation 26), minimized by BFGS.
+
+    A positive `omega` makes directions nearly orthogonal, a negative one parallel. lambda_2 of the standard
+    Laplacian is divided by the mass, so that omega means the same for any number of rows. The steps are those
+    of `optim` in R, which the authors' package uses: parallel directions become one within a few steps, and
+    which one depends on the lengths of the first steps.
+    """
+
+    def minimize(self, start: FloatArray, *, tol: float, max_iter: int) -> tuple[FloatArray, int, str]:
+        """Descend by BFGS; return directions, number of steps, and status."""
+        found = minimize(
+            self.of_free,
+            start.ravel(),
+            args=(start.shape,),
+            jac=True,
+            method=variable_metric,
+            options={"maxiter": max_iter, "gtol": tol},
+        )
+        status = ITERATION_LIMIT if found.status == 1 else CONVERGED_OBJECTIVE
+        return self.place(found.x.reshape(start.shape)), int(found.nit), status
+
+    def _free_gradients(self, directions: FloatArray) -> tuple[GraphValue, float, FloatArray]:
+        graph = self.index.evaluate(self.clusters.centers @ directions.T, self.clusters.weights)
+        second = max(graph.eigenvalue, SMALLEST)
+        by_value = second * (1.0 - second) if self.index.normalized else second  # d lambda / d log theta
+        unit = 1.0 if self.index.normalized else 1.0 / float(self.clusters.weights.sum())
+        gradients = np.einsum("abml,md->abld", unit * by_value * graph.slopes, self.clusters.centers)
+        cosines = directions @ directions.T
+        np.fill_diagonal(cosines, 0.0)
+        omega = self.omega or 0.0
+        for a in range(len(gradients)):
+            gradients[a, a] += 4.0 * omega * cosines @ directions
+        return graph, unit * second + omega * float((cosines**2).sum()), gradients
 
 
 @dataclass(frozen=True)
@@ -42,12 +84,12 @@ class PublishedConnectivity(SeveralMethod):
     samples = False
     name: str = "spectral connectivity as published"
 
-    def prepare(self, node: Node) -> Query[SeveralMethod | ProjectionMethod | None]:
+    def prepare(self, opened: Opened) -> Query[SeveralMethod | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method if there are too few."""
-        given = yield from self._coordinates(node)
+        given = yield from self._coordinates(opened.node)
         if given.are_too_few(self.n_directions):
-            return (yield from self.univariate.prepare(node))
-        return replace(self, given=given)
+            return (yield from self.univariate.prepare(opened))
+        return replace(self, given=given, univariate=(yield from self.univariate.make_graph(opened)))
 
     def sides(self, found: GraphValue, mass: FloatArray) -> BoolArray:
         """Return the sides of spectral clustering."""
@@ -71,7 +113,7 @@ class PublishedConnectivity(SeveralMethod):
     def _descend(
         self, clusters: MicroClusters, index: GraphConnectivity, start: FloatArray
     ) -> several.Directions:
-        objective = several.PublishedObjective(clusters, index, self.omega)
+        objective = PublishedObjective(clusters, index, self.omega)
         return several.descend(objective, start, tol=self.univariate.tol, max_iter=self.univariate.max_iter)
 
     def _halve_sigma(self, node: Node, best: several.Directions) -> Query[Found]:

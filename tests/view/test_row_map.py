@@ -12,16 +12,16 @@ from ravine import MinimumDensity
 from ravine.data.memory import MemoryRows
 from ravine.view import palette, pictures
 from ravine.view.explain import explain
-from ravine.view.html import percent
-from ravine.view.plane import cluster_quality, fair_sample, plane_of
+from ravine.view.row_map import AGREEMENT, cluster_quality, fair_sample, map_rows
+from ravine.view.words import percent
 
 X = load_wine().data
 MODEL = MinimumDensity(3).fit(X)
 Z = (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-def plane(tree=MODEL.tree_, rows=X):
-    return plane_of(tree, MemoryRows(rows), tree.predict(rows), standardize=True)
+def row_map(tree=MODEL.tree_, rows=X):
+    return map_rows(tree, MemoryRows(rows), tree.predict(rows), standardize=True)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=400), st.integers(1, 100))
@@ -38,7 +38,7 @@ def test_every_cluster_has_its_share_of_a_sample(labels, n):
 
 def test_the_map_is_the_principal_components():
     expected = PCA(2).fit_transform(Z)
-    found = plane()
+    found = row_map()
     for j in range(2):
         sign = np.sign(expected[:, j] @ found.points[:, j])
         np.testing.assert_allclose(found.points[:, j], sign * expected[:, j], atol=1e-8)
@@ -47,29 +47,30 @@ def test_the_map_is_the_principal_components():
 
 
 def test_a_line_has_the_rows_of_its_split_on_their_side():
-    found = plane()
+    found = row_map()
     distance = MODEL.transform(X)
     for column, node in enumerate(MODEL.tree_.inner):
-        line = found.lines[int(node)]
-        here = np.isin(found.leaf, [leaf for leaf in MODEL.tree_.leaves if node in MODEL.tree_.path(leaf)])
-        side = found.points[here] @ line.slope + line.offset > 0
-        assert line.agreement == pytest.approx((side == (distance[here, column] > 0)).mean())
-    assert found.lines[0].is_shown
+        here = np.isin(found.leaf, MODEL.tree_.leaves_below(node))
+        slope = found.directions @ (MODEL.tree_.boundary(node).normal * found.scale)
+        along = (found.points[here] - found.points[here].mean(axis=0)) @ slope + distance[here, column].mean()
+        agreement = ((along > 0) == (distance[here, column] > 0)).mean()
+        assert (node in found.lines) == (agreement >= AGREEMENT)
+        if node in found.lines:
+            np.testing.assert_allclose(found.lines[node].signed_distance_of(found.points[here]), along)
+    assert 0 in found.lines
 
 
 def test_in_two_columns_the_line_is_the_hyperplane_itself():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((300, 2)) * [3, 1] + np.repeat([[0, 0], [9, 40]], 150, axis=0)
     model = MinimumDensity(2).fit(rows)
-    found = plane(model.tree_, rows)
-    line = found.lines[0]
-    assert line.agreement == 1.0
-    along = found.points @ line.slope + line.offset
+    found = row_map(model.tree_, rows)
+    along = found.lines[0].signed_distance_of(found.points)
     np.testing.assert_allclose(along, model.transform(rows)[:, 0], rtol=1e-6, atol=1e-8)
 
 
 def test_the_figures_of_clusters():
-    found = cluster_quality(MODEL.tree_, plane(), standardize=True)
+    found = cluster_quality(MODEL.tree_, row_map(), standardize=True)
     member = MODEL.predict_proba(X)
     silhouette = silhouette_samples(Z, MODEL.labels_)
     ordered = np.sort(member, axis=1)
@@ -81,7 +82,7 @@ def test_the_figures_of_clusters():
     above = [MODEL.tree_.splits[node].quality for node in MODEL.tree_.inner]
     assert max(one.depth for one in found) <= max(above)
     assert min(one.depth for one in found) == pytest.approx(min(above))
-    assert cluster_quality(MODEL.tree_.cut(1), plane(MODEL.tree_.cut(1)), standardize=True) == []
+    assert cluster_quality(MODEL.tree_.cut(1), row_map(MODEL.tree_.cut(1)), standardize=True) == []
 
 
 def test_the_ranking_weighs_splits_by_their_rows():

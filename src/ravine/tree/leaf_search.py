@@ -1,0 +1,209 @@
+"""The search of one leaf: open its node, search it, judge the split, and rank it among those of other leaves.
+
+A search depends only on the rows and the path of the leaf, so that leaves can be searched in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ravine.data.node import Labels, Node, Opened, collect, open_node
+from ravine.data.query import Query, RowSet
+from ravine.data.sample import Sample
+from ravine.data.standardization import Standardization
+from ravine.evidence.discrete import discrete_samples, find_cause, judge_split, name_cause
+from ravine.evidence.graph_test import GraphTest, graph_tests
+from ravine.evidence.significance import SignificanceTest, reference_samples, significance_tests
+from ravine.features.neighbors import RowGraph
+from ravine.split.neighbor_cut import graph_sample, neighbor_graph
+from ravine.split.search import Method, search_opened, sizes_for
+from ravine.split.split import Split
+from ravine.store.checkpoint import Rank, SearchResult
+
+ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
+FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
+
+Path = tuple[int, ...]
+AnyTest = SignificanceTest | GraphTest
+# The priority of a split of a leaf of this weight, whose neighbor graph is given if it is needed.
+Priority = Callable[[Split, float, RowGraph | None], float]
+
+
+def by_depth(split: Split, total: float, graph: RowGraph | None) -> float:
+    """Return the quality of the split times the weight of the leaf."""
+    return split.quality * total
+
+
+def by_size(split: Split, total: float, graph: RowGraph | None) -> float:
+    """Return the weight of the leaf."""
+    return total
+
+
+def by_value(split: Split, total: float, graph: RowGraph | None) -> float:
+    """Return the negative value of the method's objective: the lowest comes first."""
+    return -split.value
+
+
+def by_neighbors(split: Split, total: float, graph: RowGraph | None) -> float:
+    """Return 1 minus the normalized cut in the neighbor graph, times the weight of the leaf.
+
+    The first factor is 1 if no neighbors are separated, and 0 for sides unrelated to the graph.
+    """
+    assert graph is not None
+    return max(0.0, 1.0 - graph.cut_by(split.boundary)) * total
+
+
+PRIORITIES: dict[str, Priority] = {  # values of `split_order`; the leaf of highest priority is split first
+    "depth": by_depth,
+    "size": by_size,
+    "value": by_value,
+    "neighbors": by_neighbors,
+}
+
+
+def rank_split(split: Split, priority: float, total: float, labels: Labels | None) -> Rank:
+    """Return the place of a split in the queue: the lowest comes first.
+
+    Splits that separate classes of partial labels come first. Among splits of equal priority (such as 0
+    without a valley) the heavier leaf comes first, then the lower value, and only then, in the queue, the
+    number of the node, which depends on signs of directions.
+    """
+    return not divides_labels(labels, split), -priority, -total, split.value
+
+
+def bound_rank(priority: Priority, total: float, labels: Labels | None) -> Rank:
+    """Return a rank that is lower than that of any split of a leaf of this weight.
+
+    All priorities but that by value are at most the weight.
+    """
+    first = labels is not None
+    highest = np.inf if first or priority is by_value else total
+    return not first, -highest, -total, -np.inf
+
+
+def divides_labels(labels: Labels | None, split: Split) -> bool:
+    """Return whether a split separates at least half of the weight of labeled pairs of different classes."""
+    if labels is None:
+        return False
+    before = labels.pairs_together(np.zeros(len(labels.rows), dtype=bool))
+    after = labels.pairs_together(split.boundary.signed_distance_of(labels.rows) > 0)
+    return before > 0.0 and after <= before / 2.0
+
+
+def choose_tests(method: Method, level: float | None, graph: RowGraph | None) -> Sequence[AnyTest]:
+    """Return the tests of a method and its fallbacks at a level: in a graph of the rows, if one is given."""
+    if level is None:
+        return []
+    if graph is not None:
+        return graph_tests(method, level, FALLBACK_SHARE, graph)
+    return significance_tests(method, level, FALLBACK_SHARE)
+
+
+@dataclass(frozen=True)
+class LeafSearch:
+    """How the leaves of a tree are searched.
+
+    `root` has what all nodes share: the seed, the least weight of a side, the partial labels. What is known
+    of all rows once the root is opened, `standardization` and the neighbor `graph`, comes with `after_root`.
+    """
+
+    root: Node
+    method: Method
+    tests: Sequence[AnyTest]
+    priority: Priority
+    in_columns: bool
+    needs_graph: bool
+    standardization: Standardization | None = None
+    graph: RowGraph | None = None
+
+    def after_root(self, opened: Opened) -> Query[LeafSearch]:
+        """Return the search of leaves below an opened root, and of the root itself."""
+        known = replace(self, standardization=opened.node.standardization)
+        return replace(known, graph=(yield from known.find_graph(opened)))
+
+    def open(self, rows: RowSet, path: Path) -> Query[Opened]:
+        """Return some rows, measured, with all samples that will be asked for; one pass."""
+        stream = (*self.root.stream, 0, *path)
+        node = replace(self.root, rows=rows, root=self.standardization, is_root=not path, stream=stream)
+        node = yield from collect(node)
+        return (yield from open_node(node, sizes_for(node, self.method), self._samples_ahead(node)))
+
+    def _samples_ahead(self, node: Node) -> list[Sample]:
+        """Return the samples that the search, the test and the priority of a node ask for."""
+        found: list[Sample] = [*self.method.ahead(node), *discrete_samples(node)]
+        found += reference_samples(node) if self.tests else []
+        return [*found, graph_sample(node)] if self.needs_graph else found
+
+    def search(self, opened: Opened, labels: Labels | None, path: Path, total: float) -> Query[SearchResult]:
+        """Search opened rows of this total weight for their best split, and rank it."""
+        graph = yield from self.find_graph(opened)
+        split, accepted = yield from self._best_split(opened, labels, path, graph)
+        if split is None or not accepted:
+            return SearchResult(split, accepted)
+        priority = self.priority(split, total, graph) if path else 0.0  # nothing is beside the root
+        return SearchResult(split, True, rank_split(split, priority, total, labels))
+
+    def find_graph(self, opened: Opened) -> Query[RowGraph | None]:
+        """Return the neighbor graph of opened rows, if searches or priorities need one."""
+        node = opened.node
+        if not self.needs_graph or not node.standardization.varies.any():
+            return None
+        if node.is_root and self.graph is not None:
+            return self.graph
+        return (yield from neighbor_graph(node, self.graph))
+
+    def _best_split(
+        self, opened: Opened, labels: Labels | None, path: Path, graph: RowGraph | None
+    ) -> Query[tuple[Split | None, bool]]:
+        """Return the best split, if there is any, and whether it is to be made.
+
+        If a search with labels finds nothing significant, one without labels follows. With a level, if that
+        finds nothing either, the fallbacks of the method follow, which search far from the mean.
+        """
+        first: Split | None = None
+        for k, (some, test) in enumerate(self._attempts(labels)):
+            node = opened.node
+            if test is not None and test.own_tails and node.total < ROWS_PER_COLUMN * node.n_features:
+                continue
+            attempt = opened.given((*self.root.stream, k, *path), some)
+            method = (self.method if test is None else test.method).with_graph(graph)
+            split = yield from search_opened(attempt, method)
+            if split is None:
+                continue
+            split, accepted = yield from self._judge(attempt, split, test, method)
+            if accepted:
+                return split, True
+            first = first or split
+        return first, False
+
+    def _attempts(self, labels: Labels | None) -> list[tuple[Labels | None, AnyTest | None]]:
+        """Return the labels and the test of every search that a leaf may need, in their order."""
+        tests: list[AnyTest | None] = [*self.tests] or [None]
+        with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
+        first = [(labels, tests[0])] if with_labels else []
+        return first + [(None, test) for test in tests]
+
+    def _judge(
+        self, opened: Opened, split: Split, test: AnyTest | None, method: Method
+    ) -> Query[tuple[Split, bool]]:
+        """Return a split with its evidence, and whether it is to be made: any split is, without a test.
+
+        The level is that of the whole tree: a node with a share of the rows is tested at that share of it, so
+        that the probability of any false split among the leaves is at most the level (Kimes, Liu, Hayes,
+        Marron: Statistical Significance for Hierarchical Clustering, 2017).
+        """
+        if test is None:
+            made_by = (yield from find_cause(opened, split)) if self.in_columns else None
+            return split if made_by is None else name_cause(split, made_by), True
+        assert self.standardization is not None
+        node = opened.node
+        test = replace(test, level=test.level * (node.total / self.standardization.total))
+        plain = opened.given(node.stream, None)  # references have no labels
+        if isinstance(test, GraphTest):
+            split = yield from test.run(plain.node, split)
+        else:
+            split = yield from judge_split(plain, split, test, method)
+        return split, split.is_significant(test.level)
