@@ -7,8 +7,8 @@ def with_method(model, change=None, **fields):
     """The same estimator with other fields of its method, or what `change(method, rows)` makes of it."""
     make = type(model)
 
-    def method(self, n_features, rows=None):
-        found = make._method(self, n_features, rows)
+    def method(self, rows=None):
+        found = make._method(self, rows)
         return replace(found, **fields) if change is None else change(found, rows)
 
     return type(make.__name__, (make,), {"_method": method})(**model.get_params())

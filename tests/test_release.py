@@ -32,7 +32,7 @@ def test_the_project_has_one_address():
 def test_the_conda_recipe_needs_what_the_package_needs():
     run = RECIPE.split("  run:\n")[1].split("\n\n")[0]
     listed = {line.strip("- ").replace(" ", "") for line in run.splitlines()}
-    needed = {one.split(";")[0] for one in PROJECT["dependencies"]}
+    needed = {one.split(";")[0].lower() for one in PROJECT["dependencies"]}  # conda has no capital letters
     assert listed == {*needed, f"python{PROJECT['requires-python']}"}
 
 

@@ -166,7 +166,7 @@ def test_a_refused_refit_leaves_the_model_as_it_was(make):
     np.testing.assert_array_equal(model.predict(frame), labels)
 
 
-def test_a_callback_that_raises_leaves_the_model_as_it_was(make):
+def test_a_function_as_verbose_that_raises_leaves_the_model_as_it_was(make):
     def stop(progress):
         raise RuntimeError("enough")
 
@@ -560,12 +560,13 @@ def test_verbose_prints_one_line_per_split(make, capsys):
         assert word in lines[0]
 
 
-def test_callback_sees_every_split(make):
+def test_a_function_as_verbose_sees_every_split_and_nothing_is_printed(make, capsys):
     received = []
     model = quiet_fit(make(n_clusters=4, verbose=received.append), WINE)
     assert all(isinstance(progress, Progress) for progress in received)
     assert [progress.n_leaves for progress in received] == list(range(2, model.n_clusters_ + 1))
     assert received[0].weight == len(WINE)
+    assert not capsys.readouterr().out
 
 
 def test_an_interrupt_keeps_the_tree_found_so_far(make):

@@ -62,7 +62,7 @@ def test_weights_are_copies_for_the_references():
     X = np.random.default_rng(0).standard_normal((60, 3))
     counts = np.tile(COUNTS, 12)
     nodes = measured(X, counts.astype(float)), measured(np.repeat(X, counts, axis=0))
-    test = SignificanceTest(MinimumDensity()._method(3), 0.01)
+    test = SignificanceTest(MinimumDensity()._method(), 0.01)
     for one, two in zip(*(run(test.references(node)) for node in nodes), strict=True):
         first, second = (kind.node(node, 0, 1.0) for kind, node in zip((one, two), nodes, strict=True))
         assert first.n_rows == second.n_rows == 60

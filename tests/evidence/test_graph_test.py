@@ -63,7 +63,7 @@ def test_copies_and_weights_are_the_same():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(60, 2)), rng.normal(size=(60, 2)) + [4.0, 0.0]])
     weights = rng.integers(1, 4, 120)
-    method = MinimumDensity()._method(2)
+    method = MinimumDensity()._method()
 
     def depth(rows, row_weight):
         graph = row_graph(MemoryRows(rows, row_weight), standardize=False)

@@ -27,7 +27,7 @@ SIGNS = np.where(np.arange(11) % 2, -1.0, 1.0)
 @pytest.mark.parametrize("own_tails", [False, True])
 def test_references_are_permuted_and_negated_as_the_columns_are(own_tails):
     X = table()
-    test = SignificanceTest(MinimumDensity(2)._method(2), 0.01, own_tails)
+    test = SignificanceTest(MinimumDensity(2)._method(), 0.01, own_tails)
     usual, other = (run(test.references(measured(rows))) for rows in (X, X[:, ORDER] * SIGNS))
     assert len(usual) == len(other) == 2
     for kind, mirrored in zip(usual, other, strict=True):

@@ -197,12 +197,12 @@ def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, 
 
 
 def test_fallbacks_are_tested_at_a_share_of_the_level_with_the_rows_own_tails():
-    method = MinimumDensity()._method(2)
+    method = MinimumDensity()._method()
     usual, fallback = significance.significance_tests(method, 0.05, 0.1)
     assert (usual.method, usual.level, usual.own_tails) == (method, 0.05, False)
     assert (fallback.level, fallback.own_tails) == (pytest.approx(0.005), True)
     assert fallback.method.schedule.alpha_max > method.schedule.alpha_max
-    assert len(significance.significance_tests(MaximinSeparation()._method(2), 0.05, 0.1)) == 1
+    assert len(significance.significance_tests(MaximinSeparation()._method(), 0.05, 0.1)) == 1
 
 
 def test_auto_with_bounds_and_other_methods():
@@ -237,7 +237,7 @@ def test_connectivity_is_tested_by_its_eigenvalue(normalized):
 
 def test_references_with_empty_gaps_leave_a_valley_to_chance():
     X = np.random.default_rng(5).standard_normal((100, 2))
-    method = MinimumDensity(2, bandwidth_factor=0.02)._method(2)
+    method = MinimumDensity(2, bandwidth_factor=0.02)._method()
     opened, split = run(search(node_of(X, min_weight=20.0), method))
     node = opened.node
     judged = run(SignificanceTest(method, 0.01).run(node, replace(split, quality=0.9)))
@@ -246,7 +246,7 @@ def test_references_with_empty_gaps_leave_a_valley_to_chance():
 
 
 def test_the_same_node_is_judged_the_same_and_another_stream_differs():
-    method = MinimumDensity(2)._method(2)
+    method = MinimumDensity(2)._method()
     opened, split = run(search(node_of(blobs(2, 2, 0)[0]), method))
     node = opened.node
     test, finite = SignificanceTest(method, 0.01), replace(split, quality=0.5)
@@ -352,7 +352,7 @@ def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(
     """Half as large with the rows' own tails; as many rows, however heavy they are, up to a limit."""
     monkeypatch.setattr(significance, "REFERENCE_ROWS", n)
     X = np.random.default_rng(0).standard_normal((300, 2))
-    opened, split = run(search(node_of(X, np.full(300, weight)), MinimumDensity(2)._method(2)))
+    opened, split = run(search(node_of(X, np.full(300, weight)), MinimumDensity(2)._method()))
     node = opened.node
     method = Recording()
     test = SignificanceTest(method, 0.01, own_tails)

@@ -101,6 +101,17 @@ def test_a_file_without_a_header_gets_names(tmp_path):
     assert counted.values.tolist() == [[3, 4], [5, 6]]
 
 
+def test_columns_without_a_name_are_used_only_on_request(tmp_path):
+    path = write(tmp_path, ",a,\n5,1,2\n6,3,4\n")
+    found = read(path)
+    assert found.names == ("a",)
+    assert found.notes == [("2 columns without a name left out (column1, column3)", "unnamed left out")]
+    found = read(path, id="column1", columns=["a", "column3"])
+    assert found.values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert list(found.ids()) == [["5", "6"]]
+    assert found.notes == []
+
+
 def test_text_columns_are_left_out_with_a_note(tmp_path):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     found = read(tmp_path / "t.csv")

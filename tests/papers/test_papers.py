@@ -93,7 +93,7 @@ def test_a_balance_of_the_sum_is_that_of_the_mean_times_the_rows():
     np.testing.assert_allclose(mean.direction, total.direction, atol=1e-6)
     with pytest.raises(InvalidInputError, match="balance has to be"):
         MaximumMargin(2, balance=9.0).fit(X)
-    assert CPMMC(balance=9.0)._method(3).balance_of_sum
+    assert CPMMC(balance=9.0)._method().balance_of_sum
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert CPMMC(balance=90.0).fit(X).n_clusters_ == 1
@@ -116,7 +116,7 @@ def test_far_rows_are_searched_only_if_they_are_included():
 @pytest.mark.parametrize(("n", "most"), [(1000, 1000), (1002, 200)])
 def test_rows_are_their_own_micro_clusters_up_to_a_thousand(n, most):
     rows = ravine.data.memory.MemoryRows(np.zeros((n, 2)))
-    assert SCnP2()._method(2, rows).n_microclusters == most
+    assert SCnP2()._method(rows).n_microclusters == most
 
 
 @pytest.mark.parametrize("make", [SCnP2, partial(SCnP2, correlated=True, n_directions=3)])

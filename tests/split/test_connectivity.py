@@ -72,7 +72,7 @@ def test_beta_is_lowered_until_the_sides_are_balanced(n_directions):
 @pytest.mark.parametrize(("n_clusters", "share"), [(2, 0.25), (5, 0.1), ("auto", 0.25)])
 def test_the_balance_that_beta_is_lowered_for_is_half_a_fair_share(n_clusters, share):
     for options in ({"large_margin": True}, {"n_directions": 2}):
-        method = SpectralConnectivity(n_clusters, **options)._method(3)
+        method = SpectralConnectivity(n_clusters, **options)._method()
         univariate = getattr(method, "univariate", method)
         assert method.least_share == univariate.schedule.least_share == pytest.approx(share)
 

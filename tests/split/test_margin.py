@@ -144,7 +144,7 @@ def test_starts_between_directions_come_from_the_seed_of_the_node():
     X = two_blobs(200, 3)[0]
     found = [
         np.array([one.plane.w for one in run(method.starts(node))[1]])
-        for method in [MaximumMargin(2, n_init=14)._method(3)]
+        for method in [MaximumMargin(2, n_init=14)._method()]
         for node in (measured(X, seed=seed) for seed in (1, 1, 2))
     ]
     np.testing.assert_array_equal(found[0], found[1])

@@ -149,7 +149,7 @@ def test_an_end_with_two_large_sides_comes_before_one_with_a_smaller_cut(digits,
 
 
 def test_of_several_directions_too(digits, graph):
-    method = SpectralConnectivity(2, n_directions=2)._method(64)
+    method = SpectralConnectivity(2, n_directions=2)._method()
     method = replace(method, betas=(1.5,), n_microclusters=100)
     method = run(method.prepare(run(open_node(digits, []))))
     clusters = method.given.clusters
@@ -207,7 +207,7 @@ def test_split_order_neighbors_prefers_two_groups_to_a_larger_one():
 def test_with_a_kernel_the_neighbors_in_the_raw_columns_do_not_count():
     for kernel, counts in ((None, True), ("rbf", False), ("diffusion", False)):
         for n_directions in (1, 2):
-            method = SpectralConnectivity(2, kernel=kernel, n_directions=n_directions)._method(4)
+            method = SpectralConnectivity(2, kernel=kernel, n_directions=n_directions)._method()
             assert getattr(method, "univariate", method).neighbor_cut is counts
 
 

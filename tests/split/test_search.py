@@ -416,7 +416,7 @@ def test_quality_is_the_relative_depth_of_the_signed_distances_for_every_method(
 @pytest.mark.parametrize("n", [500, 20_000])
 def test_a_search_leaves_no_copy_of_its_rows(n):
     X = two_blobs(n, 3, gap=6.0)[0]
-    opened, split = run(search(node_of(X), MinimumDensity(2)._method(3)))
+    opened, split = run(search(node_of(X), MinimumDensity(2)._method()))
     assert split is not None
     for one in (opened.node, *opened.samples):
         assert one.standardized is None

@@ -386,7 +386,7 @@ def test_given_sides_start_the_search_of_the_root_also_where_its_scales_are_know
     X = load_wine().data
     node = measured(X)
     sides = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    method = started(MaximinSeparation(2, solver=solver), sides)._method(13, node.rows)
+    method = started(MaximinSeparation(2, solver=solver), sides)._method(node.rows)
     method = replace(method, max_iter=1)
     first, again = (
         run(search(replace(node, root=known), method))[1] for known in (None, node.standardization)

@@ -14,6 +14,7 @@ import sys
 import warnings
 import zipfile
 from collections import Counter
+from copy import deepcopy
 from functools import cache, partial
 from pathlib import Path
 
@@ -228,11 +229,11 @@ def damage_json(rng, meta, arrays):
     if way == 0:
         del inside[key]
     elif way == 1 and isinstance(inside, dict):
-        inside["further"] = pick(rng, VALUES)
+        inside["further"] = deepcopy(pick(rng, VALUES))
     elif way == 2 and isinstance(inside, list):
-        inside.append(pick(rng, VALUES))
+        inside.append(deepcopy(pick(rng, VALUES)))
     else:
-        inside[key] = pick(rng, VALUES)
+        inside[key] = deepcopy(pick(rng, VALUES))
 
 
 # --- crafted files ---

@@ -66,7 +66,7 @@ def ended_and_resumed(make, rows, folder, n_leaves, **fit):
 def test_a_fit_goes_on_where_it_ended(kind, tmp_path):
     whole = MinimumDensity(K).fit(X)
     made = []
-    method = type(MinimumDensity()._method(5))
+    method = type(MinimumDensity()._method())
     original = method.starts
 
     def starts(self, node):

@@ -174,6 +174,12 @@ def test_votes_of_boundaries_very_far_away_are_numbers(bases, tmp_path):
     assert set(model.predict(ROWS)) == {"versicolor"}
 
 
+def test_memberships_of_a_pivot_very_far_away_are_numbers(bases, tmp_path):
+    (tmp_path / "m").write_bytes(edited(bases["two classes"], lambda m, a: a["pivot"].fill(-1e307)))
+    share = ravine.load(tmp_path / "m").predict_proba(ROWS)
+    np.testing.assert_array_equal(np.sort(share, axis=1), [[0.0, 1.0]] * len(ROWS))
+
+
 # --- what is saved can be loaded ---
 
 

@@ -32,7 +32,7 @@ def run_explore(arguments: Namespace) -> None:
     console = Console(arguments.quiet)
     folder = Path(arguments.session or f"{arguments.data}.explore")
     model, table, ids = _model_and_rows(arguments, console)
-    X = _values(table)
+    X = table.values[0 : table.n_rows]  # in memory
     fits = not arguments.model and not (folder / INDEX).exists()
     if fits:
         fit_table(arguments, console, model, table, X)
@@ -82,10 +82,6 @@ def _model_and_rows(arguments: Namespace, console: Console) -> tuple[Any, Table,
     return model, table, ids
 
 
-def _values(table: Table) -> npt.NDArray[Any]:
-    return table.values if isinstance(table.values, np.ndarray) else table.values[0 : table.n_rows]
-
-
 def starting_code(arguments: Namespace, model: Any, *, fits: bool) -> list[str]:
     """Return the Python that reads the rows as the command does, and loads or fits its model."""
     typed = shlex.split(arguments.typed)
@@ -104,4 +100,5 @@ def read_rows(command: str) -> npt.NDArray[Any]:
     """Return the rows that `ravine explore` reads, by the words of the command."""
     arguments = build_parser().parse_args(shlex.split(command)[1:])
     _name_files(arguments)
-    return _values(_model_and_rows(arguments, Console(quiet=True))[1])
+    table = _model_and_rows(arguments, Console(quiet=True))[1]
+    return np.asarray(table.values[0 : table.n_rows])

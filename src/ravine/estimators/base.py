@@ -161,7 +161,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             from ravine.data.dask_engine import DaskSource
 
             X = DaskSource(X)
-        X = self._checked_objects(X, reset) if callable(self.kernel) else check_rows(X, self, reset=reset)
+        X = self._check_objects(X, reset) if callable(self.kernel) else check_rows(X, self, reset=reset)
         if reset:
             for name in ("cut_values_", "fill_"):  # of an earlier fit: not every one sets them
                 self.__dict__.pop(name, None)
@@ -174,7 +174,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             sample_weight = sample_weight.compute()
         return X, check_weights(sample_weight, n_rows)
 
-    def _checked_objects(self, X: Any, reset: bool) -> Any:
+    def _check_objects(self, X: Any, reset: bool) -> Any:
         """Return rows that only the user's kernel can read: strings, records, a data frame."""
         if not hasattr(X, "shape"):
             rows = np.empty(len(X), dtype=object)
@@ -187,7 +187,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fit_map(self, X: Any, weights: FloatArray | None, n_groups: int | str) -> None:
         """Fit the feature map of the kernel, if there is one, for this number of clusters or classes."""
-
         self.feature_map_: FeatureMap | None = None
         standardize = scales_columns(self.standardize, X)
         given = check_kernel(self.kernel, self._map_params)
@@ -276,7 +275,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def lazily(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def lazy_for_dask(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Let a method with one result per row return a lazy array of the same chunks for a dask collection."""
 
     @wraps(method)

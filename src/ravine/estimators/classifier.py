@@ -26,7 +26,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.rows import length
 from ravine.data.standardization import LARGEST
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import RowsEstimator, lazily
+from ravine.estimators.base import RowsEstimator, lazy_for_dask
 from ravine.estimators.class_boundaries import BoundarySearch, ClassBoundary, check_scheme
 from ravine.estimators.partial_labels import (
     check_classes,
@@ -193,13 +193,13 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self.coef_ = np.array([plane.normal for plane in planes])
         self.intercept_ = np.array([plane.intercept for plane in planes if isinstance(plane, Hyperplane)])
 
-    @lazily
+    @lazy_for_dask
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of every row; one pass."""
         check_is_fitted(self)
         return np.asarray(self.classes_[np.argmax(self._scores(self._rows(X)), axis=1)])
 
-    @lazily
+    @lazy_for_dask
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each class.
 
@@ -211,7 +211,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         scores = self._scores(self._rows(X))
         return scores[:, 1] if len(self.classes_) == 2 else scores
 
-    @lazily
+    @lazy_for_dask
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every class, largest at `predict(X)`.
 
@@ -220,7 +220,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X))
-        return np.asarray(softmax(scores / self.spread_ if self._is_tree else scores, axis=1))
+        if self._is_tree:
+            with np.errstate(over="ignore"):  # of distances near the largest number, whose share is 0 or 1
+                scores = np.clip(scores / self.spread_, -LARGEST, LARGEST)
+        return np.asarray(softmax(scores, axis=1))
 
     @property
     def _is_tree(self) -> bool:

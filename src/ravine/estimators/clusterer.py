@@ -27,7 +27,7 @@ from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import Prepared, RowsEstimator, lazily
+from ravine.estimators.base import Prepared, RowsEstimator, lazy_for_dask
 from ravine.estimators.judging import cut_value
 from ravine.estimators.partial_labels import partial_labels
 from ravine.estimators.warn import warn_about_constants, warn_about_splits, warn_about_weights
@@ -119,7 +119,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     _split_order: ClassVar[str] = "depth"
 
     @abstractmethod
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> Method:
         """Check the parameters of the method and return it."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -167,11 +167,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             self._cut_to(best, prepared.rows)
         return self
 
-    @property
-    def _needs_valley(self) -> bool:
-        """Whether a leaf without a valley of the density has no split."""
-        return False
-
     def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> None:
         """Compute the value of every cut of the tree, on a sample of the rows."""
         graph = self._graph(X, weights, rows)
@@ -185,7 +180,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _cut_to(self, n_leaves: int, rows: MemoryRows) -> None:
         """Cut the grown tree; the smallest of the best numbers of leaves comes first in `cut_values_`."""
         self.tree_: ClusterTree = self._grown.cut(n_leaves)
-        self._set_labels(_routed(self.tree_, rows))
+        self._set_labels(_route(self.tree_, rows))
 
     def _set_labels(self, labels: IntArray) -> None:
         """Keep the labels of the training rows; with `outliers="label"`, -1 for those far from all others."""
@@ -196,7 +191,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Grow the tree on prepared rows, and set the attributes that it gives."""
         rows = prepared.rows
         before = rows.reads.rows
-        method = self._method(rows.shape[1], rows)
+        method = self._method(rows)
         labels = self._partial_labels(y, rows, method)
         auto = self.n_clusters == "auto"
         limits = self._limits(rows.shape[0], rows.total)
@@ -242,7 +237,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Find the clusters and return the cluster of every row."""
         return self.fit(X, y, sample_weight).labels_
 
-    @lazily
+    @lazy_for_dask
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of every row; one pass.
 
@@ -255,7 +250,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             labels[self._far(X, self.outlier_rule_)] = OUTLIER
         return labels
 
-    @lazily
+    @lazy_for_dask
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each cluster.
 
@@ -270,7 +265,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return scores
 
     @available_if(has_several_clusters)  # type: ignore[untyped-decorator]
-    @lazily
+    @lazy_for_dask
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every cluster, largest at `predict(X)`; two passes.
 
@@ -290,7 +285,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _n_features_out(self) -> int:
         return self.tree_.n_leaves - 1
 
-    @lazily
+    @lazy_for_dask
     def transform(self, X: Any) -> FloatArray:
         """Return the signed distance of every row to every split, in the order of the splits."""
         check_is_fitted(self)
@@ -329,7 +324,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _check_parameters(self, n_columns: int) -> None:
         """Check every parameter as `fit` does, without rows."""
         super()._check_parameters(n_columns)
-        self._method(n_columns)
+        self._method()
         self._limits(UNLIMITED, UNLIMITED)
         check_choice("outliers", self.outliers, OUTLIERS)
         check_real("level", self.level, 0, 0.5)
@@ -402,7 +397,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return tags
 
 
-def _routed(tree: ClusterTree, rows: Any) -> IntArray:
+def _route(tree: ClusterTree, rows: Any) -> IntArray:
     """Return the label of every row; lazy for a dask collection."""
     if not hasattr(rows.engine, "each"):
         return tree.route(rows)

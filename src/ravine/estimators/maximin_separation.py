@@ -78,7 +78,7 @@ class MaximinSeparation(TreeClusterer):
     min_share: float = 0.05
     n_init: int = 4
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> Method:
         solver = check_choice("solver", self.solver, SOLVERS)
         if solver == "eig" and self.kernel is not None:
             raise InvalidInputError(

@@ -76,7 +76,7 @@ class MaximumMargin(TreeClusterer):
     n_init: int = 4
     max_iter: int = 50
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> MarginMethod:
+    def _method(self, rows: MemoryRows | None = None) -> MarginMethod:
         return MarginMethod(
             C=None if self.C == "auto" else check_real("C", self.C, 0, or_else='"auto"'),
             balance=None if self.balance == "auto" else self._check_balance(),

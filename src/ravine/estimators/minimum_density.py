@@ -64,11 +64,7 @@ class MinimumDensity(TreeClusterer):
     n_init: int = 4
     max_iter: int = 15
 
-    @property
-    def _needs_valley(self) -> bool:
-        return True
-
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> ProjectionMethod:
+    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
         return ProjectionMethod(
             MinimumDensitySchedule(
                 check_real("bandwidth_factor", self.bandwidth_factor, 0),

@@ -53,11 +53,7 @@ class PrincipalDirection(TreeClusterer):
     # that of the papers: the largest scatter for PDDP, the lowest density at the threshold for dePDDP
     _split_order: ClassVar[str] = "value"
 
-    @property
-    def _needs_valley(self) -> bool:
-        return self.threshold == "density"
-
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> Method:
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),
             check_real("bandwidth_factor", self.bandwidth_factor, 0),

@@ -85,7 +85,7 @@ class SpectralConnectivity(TreeClusterer):
     # The largest cluster, as in the paper, need not be the one that falls apart.
     _split_order: ClassVar[str] = "neighbors"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> Method:
         large_margin = check_bool("large_margin", self.large_margin)
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         schedule = ConnectivitySchedule(

@@ -64,11 +64,9 @@ def warn_about_splits(model: Any, interrupted: bool) -> None:
         finer = [
             name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(model, name)
         ]
-        missing, other = "split", ""
-        if model._needs_valley:
-            missing, other = "valley", ", SpectralConnectivity needs none"
+        other = ", and SpectralConnectivity needs no valley" if "bandwidth_factor" in finer else ""
         warn_caller(
-            f"found {model.n_clusters_} of {model.n_clusters} clusters: no other leaf has a {missing} with "
+            f"found {model.n_clusters_} of {model.n_clusters} clusters: no other leaf has a split with "
             f"enough rows on both sides; a smaller {' or '.join(finer)} may find one{other}",
             ConvergenceWarning,
         )

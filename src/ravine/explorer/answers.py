@@ -242,11 +242,8 @@ def _known_node(tree: ClusterTree, node: int) -> int:
 
 def _split(shown: StateView, node: int, split: Split) -> dict[str, Any]:
     """Return the sides of a split, its density and its line on the map."""
-    sides, line, (distance, weight) = (
-        shown.explained.splits[node],
-        shown.row_map.lines.get(node),
-        shown.along(node, split),
-    )
+    sides, line = shown.explained.splits[node], shown.row_map.lines.get(node)
+    distance, weight = shown.along(node, split)
     curve = density_of(split, distance, weight)
     return {
         "quality": split.quality,

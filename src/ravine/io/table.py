@@ -99,11 +99,15 @@ def read_table(source: Source, choice: Choice) -> Table:
     """Read the chosen features, or all numeric columns."""
     one_hot = () if choice.one_hot == "all" else choice.one_hot
     _check_known(source, [*(choice.columns or ()), *choice.exclude, *one_hot, *choice.row_columns])
-    features, left_out = _choose_features(source, choice)
+    features, texts, unnamed = _choose_features(source, choice)
     notes = list(source.notes)
-    if left_out:
-        count = counted(len(left_out), "column")
-        notes.append((f"{count} without numbers left out ({listed(left_out)})", "text left out"))
+    for left_out, lacks, about in (
+        (unnamed, "a name", "unnamed left out"),
+        (texts, "numbers", "text left out"),
+    ):
+        if left_out:
+            count = counted(len(left_out), "column")
+            notes.append((f"{count} without {lacks} left out ({listed(left_out)})", about))
     if not features:
         found = f"{source.path} has no numeric column to cluster by (it has {listed(source.names)})"
         raise TableError(found, "delimiter")
@@ -113,25 +117,26 @@ def read_table(source: Source, choice: Choice) -> Table:
     return table
 
 
-def _choose_features(source: Source, choice: Choice) -> tuple[list[Feature], list[str]]:
-    """Return the features of the chosen columns, and the text columns that are left out."""
+def _choose_features(source: Source, choice: Choice) -> tuple[list[Feature], list[str], list[str]]:
+    """Return the features of the chosen columns, and which columns of text or without a name are left out."""
     excluded = {*choice.exclude, *choice.row_columns}
-    if choice.columns is None:
-        # the vectors beside a matrix are labels or ids, and nothing to note
-        excluded |= source.vectors.keys() if isinstance(source, Matrix) else source.unnamed
-    features, left_out = [], []
+    if choice.columns is None and isinstance(source, Matrix):
+        excluded |= source.vectors.keys()  # beside the matrix are labels or ids, which is nothing to note
+    features, texts, unnamed = [], [], []
     for name in source.names if choice.columns is None else choice.columns:
         if name in excluded:
             continue
-        if name in source.numeric:
+        if choice.columns is None and name in source.unnamed:
+            unnamed.append(name)
+        elif name in source.numeric:
             features.append(Feature(name))
         elif choice.one_hot == "all" or name in choice.one_hot:
             features += [Feature(name, value) for value in _distinct_values(source, name)]
         elif choice.columns is None:
-            left_out.append(name)
+            texts.append(name)
         else:
             raise TableError(f"{source.path}: column {name!r} holds text", "text", name)
-    return features, left_out
+    return features, texts, unnamed
 
 
 def read_for_model(

@@ -138,7 +138,7 @@ def open_csv(
         names=names,
         numeric=frozenset(numeric),
         unnamed=frozenset(unnamed),
-        notes=tuple(_describe(has_header, unnamed, commas)),
+        notes=tuple(_describe(has_header, commas)),
         delimiter=delimiter,
         encoding=encoding,
         decimal=decimal,
@@ -168,12 +168,9 @@ def _holds_numbers(texts: Sequence[str], decimal: str) -> bool:
     return 2 * numbers.count(None) <= len(numbers) - n_missing
 
 
-def _describe(has_header: bool, unnamed: Sequence[str], commas: Sequence[str]) -> Iterator[Note]:
+def _describe(has_header: bool, commas: Sequence[str]) -> Iterator[Note]:
     """Yield sentences about how a file is read."""
     if not has_header:
         yield "the first line holds numbers, so it is read as a row; columns are x0, x1, ...", None
-    if unnamed:
-        text = f"{counted(len(unnamed), 'column')} without a name left out ({listed(unnamed)})"
-        yield text, "unnamed left out"
     if commas:
         yield f"numbers are read with decimal commas in {listed(commas)}", None

@@ -51,12 +51,12 @@ class SCnP2(SpectralConnectivity):
     sigma_factor: float = 2.0
     outliers: Literal["assign", "label", "include"] = "include"
 
-    # no parameters: the class says which
+    # A field that is a class variable here is no parameter of these classes, which differ in it.
     laplacian: ClassVar[Literal["normalized", "standard"]] = "normalized"  # type: ignore[misc]
     large_margin: ClassVar[bool] = False  # type: ignore[misc]
     _split_order: ClassVar[str] = "size"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> PublishedConnectivity:
+    def _method(self, rows: MemoryRows | None = None) -> PublishedConnectivity:
         schedule = ConnectivitySchedule(
             self.laplacian == "normalized",
             check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False),

@@ -40,9 +40,10 @@ class MDP2(MinimumDensity):
     max_iter: int = 100
     outliers: Literal["assign", "label", "include"] = "include"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> ProjectionMethod:
-        found = super()._method(n_features, rows)
+    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
+        found = super()._method(rows)
         schedule = MinimumDensitySchedule(self.bandwidth_factor, self.alpha_max, overshoot=0.0)
+        # The paper does not say when its descents end: chosen by the printed figures, as is `max_iter`.
         return replace(found, schedule=schedule, tol=1e-4, samples=False)
 
 
@@ -66,14 +67,16 @@ class KMDH(MDP2):
 
     kernel: str | Callable[..., Any] | None = "rbf"
     init: Literal["principal", "random"] = "principal"
-    n_init: ClassVar[int] = 1  # type: ignore[misc]  # no parameter: `init` says how many
+
+    # As a class variable it is no parameter: `init` says how many starts there are.
+    n_init: ClassVar[int] = 1  # type: ignore[misc]
 
     @property
     def _map_params(self) -> Mapping[str, Any]:
         return {"landmarks": None, **(self.kernel_params or {})}
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> ProjectionMethod:
-        found = super()._method(n_features, rows)
+    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
+        found = super()._method(rows)
         if check_choice("init", self.init, ("principal", "random")) == "principal":
             return found
         return replace(found, n_init=RANDOM_STARTS, random_starts=True)

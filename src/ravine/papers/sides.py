@@ -33,8 +33,8 @@ class CPMMC(MaximumMargin):
     max_iter: int = 200
     outliers: Literal["assign", "label", "include"] = "include"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> MarginMethod:
-        found = super()._method(n_features, rows)
+    def _method(self, rows: MemoryRows | None = None) -> MarginMethod:
+        found = super()._method(rows)
         return replace(found, balance_of_sum=True, random_starts=True, samples=False)
 
     def _check_balance(self) -> float:
@@ -61,9 +61,9 @@ class MSPC(MaximinSeparation):
     min_share: float = 0.0
     outliers: Literal["assign", "label", "include"] = "include"
 
-    def _method(self, n_features: int, rows: MemoryRows | None = None) -> Method:
+    def _method(self, rows: MemoryRows | None = None) -> Method:
         check_choice("solver", self.solver, ("mpm", "gep", "eig"))
-        found = super()._method(n_features, rows)
+        found = super()._method(rows)
         assert isinstance(found, SeparationMethod)
         n_init = 1 if self.solver == "eig" else found.n_init
         return replace(found, n_init=n_init, samples=False, budget=False)

@@ -24,8 +24,8 @@ from ravine.split.search import BaseMethod, Outcome
 from ravine.split.split import Split
 
 MISTAKES = 4.0  # weight of labeled rows that the SVM misclassifies, above which labels count less
-LABEL_PENALTY = 20.0  # of the supervised boundary: C times the mean squared length of the rows, which the
-# number of columns multiplies. Chosen among 10, 20 and 40 by leave-sets-out, see docs/defaults.md.
+# The numbers below were chosen by leave-sets-out, see docs/defaults.md.
+LABEL_PENALTY = 20.0  # C of the supervised boundary times the mean squared length of the rows
 FEW_LABELS = 20.0  # most weight of the labeled rows of a boundary with which a valley may be better
 SPARSER = 0.5  # least difference of the log densities on the supervised boundary and in the valley
 

@@ -47,5 +47,5 @@ def draw_path(points: FloatArray, step: str, width: float, height: float, digits
 
     `step` stands between two points: L draws a line, h0M a dot at each.
     """
-    at = points * [width, -height] + [0, height]
+    at = (points * [width, -height] + [0, height]).tolist()
     return step.join(f"{x:.{digits}f} {y:.{digits}f}" for x, y in at)

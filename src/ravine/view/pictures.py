@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,11 @@ class Outline:
     def curve(self) -> FloatArray:
         """The points of both sides."""
         return np.concatenate([self.left, self.right])
+
+    @property
+    def coarse(self) -> Outline:
+        """The same with a fourth of the points, for a small drawing; the threshold is one of them."""
+        return replace(self, left=self.left[::-4][::-1], right=self.right[::4])
 
 
 def outline(curve: NodeDensity) -> Outline:
@@ -143,12 +148,14 @@ class Stage:
 
 def stages(tree: TreeArrays) -> list[Stage]:
     """Return the leaves of the tree after each of its last splits, from left to right."""
-    found = []
+    found, label = [], tree.label.copy()
+    for node in np.flatnonzero(tree.left >= 0)[::-1]:  # a node has the color of its first leaf
+        label[node] = label[tree.left[node]]
     for n_splits in range(max(0, tree.n_leaves - N_FEWER), tree.n_leaves):
         last = int(tree.inner[n_splits - 1]) if n_splits else -1
         split = tree.splits[last] if n_splits else None
         bands = [
-            (node, int(tree.label[tree.leaves_below(node)[0]]), n_splits > 0 and tree.parent[node] == last)
+            (node, int(label[node]), n_splits > 0 and tree.parent[node] == last)
             for node in _leaves_after(tree, n_splits)
         ]
         found.append(Stage(bands, None if split is None else split.quality))
