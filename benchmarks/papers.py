@@ -100,11 +100,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "SCnP2 univariate": {},
     "SCP2 univariate": {"laplacian": "standard"},
     "LMSC": {"large_margin": True},
-    "SCnP2_c": {"projection": "correlated"},
-    "SCP2_c": {"projection": "correlated", "laplacian": "standard"},
-    "SCnP2_o": {"projection": "orthogonal"},
-    "SCP2_o": {"projection": "orthogonal", "laplacian": "standard"},
-    "LMSC_o": {"projection": "orthogonal", "large_margin": True},
+    "SCnP2_o": {"n_directions": 2},
+    "SCP2_o": {"n_directions": 2, "laplacian": "standard"},
+    "LMSC_o": {"n_directions": 2, "large_margin": True},
 }
 
 
@@ -122,7 +120,7 @@ def scpp(directory: str | None) -> list[Row]:
         mine: list[Row] = []
         for name in TEN:
             X, y = load(name, directory)
-            seeds = SEEDS if "projection" in parameters else 1
+            seeds = SEEDS if "n_directions" in parameters else 1
             began = time.perf_counter()
             runs = [
                 SpectralConnectivity(len(np.unique(y)), random_state=seed, **parameters).fit(X).labels_

@@ -144,13 +144,6 @@ class LapSVM:
         return np.asarray(classes[(rows @ normal > 0).astype(int)])
 
 
-def as_published(X: Array, y: Array) -> Array:
-    """Ours with the settings of the paper."""
-    from ravine.papers import SemiSupervisedMDP2
-
-    return np.asarray(SemiSupervisedMDP2().fit(X, y).predict(X))
-
-
 METHODS: dict[str, Method] = {
     "MinimumDensityClassifier": minimum_density,
     "linear SVM": supervised_svm,
