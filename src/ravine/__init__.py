@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ravine.io.open_file import open as open
     from ravine.store.model_file import load as load
     from ravine.store.model_file import save as save
-    from ravine.tree.progress import Progress as Progress
+    from ravine.tree.grow import Progress as Progress
     from ravine.tree.tree import ClusterTree as ClusterTree
     from ravine.view.check import check as check
     from ravine.view.explain import explain as explain
@@ -55,7 +55,7 @@ _HOMES = {
     "OneClusterWarning": "ravine.exceptions",
     "OutlierWarning": "ravine.exceptions",
     "PrincipalDirection": "ravine.estimators.principal_direction",
-    "Progress": "ravine.tree.progress",
+    "Progress": "ravine.tree.grow",
     "RavineError": "ravine.exceptions",
     "SpectralConnectivity": "ravine.estimators.spectral_connectivity",
     "Selection": "ravine.estimators.selection",

@@ -23,7 +23,7 @@ def test_the_callback_is_called_between_the_splits_of_large_data(kind, tmp_path,
     assert received[-1].seconds_left == pytest.approx(0.0, abs=1e-9)
     received.clear()
     monkeypatch.setattr("ravine.tree.grow.LOCAL_CELLS", 0)
-    monkeypatch.setattr("ravine.tree.progress.WATCH_SECONDS", 0.0)
+    monkeypatch.setattr("ravine.tree.grow.WATCH_SECONDS", 0.0)
     model.fit(rows)
     assert sum(progress.split is not None for progress in received) == 2 < len(received)
     read = [progress.rows_read for progress in received]
@@ -42,7 +42,7 @@ def test_the_time_left_of_the_first_split_is_that_of_the_other_levels():
 @pytest.mark.parametrize("error", [None, RuntimeError])
 def test_rows_that_are_read_after_a_fit_call_nobody(error, monkeypatch):
     monkeypatch.setattr("ravine.tree.grow.LOCAL_CELLS", 0)
-    monkeypatch.setattr("ravine.tree.progress.WATCH_SECONDS", 0.0)
+    monkeypatch.setattr("ravine.tree.grow.WATCH_SECONDS", 0.0)
     received, rows = [], MemoryRows(X)
     monkeypatch.setattr(MinimumDensity, "_blocks", lambda *_: rows)
 

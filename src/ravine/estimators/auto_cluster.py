@@ -41,7 +41,7 @@ from ravine.estimators.methods import default_methods, make_method
 from ravine.estimators.selection import Candidate, Fitted, Selection, judged
 from ravine.exceptions import InterruptedWarning, InvalidInputError, warn_caller
 from ravine.features.feature_map import measure_columns
-from ravine.tree.progress import Progress
+from ravine.tree.grow import Progress
 from ravine.tree.tree import ClusterTree
 
 

@@ -26,14 +26,13 @@ from ravine.data.memory import MemoryRows
 from ravine.data.rows import length
 from ravine.data.standardization import LARGEST
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import RowsEstimator, lazy_for_dask
+from ravine.estimators.base import RowsEstimator, lazy_for_dask, warn_about_constants
 from ravine.estimators.class_boundaries import BoundarySearch, ClassBoundary, check_scheme
 from ravine.estimators.partial_labels import (
     check_classes,
     check_labels,
     classes_from,
 )
-from ravine.estimators.warn import warn_about_constants
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.boundary import Hyperplane

@@ -27,18 +27,23 @@ from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
 from ravine.data.threads import one_blas_thread
-from ravine.estimators.base import Prepared, RowsEstimator, lazy_for_dask
+from ravine.estimators.base import (
+    Prepared,
+    RowsEstimator,
+    lazy_for_dask,
+    warn_about_constants,
+    warn_about_splits,
+    warn_about_weights,
+)
 from ravine.estimators.judging import cut_value
 from ravine.estimators.partial_labels import partial_labels
-from ravine.estimators.warn import warn_about_constants, warn_about_splits, warn_about_weights
 from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.split.search import BaseMethod
 from ravine.store.archive import Stored, require
 from ravine.store.checkpoint import Checkpoint, check_path, describe
 from ravine.store.parts import Parts, tree_from, tree_to_parts
-from ravine.tree.grow import Grown, Limits, grow
+from ravine.tree.grow import UNLIMITED, Grown, Limits, Progress, grow
 from ravine.tree.leaf_search import PRIORITIES
-from ravine.tree.progress import UNLIMITED, Progress
 from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
 

@@ -138,21 +138,6 @@ def discrete_variables(rows: FloatArray, weights: FloatArray, varies: IntArray) 
     return [variable for variable in found if variable.levels is not None]
 
 
-def may_be_discrete(rows: FloatArray, largest: FloatArray) -> bool:
-    """Return whether some column may have few values, from a few rows; cheap, because every node asks.
-
-    `largest` is the largest absolute value of every column, among all rows.
-
-    >>> rows, largest = np.arange(40.0).reshape(20, 2), np.array([38.0, 39.0])
-    >>> may_be_discrete(rows, largest), may_be_discrete(rows // 8, largest)
-    (False, True)
-    """
-    ordered = np.sort(rows[: 4 * FEW_VALUES + 4].T, axis=1)
-    unit = largest * 10.0**-SETTLED_DIGITS  # at least that of `settled`
-    different = (np.diff(ordered, axis=1) > unit[:, None]).sum(axis=1) + 1
-    return bool((different <= FEW_VALUES).any())
-
-
 def margins(rows: FloatArray, weights: FloatArray, n: float | None = None) -> Margins:
     """Return the margins of weighted rows, and the correlation of their scores; no column is constant.
 

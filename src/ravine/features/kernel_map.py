@@ -255,11 +255,7 @@ def kernel_parameters(kernel: str) -> tuple[str, ...]:
 
 def check_kernel(kernel: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Check the parameters of a kernel and return them."""
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidInputError(f"kernel_params has to be a dict, got {given!r}")
-    given = dict(given or {})
-    if kernel is None:
-        return given
+    given = given or {}
     if callable(kernel):  # its own parameters are not known here
         return {
             **given,

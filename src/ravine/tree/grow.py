@@ -8,10 +8,12 @@ The first three steps are in `leaf_search.py`, the others here.
 from __future__ import annotations
 
 import heapq
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from threading import current_thread
 
 import numpy as np
 
@@ -26,9 +28,11 @@ from ravine.split.far import FarRows, find_far
 from ravine.split.search import BaseMethod
 from ravine.split.split import Split
 from ravine.store.checkpoint import Checkpoint, Rank, SearchResult
-from ravine.tree.leaf_search import LeafSearch, Priority, bound_rank, by_neighbors, choose_tests
-from ravine.tree.progress import Progress, Watcher
+from ravine.tree.leaf_search import Leaf, LeafSearch, Priority, bound_rank, by_neighbors, choose_tests
 from ravine.tree.tree import ClusterTree
+
+UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
+WATCH_SECONDS = 1.0  # least time between two calls of the callback that are not about a split
 
 
 @dataclass(frozen=True)
@@ -53,74 +57,6 @@ class Grown:
     interrupted: bool
     far: RowSet | None
     rule: FarRows | None
-
-
-@dataclass(eq=False)
-class Leaf:
-    """The rows of one node of the growing tree, and the result of their search.
-
-    `far` are rows that were set aside, here by the `rule` or above: they are divided with the others, and not
-    searched. A leaf is `reached` when the order of the splits needs its search; other searches are
-    speculative.
-    """
-
-    rows: RowSet
-    path: tuple[int, ...]  # sides from the root: 1 the heavier one, else 2, whatever the order of the rows
-    labels: Labels | None
-    far: tuple[RowSet, ...] = ()
-    rule: FarRows | None = None
-    found: SearchResult | None = None
-    reached: bool = False
-    children: tuple[Leaf, Leaf] | None = None
-
-    @property
-    def total(self) -> float:
-        """The weight of all rows, with those that were set aside."""
-        return self.rows.total + sum(rows.total for rows in self.far)
-
-    @property
-    def split(self) -> Split:
-        """The split that was found."""
-        assert self.found is not None
-        assert self.found.split is not None
-        return self.found.split
-
-    @property
-    def rank(self) -> Rank | None:
-        """The place in the queue of a split that is to be made; None if none was found."""
-        return None if self.found is None or not self.found.accepted else self.found.rank
-
-    def set_aside(self, rule: FarRows, near: RowSet, far: RowSet) -> None:
-        """Take rows out of the search that are far from all others."""
-        self.rule, self.rows, self.far = rule, near, (*self.far, far)
-        if self.labels is not None:
-            self.labels = self.labels.pick(~rule.of_rows(self.labels.rows))
-
-    def make_children(self, parts: Sequence[tuple[RowSet, RowSet]]) -> None:
-        """Divide the leaf, given the left and the right part of its rows and of all far ones.
-
-        Where the threshold is the outermost row, rounding may leave a side empty: then there is no split.
-        """
-        assert self.found is not None
-        sides, *far = parts
-        if min(side.n_counted for side in sides) == 0:
-            self.found = self.found._replace(accepted=False)
-            return
-        heavier = max(sides, key=lambda side: (side.total, -side.first))
-        picked: list[Labels | None] = [None, None]
-        if self.labels is not None:
-            right = self.split.boundary.signed_distance_of(self.labels.rows) > 0
-            picked = [self.labels.pick(~right), self.labels.pick(right)]
-        left, other = (
-            Leaf(
-                side,
-                (*self.path, 1 if side is heavier else 2),
-                picked[k],
-                tuple(both[k] for both in far if both[k].shape[0]),
-            )
-            for k, side in enumerate(sides)
-        )
-        self.children = left, other
 
 
 @dataclass
@@ -314,6 +250,95 @@ class Growth:
         rows = self.root.rows.engine.union([self.tree.nodes[node].rows for node in nodes])
         opened = yield from self.search.open(rows, path)
         return (yield from self.search.search(opened, None, path, rows.total))
+
+
+# --- the progress that `verbose` sees ---
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The argument of the callback: after each split, and between splits if passes are long.
+
+    Attributes
+    ----------
+    n_leaves : int
+        Number of leaves so far.
+    n_clusters : int
+        Number of leaves at which growth stops.
+    weight : float
+        Weight of the rows that were split; between splits, that of all rows.
+    split : Split or None
+        The split that was made; None between splits.
+    n_passes : float
+        `rows_read` divided by the number of rows.
+    seconds : float
+        Time so far.
+    rows_read : int
+        Number of rows read so far.
+    seconds_left : float
+        Estimate from the time so far; NaN if there is none.
+    """
+
+    n_leaves: int
+    n_clusters: int
+    weight: float
+    split: Split | None
+    n_passes: float
+    seconds: float
+    rows_read: int = 0
+    seconds_left: float = math.nan
+
+
+@dataclass
+class Watcher:
+    """Calls the callback after every split, and between splits if it was not called for a while."""
+
+    callback: Callable[[Progress], None]
+    rows: RowSet
+    n_clusters: int
+    began: float
+    n_leaves: int = 1
+
+    def __post_init__(self) -> None:
+        self.last, self.thread = time.perf_counter(), current_thread()
+
+    def tell(self, n_leaves: int, split: Split | None, weight: float) -> None:
+        """Call the callback."""
+        self.last, self.n_leaves = time.perf_counter(), n_leaves
+        seconds, rows_read = self.last - self.began, self.rows.reads.rows
+        self.callback(
+            Progress(
+                n_leaves=n_leaves,
+                n_clusters=self.n_clusters,
+                weight=weight,
+                split=split,
+                n_passes=rows_read / self.rows.shape[0],
+                seconds=seconds,
+                rows_read=rows_read,
+                seconds_left=seconds_left(seconds, n_leaves, self.n_clusters),
+            )
+        )
+
+    def after_read(self) -> None:
+        """Call the callback if it was not called for a while, always in the thread of the fit."""
+        if time.perf_counter() - self.last >= WATCH_SECONDS and current_thread() is self.thread:
+            self.tell(self.n_leaves, None, self.rows.total)
+
+
+def seconds_left(seconds: float, n_leaves: int, n_clusters: int) -> float:
+    """Return an estimate of the time until there are enough clusters; NaN before the first split.
+
+    From n to 2 n leaves of a balanced tree, all rows are searched once.
+
+    >>> seconds_left(10.0, 4, 16), seconds_left(10.0, 1, 16)
+    (10.0, nan)
+    """
+    if n_leaves < 2 or n_clusters == UNLIMITED:
+        return math.nan
+    return seconds * (math.log(n_clusters) / math.log(n_leaves) - 1.0)
+
+
+# --- all steps together ---
 
 
 def grow(

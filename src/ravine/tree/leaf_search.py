@@ -20,6 +20,7 @@ from ravine.evidence.discrete import discrete_samples, find_cause, judge_split, 
 from ravine.evidence.graph_test import GraphTest
 from ravine.evidence.significance import SignificanceTest, reference_samples
 from ravine.features.neighbors import RowGraph
+from ravine.split.far import FarRows
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import BaseMethod, search_opened, sizes_for
 from ravine.split.split import Split
@@ -32,6 +33,74 @@ Path = tuple[int, ...]
 AnyTest = SignificanceTest | GraphTest
 # The priority of a split of a leaf of this weight, whose neighbor graph is given if it is needed.
 Priority = Callable[[Split, float, RowGraph | None], float]
+
+
+@dataclass(eq=False)
+class Leaf:
+    """The rows of one node of the growing tree, and the result of their search.
+
+    `far` are rows that were set aside, here by the `rule` or above: they are divided with the others, and not
+    searched. A leaf is `reached` when the order of the splits needs its search; other searches are
+    speculative.
+    """
+
+    rows: RowSet
+    path: tuple[int, ...]  # sides from the root: 1 the heavier one, else 2, whatever the order of the rows
+    labels: Labels | None
+    far: tuple[RowSet, ...] = ()
+    rule: FarRows | None = None
+    found: SearchResult | None = None
+    reached: bool = False
+    children: tuple[Leaf, Leaf] | None = None
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows, with those that were set aside."""
+        return self.rows.total + sum(rows.total for rows in self.far)
+
+    @property
+    def split(self) -> Split:
+        """The split that was found."""
+        assert self.found is not None
+        assert self.found.split is not None
+        return self.found.split
+
+    @property
+    def rank(self) -> Rank | None:
+        """The place in the queue of a split that is to be made; None if none was found."""
+        return None if self.found is None or not self.found.accepted else self.found.rank
+
+    def set_aside(self, rule: FarRows, near: RowSet, far: RowSet) -> None:
+        """Take rows out of the search that are far from all others."""
+        self.rule, self.rows, self.far = rule, near, (*self.far, far)
+        if self.labels is not None:
+            self.labels = self.labels.pick(~rule.of_rows(self.labels.rows))
+
+    def make_children(self, parts: Sequence[tuple[RowSet, RowSet]]) -> None:
+        """Divide the leaf, given the left and the right part of its rows and of all far ones.
+
+        Where the threshold is the outermost row, rounding may leave a side empty: then there is no split.
+        """
+        assert self.found is not None
+        sides, *far = parts
+        if min(side.n_counted for side in sides) == 0:
+            self.found = self.found._replace(accepted=False)
+            return
+        heavier = max(sides, key=lambda side: (side.total, -side.first))
+        picked: list[Labels | None] = [None, None]
+        if self.labels is not None:
+            right = self.split.boundary.signed_distance_of(self.labels.rows) > 0
+            picked = [self.labels.pick(~right), self.labels.pick(right)]
+        left, other = (
+            Leaf(
+                side,
+                (*self.path, 1 if side is heavier else 2),
+                picked[k],
+                tuple(both[k] for both in far if both[k].shape[0]),
+            )
+            for k, side in enumerate(sides)
+        )
+        self.children = left, other
 
 
 def by_depth(split: Split, total: float, graph: RowGraph | None) -> float:
