@@ -387,7 +387,7 @@ def test_auto_cluster_labels_outliers_if_asked():
 
 
 def test_the_end_of_a_tail_in_some_of_many_columns_is_not_far():
-    """Rows beyond the limit widen the columns by several times their share of the weight, but not by 20."""
+    """Rows beyond the limit widen the columns, but not by much more than their number does."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
         rows = np.hstack([rng.lognormal(0.0, 1.3, (2000, 2)), rng.normal(size=(2000, 8))])
