@@ -7,7 +7,7 @@ import pytest
 
 import ravine
 from ravine import MinimumDensity
-from ravine.tree import score, simplify
+from ravine.tree import score
 from ravine.tree.arrays import as_rows
 from ravine.tree.score import depth_of_splits
 
@@ -56,21 +56,23 @@ def test_score_and_simplify(model, rows, monkeypatch):
     assert model.score(rows) == model.score(X)
     assert model.tree_.simplify(rows) == model.tree_.simplify(X)
     exact = model.score(X)
-    monkeypatch.setattr(score, "EXACT_ROWS", 1000)
-    monkeypatch.setattr(simplify, "SIMPLIFY_ROWS", 4000)
-    assert model.score(rows) == model.score(X) == pytest.approx(exact, abs=2e-3)
+    monkeypatch.setattr(score, "EXACT_ROWS", 4000)
+    assert model.score(rows) == model.score(X) == pytest.approx(exact, abs=0.02)
     one, two = model.tree_.simplify(X), model.tree_.simplify(rows)
     assert one == two
     np.testing.assert_array_equal(one.weight[one.leaves], np.bincount(one.predict(X)))
     assert (one.predict(X) != model.labels_).mean() < 0.05
 
 
-def test_the_score_in_bins_has_no_value_per_row(model, monkeypatch):
+def test_the_score_of_many_rows_reads_them_twice_and_refuses_nan(model, monkeypatch):
     monkeypatch.setattr(score, "EXACT_ROWS", 1000)
     read = as_rows(X)
-    read.map = None
     assert 0.5 < depth_of_splits(model.tree_, read) < 1.0
-    assert read.reads.rows == 2 * N
+    assert read.reads.rows <= 2 * N
+    missing = X.copy()
+    missing[-1, 0] = np.nan
+    with pytest.raises(ravine.InvalidInputError, match="NaN"):
+        model.score(missing)
 
 
 def test_resplit(model, rows):

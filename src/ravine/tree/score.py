@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.memory import MemoryRows
-from ravine.data.profile import FINE, REACH
-from ravine.data.query import Additive, Answer, Asked, Request, RowSet, answer
+from ravine.data.node import SAMPLE_CELLS, Node, draw_sample, measure
+from ravine.data.query import Additive, Answer, Request, RowSet, run
+from ravine.data.sample import Sample
 from ravine.data.standardization import safe_scale
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth
 from ravine.tree.arrays import TreeArrays
 
-EXACT_ROWS = 1 << 17  # rows up to which distances are held one by one
+EXACT_ROWS = 1 << 17  # rows up to which all are measured, and not a sample; a choice
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class DistanceMoments(Request):
 
 @dataclass(frozen=True)
 class DistanceBins(Additive):
-    """Request for weight and first moment of the distances to every split in bins: two arrays (nodes, bins).
+    """Request for the weight of the distances to every split in bins, (nodes, bins).
 
     The bins of a node begin at `low` and have one `width`; rows beyond them count in the outer ones.
     """
@@ -60,17 +60,15 @@ class DistanceBins(Additive):
 
     def start(self, n_features: int) -> Answer:
         """Return empty bins."""
-        shape = self.tree.n_nodes, self.n_bins
-        return np.zeros(shape), np.zeros(shape)
+        return (np.zeros((self.tree.n_nodes, self.n_bins)),)
 
     def add(self, block: Block, answer: Answer) -> None:
         """Add one block."""
-        mass, moment = answer
+        (mass,) = answer
         for node, here, distance in self.tree.visit_block(block):
             place = (distance - self.low[node]) / self.width[node]
             bins = np.clip(place, 0, self.n_bins - 1).astype(np.int64)
             mass[node] += np.bincount(bins, block.weights[here], self.n_bins)
-            moment[node] += np.bincount(bins, block.weights[here] * distance, self.n_bins)
 
 
 def mean_and_deviation(moments: FloatArray) -> tuple[float, float]:
@@ -80,15 +78,13 @@ def mean_and_deviation(moments: FloatArray) -> tuple[float, float]:
     return float(mean), float(np.sqrt(max(second / total - mean**2, 0.0)))
 
 
-def depth_of_splits(tree: TreeArrays, rows: MemoryRows) -> float:
+def depth_of_splits(tree: TreeArrays, rows: RowSet) -> float:
     """Return the bounded relative depth of the splits in these rows, weighted by the rows that reach each.
 
     The density along each normal has the bandwidth 0.9 sd n^(-1/5) of the rows that reach the split. Costs
-    one pass per level of the tree; of more than EXACT_ROWS rows the distances are counted in bins, which
-    costs two passes and no memory per row.
+    one pass per level of the tree; many rows are represented by a sample, which costs two passes.
     """
-    if rows.shape[0] > EXACT_ROWS:
-        return _depth_in_bins(tree, rows)
+    rows = some_rows(rows)
     row_weight = rows.map(lambda block: block.weights)
     depths, masses = [], []
     for _, members, distances in tree.visit(rows):
@@ -97,29 +93,14 @@ def depth_of_splits(tree: TreeArrays, rows: MemoryRows) -> float:
     return float(np.average(depths, weights=masses)) if sum(masses) > 0 else 0.0
 
 
-def _depth_in_bins(tree: TreeArrays, rows: RowSet) -> float:
-    """Return the same of distances in bins of an eighth of the bandwidth."""
-    ((moments, _, _),) = answer([Asked(rows, DistanceMoments(tree))])
-    reached = [node for node in tree.inner.tolist() if moments[0, node] > 0]
-    lines = {node: mean_and_deviation(moments[:, node]) for node in reached}
-    lines = {node: line for node, line in lines.items() if line[1] > 0}
-    total = float(moments[0, reached].sum()) if reached else 0.0
-    if not lines:
-        return 0.0
-    h = {node: bandwidth(lines[node][1], float(moments[0, node])) for node in lines}
-    n_bins = max(math.ceil(2 * REACH * lines[node][1] / h[node] * FINE) for node in lines)
-    low, width = np.zeros(tree.n_nodes), np.ones(tree.n_nodes)
-    for node, (mean, _) in lines.items():
-        width[node] = h[node] / FINE
-        low[node] = mean - n_bins / 2 * width[node]
-    ((mass, moment),) = answer([Asked(rows, DistanceBins(tree, low, width, n_bins))])
-    depths = 0.0
-    for node, (mean, deviation) in lines.items():
-        full = np.flatnonzero(mass[node])
-        own = mass[node, full]
-        profile = Profile(moment[node, full] / own - mean, own, float(own.sum()), deviation)
-        depths += float(own.sum()) * bounded_depth(profile, -mean, h[node])
-    return depths / total
+def some_rows(rows: RowSet) -> Any:
+    """Return the rows themselves, or of more than EXACT_ROWS a sample in memory."""
+    if rows.shape[0] <= EXACT_ROWS:
+        return rows
+    # wide rows are fewer, so that the copy has a bounded size
+    n = max(1, min(EXACT_ROWS, SAMPLE_CELLS // rows.shape[1]))
+    node = run(measure(Node(rows)))  # refuses NaN, also in rows that are not drawn
+    return node.copy_rows(run(draw_sample(node, Sample(n))))
 
 
 def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, measure, sample
+from ravine.data.node import Node, measure
 from ravine.data.query import run
 from ravine.data.standardization import Standardization
 from ravine.split.boundary import Hyperplane
@@ -18,11 +18,9 @@ from ravine.split.split import Split
 from ravine.tree.arrays import Tree
 from ravine.tree.edit import node_weights
 from ravine.tree.export import ranked
-from ravine.tree.score import depth_at_boundary
+from ravine.tree.score import depth_at_boundary, some_rows
 
 BoolArray = npt.NDArray[np.bool_]
-
-SIMPLIFY_ROWS = 1 << 17  # rows up to which all decide whether a split can be simplified; else a sample
 
 
 def simplify(
@@ -34,7 +32,7 @@ def simplify(
     their side; its `status` gives the share. The weights of the features are refitted by least squares to the
     two sides, and the threshold is the one that keeps the most rows on their side. Weights of nodes and the
     quality of a new split are those of the rows of X. Costs four passes over the rows; of more than 131 072
-    rows, a sample of that size decides.
+    rows, a sample of at most that size decides.
 
     Parameters
     ----------
@@ -49,10 +47,7 @@ def simplify(
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
     rows = tree.rows(X, sample_weight)
-    few: Any = rows
-    if rows.shape[0] > SIMPLIFY_ROWS:
-        few = run(sample(run(measure(Node(rows))), SIMPLIFY_ROWS, "simplify")).rows
-    simpler = replace(tree, splits=_simpler_splits(tree, few, max_features, agreement))
+    simpler = replace(tree, splits=_simpler_splits(tree, some_rows(rows), max_features, agreement))
     return replace(simpler, weight=node_weights(simpler, rows))
 
 

@@ -44,7 +44,7 @@ def densities(tree: TreeArrays, rows: RowSet) -> dict[int, NodeDensity]:
             continue
         place = _bins(split, moments[:, node], float(low[node]), float(high[node]))
         start[node], width[node], bandwidths[node] = place
-    ((mass, _),) = answer([Asked(rows, DistanceBins(tree, start, width, N_BINS))])
+    ((mass,),) = answer([Asked(rows, DistanceBins(tree, start, width, N_BINS))])
     return {
         node: _smooth(mass[node], float(start[node]), float(width[node]), h) for node, h in bandwidths.items()
     }
