@@ -19,7 +19,7 @@ from ravine.exceptions import InvalidInputError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-UNLABELED = -1  # label of a row whose class is unknown
+UNLABELED = -1  # label of a row whose class is unknown, or that is far from all clusters, as in HDBSCAN
 MAX_EXPONENT = 200  # weights are at most 2**200, so that the product of five of them is finite
 MAX_NAMED = 5  # number of columns that an error names
 WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the result

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import IntArray
-from ravine.data.blocks import Block, SparseBlock
+from ravine.data.blocks import MULTIPLIER, Block, SparseBlock
 from ravine.data.query import Answer, AnyArray, Request
 
 HIGHEST = 2**64 - 1  # of all hashes
@@ -28,7 +28,7 @@ def hashes(numbers: IntArray, seed: int) -> UnsignedArray:
     """
     with np.errstate(over="ignore"):
         x = numbers.astype(np.uint64)
-        x *= np.uint64(0x9E3779B97F4A7C15)
+        x *= MULTIPLIER
         x += np.uint64(seed % 2**64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             x ^= x >> np.uint64(shift)

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import (
+    UNLABELED,
     FloatArray,
     IntArray,
     check_choice,
@@ -50,7 +51,6 @@ from ravine.tree.tree import ClusterTree
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
 BEST_LEAVES = 20  # leaves of the tree that "best" cuts
 OUTLIERS = ("assign", "label", "include")
-OUTLIER = -1  # the label of rows far from everything with outliers="label", as in HDBSCAN
 
 
 def has_several_clusters(model: Any) -> bool:
@@ -252,7 +252,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         X, _ = self._checked(X, None, reset=False)
         labels = self.tree_.route(self._blocks(X, None))
         if self.outliers == "label" and self.outlier_rule_ is not None:
-            labels[self._far(X, self.outlier_rule_)] = OUTLIER
+            labels[self._far(X, self.outlier_rule_)] = UNLABELED
         return labels
 
     @lazy_for_dask
@@ -414,5 +414,5 @@ def _with_outliers(labels: Any, outliers: IntArray) -> IntArray:
     """Return labels, also lazy ones, with -1 for the rows of some numbers."""
     far = np.zeros(labels.shape[0], dtype=bool)
     far[outliers] = True
-    found: IntArray = np.where(far, OUTLIER, labels)
+    found: IntArray = np.where(far, UNLABELED, labels)
     return found

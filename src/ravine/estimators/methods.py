@@ -6,6 +6,7 @@ import re
 from importlib import import_module
 from typing import Any
 
+from ravine.data.node import SAMPLE_CELLS
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.estimators.maximin_separation import MaximinSeparation
 from ravine.estimators.maximum_margin import MaximumMargin
@@ -27,7 +28,6 @@ FOREIGN: dict[str, tuple[str, str, dict[str, Any]]] = {  # of other packages: wh
     "genie": ("genieclust", "Genie", {}),
 }
 MARGIN_CELLS = 1 << 19  # most values (rows x columns) for maximum margins, whose passes are many
-DIFFUSION_CELLS = 1 << 24  # most values (rows x columns) for the diffusion map, which searches neighbors
 
 
 def default_methods(shape: tuple[int, int]) -> list[str]:
@@ -41,7 +41,7 @@ def default_methods(shape: tuple[int, int]) -> list[str]:
     found += ["maximin-separation"] if shape[1] <= MAX_FEATURES else []
     found += ["maximum-margin"] if cells <= MARGIN_CELLS else []
     mapped = [f"{name_of(make)} diffusion" for make in DIFFUSION]
-    return found + (mapped if cells <= DIFFUSION_CELLS else [])
+    return found + (mapped if cells <= SAMPLE_CELLS else [])  # neighbors are searched in memory
 
 
 def name_of(make: str) -> str:

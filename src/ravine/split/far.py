@@ -21,7 +21,7 @@ from ravine.data.blocks import Block
 from ravine.data.node import FEW_ROWS, Node, Opened, open_node
 from ravine.data.query import Additive, Answer, Query, Request, RowSet, run
 from ravine.data.sample import Sample, sampled
-from ravine.data.standardization import CONSTANT, SMALLEST
+from ravine.data.standardization import CONSTANT, SMALLEST, STILL
 
 FEWEST_ROWS = 20  # least weight of a node in which rows are called far
 WIDEST = 0.9  # the quantile of the distances from the median that is the scale of a column
@@ -33,7 +33,6 @@ GROUP_SHARE = 0.02  # least share of the weight that is a cluster far away, and 
 # left alone, widen them by up to 2.1, and one row at 100 among three blobs, which is not, by 5.9: a number in
 # the middle of the two.
 GROWTH = 3.5
-LARGEST_DISTANCE = 1e100  # scales: larger distances count as this, so that squares are finite
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class FarRows:
         """Return raw rows as distances from the center, in scales."""
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (rows - self.center) * self.inverse_scale
-        return np.asarray(np.clip(scaled, -LARGEST_DISTANCE, LARGEST_DISTANCE))
+        return np.asarray(np.clip(scaled, -1.0 / STILL, 1.0 / STILL))  # so that squares are finite
 
 
 def _largest(scaled: FloatArray) -> FloatArray:

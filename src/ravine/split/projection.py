@@ -156,7 +156,8 @@ class ProjectionMethod(BaseMethod):
             elif self.neighbor_starts and self.n_init > 1:
                 more = yield from neighbor_starts(node, self.n_init // 2)
                 starts = np.concatenate([starts, more])
-        vectors = [*starts, *(w for w, _ in support_planes(_with_sides(node, self.right)))]
+        planes = [] if node.labels is None else support_planes(_with_sides(node, self.right))
+        vectors = [*starts, *(w for w, _ in planes)]
         lengths = [float(np.linalg.norm(v)) for v in vectors]
         unit = [v / length for v, length in zip(vectors, lengths, strict=True) if length > 0]
         if node.labels is None or not self.lowest_start:

@@ -28,6 +28,7 @@ from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split
 from ravine.store.archive import (
+    MAX_REASON,
     Stored,
     checksum,
     read_archive,
@@ -40,7 +41,6 @@ from ravine.store.parts import splits_from, splits_to_parts
 
 FORMAT, VERSION = "ravine checkpoint", 4
 WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
-MAX_SHOWN = 60  # characters of a value in a message
 ADVICE = "give another path, or delete the file"
 
 NodePath = tuple[int, ...]
@@ -229,7 +229,7 @@ def _checksum(*arrays: Any) -> int:
 
 
 def _shown(text: str | None) -> str:
-    return "not given" if text is None else textwrap.shorten(text, MAX_SHOWN)
+    return "not given" if text is None else textwrap.shorten(text, MAX_REASON)
 
 
 def _shown_blocks(lengths: IntArray) -> str:
