@@ -277,6 +277,7 @@ def _measure(
     else:
         pivot, scale = node.root.mean, power_of_two(node.root.deviation)
     answer, *drawn = yield node.ask(Moments(pivot, scale), *draws)
+    # A guess far from the mean costs digits: then the moments are computed again about the mean found.
     found, again = of_moments(answer, pivot, scale, node.total)
     if again is not None:
         (answer,) = yield node.ask(Moments(*again))
@@ -292,7 +293,7 @@ def collect(node: Node) -> Query[Node]:
     if node.is_root and node.rows.n_counted < node.rows.shape[0]:
         # the copy lacks rows of weight 0, which are labeled: NaN in them is refused here, as in `predict`
         yield from measure(node)
-    (answer,) = yield node.ask(Sample(node.n_rows))
+    (answer,) = yield node.ask(Sample(node.n_rows))  # a sample of as many rows as there are is a copy
     return replace(node, rows=node.copy_rows(answer))
 
 

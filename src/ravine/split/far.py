@@ -121,6 +121,7 @@ def find_far(opened: Opened) -> Query[FarRows | None]:
         return None
     center, scale = robust_scales(few, weights)
     rule = FarRows(center, 1.0 / np.where(scale > 0, scale, np.inf))
+    # The range of the columns was measured when the node was opened: most nodes end here, without a pass.
     if _largest(rule.scale(np.array([opened.low, opened.high]))).max() <= rule.limit:
         return None
     request = FarSample(rule, node.sample_request(FEW_ROWS, "far rows"))

@@ -278,8 +278,7 @@ def _by_value(ends: Sequence[Optimum]) -> list[Optimum]:
 
 def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
     """Return the node with two classes of labels: left and right."""
-    if node.labels is None:
-        return node
+    assert node.labels is not None
     sides = (sides_of(node.labels, right) > 0).astype(np.int64)
     return replace(node, labels=replace(node.labels, classes=sides))
 

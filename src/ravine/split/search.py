@@ -153,6 +153,7 @@ def search_opened(opened: Opened, method: BaseMethod) -> Query[Split | None]:
 
 def _best_ends(opened: Opened, method: BaseMethod) -> Query[tuple[Node, list[Any]]]:
     """Return the node with its first principal deviation, and the ends on all its rows, the best first."""
+    # A sample in which no column varies, such as one of a column that is mostly zero, cannot be searched.
     stages = [few for few in opened.samples if method.samples and few.standardization.varies.any()]
     deviation, best = yield from _search_stages(stages or [opened.node], method)
     node = replace(opened.node, deviation=deviation)
@@ -172,7 +173,7 @@ def _search_stages(stages: Sequence[Node], method: BaseMethod) -> Query[tuple[fl
 
 def _resume(node: Node, best: Sequence[Any], method: BaseMethod, last: bool) -> Query[list[Any]]:
     """Continue from the best ends on fewer rows; return the ends, the best first."""
-    few = best[: max(1, FINALIST_ROWS // node.n_rows)]
+    few = best[: max(1, FINALIST_ROWS // node.n_rows)]  # the more rows, the fewer ends
     resumed = yield from side_by_side(node, [method.resume(node, end, last) for end in few])
     ends = [end for end in resumed if end is not None]
     return (yield from method.choose(node, ends)) if len(ends) > 1 else ends

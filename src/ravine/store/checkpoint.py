@@ -116,6 +116,7 @@ class Checkpoint:
             self._due = np.inf
             return
         now = time.perf_counter()
+        # The file grows with the tree, and is written as a whole: the longer that took, the later the next.
         self._due, self._is_written = now + (now - began) / WRITING_SHARE, True
 
     @cached_property

@@ -185,6 +185,8 @@ class Growth:
         if missing and not self.passes_are_cheap:
             self.search_leaves([*missing, *self.likely_leaves()])
         for node, leaf in zip(nodes, leaves, strict=True):
+            # Also a leaf that was searched waits at its bound: the order of the splits, and with it the tree,
+            # must not depend on which leaves an engine searched ahead.
             bound = bound_rank(self.search.priority, leaf.rows.total, leaf.labels)
             heapq.heappush(self.queue, (*bound, node))
 
@@ -193,7 +195,7 @@ class Growth:
         while self.queue:
             *_, node = self.queue[0]
             leaf = self.tree.nodes[node]
-            if leaf.reached:
+            if leaf.reached:  # its own rank, not a bound, is first: no other leaf can have a better split
                 return True
             if leaf.found is None:
                 self.search_leaves([leaf])
@@ -246,6 +248,7 @@ class Growth:
 
     def _search_union(self, nodes: list[int]) -> Query[SearchResult]:
         leaves = sorted((self.tree.nodes[node] for node in nodes), key=lambda leaf: leaf.path)
+        # a path of its own, with 0 after each leaf, so that no other node has the same random numbers
         path = tuple(step for leaf in leaves for step in (*leaf.path, 0))
         rows = self.root.rows.engine.union([self.tree.nodes[node].rows for node in nodes])
         opened = yield from self.search.open(rows, path)
@@ -379,7 +382,7 @@ def grow(
     growth = Growth(tree, search, limits, in_columns and sets_aside, checkpoint)
     began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
     watcher = Watcher(watch, root.rows, limits.max_leaves, began)
-    if root.n_rows * root.n_features > LOCAL_CELLS:
+    if root.n_rows * root.n_features > LOCAL_CELLS:  # passes over fewer values are too short to report
         root.rows.reads.watch = watcher.after_read
     try:
         interrupted = _grow(growth, watcher)
@@ -398,7 +401,7 @@ def _grow(growth: Growth, watcher: Watcher) -> bool:
     tree, limits = growth.tree, growth.limits
     try:
         growth.begin()
-        growth.find_next()
+        growth.find_next()  # also for one cluster: the refused split of the root is part of the result
         while growth.is_unfinished and limits.max_depth > 0 and growth.find_next():
             leaf, children = growth.split_next()
             if not children:
@@ -407,7 +410,7 @@ def _grow(growth: Growth, watcher: Watcher) -> bool:
             if growth.is_unfinished:
                 growth.enqueue([child for child in children if growth.may_split(tree.nodes[child])])
     except KeyboardInterrupt:
-        if growth.root.found is None:
+        if growth.root.found is None:  # there is nothing yet that could be kept
             raise
         warnings.warn(
             f"interrupted: the tree found so far is kept, with {tree.n_leaves} clusters",

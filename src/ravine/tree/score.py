@@ -84,10 +84,10 @@ def depth_of_splits(tree: TreeArrays, rows: RowSet) -> float:
     The density along each normal has the bandwidth 0.9 sd n^(-1/5) of the rows that reach the split. Costs
     one pass per level of the tree; many rows are represented by a sample, which costs two passes.
     """
-    rows = some_rows(rows)
-    row_weight = rows.map(lambda block: block.weights)
+    few = some_rows(rows)
+    row_weight = few.map(lambda block: block.weights)
     depths, masses = [], []
-    for _, members, distances in tree.visit(rows):
+    for _, members, distances in tree.visit(few):
         depths.append(depth_at_boundary(distances, row_weight[members]))
         masses.append(float(row_weight[members].sum()))
     return float(np.average(depths, weights=masses)) if sum(masses) > 0 else 0.0
