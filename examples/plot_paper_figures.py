@@ -41,17 +41,14 @@ ax.set(xlabel="angle of the normal", ylabel="density on the best hyperplane", yl
 ax.legend()
 
 # %%
-# As the bandwidth falls, minimum density hyperplanes approach the maximum margin hyperplane (Theorem 5). Each
-# search starts where the last one ended.
+# As the bandwidth falls, minimum density hyperplanes approach the maximum margin hyperplane (Theorem 5).
 
 figure, ax = plt.subplots()
 ax.scatter(*X.T, c=model.labels_, s=10)
 ax.autoscale(False)
-init = None
 for factor, gray in zip((1.0, 0.5, 0.25, 0.1, 0.05), ("0.8", "0.65", "0.5", "0.35", "0.2"), strict=True):
-    found = MinimumDensity(2, bandwidth_factor=factor, init=init, max_iter=60, tol=1e-4).fit(X)
+    found = MinimumDensity(2, bandwidth_factor=factor, max_iter=60).fit(X)
     boundary = found.tree_.splits[0].boundary
-    init = boundary.normal[None, :]
     on_line = -boundary.intercept * boundary.normal / (boundary.normal @ boundary.normal)
     along = [-boundary.normal[1], boundary.normal[0]]
     ax.axline(on_line, on_line + along, color=gray, label=f"bandwidth factor {factor:g}")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ravine._validate import check_rows, check_weights
-from ravine.data.block_engine import rows_of
+from ravine.data.rows import rows_of
 from ravine.data.threads import one_blas_thread
 from ravine.features.neighbors import row_graph
 from ravine.metrics import modularity_of, normalized_cut_of

@@ -426,7 +426,8 @@ def test_far_rows_are_in_the_notes_the_labels_and_the_json(tmp_path):
     note = "2 rows (7, 20) are far from all others, and left out of the searches; "
     (line,) = [line for line in found["notes"] if line.startswith(note)]
     assert line == note + (
-        "--set outliers=label labels them -1; check for missing values that are coded as a number"
+        "--set outliers=label labels them -1; check for missing values that are coded as a number, "
+        "or for a small cluster"
     )
     labeled = json.loads(
         succeed(*words, "--set", "outliers=label", "--out", "labels.csv", where=tmp_path).stdout

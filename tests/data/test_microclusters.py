@@ -1,7 +1,5 @@
 """Micro-clusters stand for all rows: their weight and mean are those of the rows."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -37,15 +35,14 @@ def node_and_rows(n=3000, weighted=True):
 
 
 def plain_sums(points, compared, weights, seeds):
-    """Weight and sum of the points nearest to each seed, and the largest distance; point by point."""
-    mass, sums, radius = np.zeros(len(seeds)), np.zeros((len(seeds), points.shape[1])), np.zeros(len(seeds))
+    """Weight and sum of the points nearest to each seed, point by point."""
+    mass, sums = np.zeros(len(seeds)), np.zeros((len(seeds), points.shape[1]))
     for point, other, weight in zip(points, compared, weights, strict=True):
         distances = np.linalg.norm(seeds - other, axis=1)
         k = distances.argmin()
         mass[k] += weight
         sums[k] += weight * point
-        radius[k] = max(radius[k], distances[k] if weight > 0 else 0.0)
-    return mass, sums, radius
+    return mass, sums
 
 
 @pytest.mark.parametrize("axes", [None, AXES])
@@ -115,11 +112,10 @@ def test_sparse_rows_give_the_same(as_rows, axes):
 def test_blocks_of_any_size_give_those_of_rows_in_memory():
     X, weights = rows_and_weights()
     node = measured(X, weights)
-    for axes, place in itertools.product((None, AXES), (None, np.tanh)):
+    for axes in (None, AXES):
         for size in (100, 777):
             other = Node(in_blocks(X, weights, size), measured=node.measured)
-            one, two = (run(microclusters(each, 20, "test", None, axes, place)) for each in (node, other))
-            np.testing.assert_allclose(one.radii, two.radii, rtol=1e-9)
+            one, two = (run(microclusters(each, 20, "test", None, axes)) for each in (node, other))
             np.testing.assert_allclose(one.centers, two.centers, atol=1e-9)
             np.testing.assert_allclose(one.weights, two.weights)
 
@@ -151,26 +147,10 @@ def test_sums_over_the_rows_nearest_to_each_seed_are_the_plain_sums(kind, along)
         np.testing.assert_allclose(answer[1], expected[1], atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("place", [np.tanh, lambda points: points])
-def test_radii_are_those_of_the_rows_that_count(kind, place):
-    X, weights = rows_and_weights(600)
-    X[5], weights[5] = X.mean(axis=0) + 9 * X.std(axis=0), 0.0  # far out, and of no weight
-    own = measured(X, weights).standardization
-    points = place(own.apply(X) @ AXES.T)
-    expected = plain_sums(points, points, weights, SEEDS)
-    request = NearestSum(Compared(own, AXES, place=place), SEEDS)
-    for rows in (MemoryRows(kind(X), weights), in_blocks(kind(X), weights, 70)):
-        (answer,) = rows.engine.answer(Node(rows).ask(request))
-        for found, plain in zip(answer, expected, strict=True):
-            np.testing.assert_allclose(found, plain, atol=1e-8)
-
-
-@pytest.mark.parametrize("place", [None, np.tanh])
-def test_weights_are_copies_in_the_sums(place):
+def test_weights_are_copies_in_the_sums():
     X, weights = rows_and_weights(600)
     own = measured(X, weights).standardization
-    request = NearestSum(Compared(own, AXES, place=place), SEEDS)
+    request = NearestSum(Compared(own, AXES), SEEDS)
     (one,) = MemoryRows(X, weights).pass_over([request])
     (two,) = MemoryRows(np.repeat(X, weights.astype(int), axis=0)).pass_over([request])
     for a, b in zip(one, two, strict=True):
@@ -184,10 +164,10 @@ def test_mirrored_rows_and_seeds_give_mirrored_sums():
         own = measured(sign * X, weights).standardization
         requests = [
             NearestSum(Compared(own, directions=AXES), sign * SEEDS),
-            NearestSum(Compared(own, AXES, place=np.tanh), sign * SEEDS),
+            NearestSum(Compared(own, AXES), sign * SEEDS),
         ]
         answers = MemoryRows(sign * X, weights).pass_over(requests)
-        found.append([(mass, sign * sums, *rest) for mass, sums, *rest in answers])
+        found.append([(mass, sign * sums) for mass, sums in answers])
     for one, other in zip(*found, strict=True):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -204,41 +184,13 @@ def test_of_seeds_as_near_the_first_is_chosen_whatever_the_rounding():
         np.testing.assert_array_equal(nearest(moved, centers)[0], plain)
 
 
-@pytest.mark.parametrize("as_rows", [MemoryRows, in_blocks])
-def test_fine_micro_clusters_keep_weight_and_mean_and_their_points_lie_within_the_radii(as_rows):
-    X, weights = rows_and_weights(2000)
-    node = run(measure(Node(as_rows(X, weights))))
-    points = np.tanh(node.standardization.apply(X) @ AXES.T)
-    found = run(microclusters(node, 50, "test", axes=AXES, place=np.tanh))
-    radii = found.radii
-    assert 40 <= len(found.weights) <= 50
-    assert found.weights.sum() == pytest.approx(weights.sum())
-    np.testing.assert_allclose(found.weights @ found.centers, weights @ points)
-    distance = np.sqrt(((points[:, None] - found.centers) ** 2).sum(axis=2))
-    group, near = nearest(points, found.centers)
-    np.testing.assert_array_equal(group, distance.argmin(axis=1))
-    np.testing.assert_allclose(near, distance.min(axis=1))
-    assert ((distance <= radii + 1e-12).any(axis=1))[weights > 0].all()
-    assert np.median(radii) < 0.6  # and not by being huge
-
-
-def test_few_points_are_their_own_fine_micro_clusters_of_radius_zero():
-    node, Z, weights = node_and_rows(9)
-    few = run(microclusters(node, 50, "test", axes=AXES, place=np.tanh))
-    radii = few.radii
-    np.testing.assert_allclose(few.centers, np.tanh(Z @ AXES.T)[weights > 0], atol=1e-12)
-    np.testing.assert_array_equal(few.weights, weights[weights > 0])
-    assert radii.shape == (len(few.weights),)
-    assert not radii.any()
-
-
 def test_the_seeds_lie_where_the_weight_is():
     points = np.linspace(0.0, 1.0, 300)[:, None]
 
     def centers(weights):
         node = measured(points, weights)
         own = node.standardization
-        found = run(microclusters(node, 6, "test", axes=np.eye(1), place=lambda z: z))
+        found = run(microclusters(node, 6, "test", axes=np.eye(1)))
         plain = run(microclusters(node, 6, "test"))
         assert isinstance(plain, MicroClusters)
         return [own.mean + each.centers / own.inverse_scale for each in (found, plain)]

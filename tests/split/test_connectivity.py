@@ -29,8 +29,8 @@ def with_beta(model, beta):
     """The estimator that moves rows beyond one beta inwards."""
 
     def change(method, rows):
-        if hasattr(method, "betas"):
-            return replace(method, betas=(beta,))
+        if hasattr(method, "univariate"):
+            return replace(method, univariate=change(method.univariate, rows))
         return replace(method, schedule=replace(method.schedule, betas=(beta,)))
 
     return with_method(model, change)

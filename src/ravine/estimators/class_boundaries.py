@@ -11,7 +11,7 @@ import numpy as np
 
 from ravine._validate import UNLABELED, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Labels, Node, Opened, collect, labels_of, measure
+from ravine.data.node import Labels, Node, Opened, collect, labels_of, measure, open_node
 from ravine.data.query import AnyArray, run
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
@@ -23,7 +23,7 @@ from ravine.split.labeled import (
     support_machine,
 )
 from ravine.split.projection import ProjectionMethod
-from ravine.split.search import search
+from ravine.split.search import search_opened, sizes_for
 from ravine.split.split import Split
 from ravine.store.archive import require
 
@@ -137,12 +137,13 @@ class BoundarySearch:
         """Return the opened node, and the boundary of lowest density or the supervised one."""
         method, supervised, labels = self.method(right), None, node.labels
         assert labels is not None
+        opened = run(open_node(node, sizes_for(node, method), method.ahead(node)))  # once, for both searches
         if self.factor is not None:
-            opened, supervised = run(search(node, SupervisedMethod(self.factor, right)))
+            supervised = run(search_opened(opened, SupervisedMethod(self.factor, right)))
             # With many labels the supervised boundary is hard to beat, and no valley is sought.
             if supervised is not None and float(labels.weights.sum()) > FEW_LABELS:
                 return opened, supervised
-        opened, split = run(search(node, method))
+        split = run(search_opened(opened, method))
         if split is None or supervised is None or is_better(split, supervised, labels, right):
             return opened, split
         return opened, supervised
