@@ -885,9 +885,9 @@ def test_large_tables_are_read_from_their_file_in_blocks(tmp_path):
     for name, limit in [("whole.csv", ()), ("blocks.csv", ("--memory-limit", "1M"))]:
         succeed(*fit, tmp_path / name, *limit)
     assert (tmp_path / "whole.csv").read_text() == (tmp_path / "blocks.csv").read_text()
-    done = run("fit", tmp_path / "rows.npy", "--memory-limit", "1K")
+    done = run("fit", tmp_path / "rows.npy", "--memory-limit", "none")
     assert done.returncode == 2
-    assert "expected a number of bytes such as 500M or 2G, at least 1M" in done.stderr
+    assert "expected a number of bytes such as 500M or 2G" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ class Answers:
                 "script": session.script(),
                 "nodes": [_node(tree, shown.means.weight, node) for node in range(tree.n_nodes)],
                 "leaves": tree.leaves.tolist(),
-                "most_leaves": session.most_leaves,
+                "most_clusters": session.most_clusters,
                 "clusters": _clusters(shown),
                 "leaf": shown.row_map.leaf.tolist(),
                 "tags": shown.row_map.tags(tree.label[shown.row_map.leaf]),

@@ -146,9 +146,9 @@ def prune(state: State, rows: Rows, *, node: int) -> State:
     return _with_tree(state, rows, state.tree.prune(node))
 
 
-def cut(state: State, rows: Rows, *, n_leaves: int) -> State:
+def cut(state: State, rows: Rows, *, n_clusters: int) -> State:
     """Keep the first splits only."""
-    return _with_tree(state, rows, state.tree.cut(n_leaves))
+    return _with_tree(state, rows, state.tree.cut(n_clusters))
 
 
 def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
