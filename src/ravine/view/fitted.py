@@ -122,12 +122,8 @@ def changed_parameters(model: Any) -> dict[str, str]:
     }
 
 
-def is_standardized(model: Any) -> bool:
-    """Return whether the columns were standardized in the fit; with "auto", the unit of memberships tells."""
-    chosen = getattr(model, "standardize", "auto")
-    return tree_of(model).spread == 1.0 if chosen == "auto" else bool(chosen)
-
-
 def scales(model: Any) -> bool:
     """Return whether the columns of the tree are compared in standard deviations, as in the fit."""
-    return not tree_of(model).mapped and is_standardized(model)
+    tree, chosen = tree_of(model), getattr(model, "standardize", "auto")
+    # with "auto", the unit of memberships tells
+    return not tree.mapped and (tree.spread == 1.0 if chosen == "auto" else bool(chosen))
