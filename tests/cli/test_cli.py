@@ -850,10 +850,11 @@ def test_progress_shows_the_requested_number_of_clusters_if_there_is_one(bound, 
 def test_progress_of_long_work_shows_passes_and_the_time_left():
     stream = io.StringIO()
     console = Console(False, stream)
-    for seconds, split in [(10.0, None), (63.0, SPLIT)]:
+    for seconds, split in [(10.0, None), (61.0, None), (62.0, None), (63.0, SPLIT)]:
         console.progress(ravine.Progress(3, 16, 9.0, split, 4.04, seconds, 80_800_000, 200.0))
     assert stream.getvalue().splitlines() == [
-        "3 of 16 clusters, 4.0 passes, 63.0 s, about 0:03:20 left",  # without a terminal, only after splits
+        "3 of 16 clusters, 4.0 passes, 61.0 s, about 0:03:20 left",  # at most once per minute without a split
+        "3 of 16 clusters, 4.0 passes, 63.0 s, about 0:03:20 left",
     ]
 
 

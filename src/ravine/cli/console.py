@@ -15,6 +15,8 @@ import ravine
 from ravine._validate import on_one_line
 from ravine.tree.progress import UNLIMITED
 
+LINE_SECONDS = 60.0  # seconds between two lines of progress that are not about a split, without a terminal
+
 
 class Console:
     """Prints messages and progress: one line that is replaced on a terminal, lines otherwise."""
@@ -22,6 +24,7 @@ class Console:
     def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:
         self.quiet, self.stream = quiet, stream or sys.stderr
         self.line_is_open = False
+        self.next_line = LINE_SECONDS
 
     def print(self, text: str) -> None:
         """Print one line; line breaks become spaces."""
@@ -35,7 +38,7 @@ class Console:
             self.print(f"note: {text}")
 
     def progress(self, progress: ravine.Progress) -> None:
-        """Show the state after a split; on a terminal also between splits of large data."""
+        """Show the state after a split, and between splits of large data."""
         if self.quiet:
             return
         n, total = progress.n_leaves, progress.n_clusters
@@ -48,7 +51,8 @@ class Console:
             text = text[: shutil.get_terminal_size().columns - 1]
             self._write(f"\r{text}\x1b[K", escaped=False)
             self.line_is_open = True
-        elif progress.split is not None:
+        elif progress.split is not None or progress.seconds >= self.next_line:
+            self.next_line = progress.seconds + LINE_SECONDS
             self.print(text)
 
     def end_line(self) -> None:
