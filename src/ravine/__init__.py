@@ -38,37 +38,30 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# The module of each public name, which is imported at the first use, so that `import ravine` is quick.
-_HOMES = {
-    "AutoCluster": "ravine.estimators.auto_cluster",
-    "Candidate": "ravine.estimators.selection",
-    "ClusterTree": "ravine.tree.tree",
-    "DiscreteColumnWarning": "ravine.exceptions",
-    "Explorer": "ravine.explorer.start",
-    "InterruptedWarning": "ravine.exceptions",
-    "InvalidInputError": "ravine.exceptions",
-    "InvalidModelError": "ravine.exceptions",
-    "MaximinSeparation": "ravine.estimators.maximin_separation",
-    "MaximumMargin": "ravine.estimators.maximum_margin",
-    "MinimumDensity": "ravine.estimators.minimum_density",
-    "MinimumDensityClassifier": "ravine.estimators.classifier",
-    "OneClusterWarning": "ravine.exceptions",
-    "OutlierWarning": "ravine.exceptions",
-    "PrincipalDirection": "ravine.estimators.principal_direction",
-    "Progress": "ravine.tree.grow",
-    "RavineError": "ravine.exceptions",
-    "SpectralConnectivity": "ravine.estimators.spectral_connectivity",
-    "Selection": "ravine.estimators.selection",
-    "check": "ravine.view.check",
-    "compare": "ravine.estimators.selection",
-    "explain": "ravine.view.explain",
-    "explore": "ravine.explorer.start",
-    "load": "ravine.store.model_file",
-    "open": "ravine.io.open_file",
-    "report": "ravine.view.report",
-    "save": "ravine.store.model_file",
-    "select": "ravine.estimators.selection",
+# The public names of each module, which is imported at their first use, so that `import ravine` is quick.
+_NAMES = {
+    "estimators.auto_cluster": ["AutoCluster"],
+    "estimators.classifier": ["MinimumDensityClassifier"],
+    "estimators.maximin_separation": ["MaximinSeparation"],
+    "estimators.maximum_margin": ["MaximumMargin"],
+    "estimators.minimum_density": ["MinimumDensity"],
+    "estimators.principal_direction": ["PrincipalDirection"],
+    "estimators.selection": ["Candidate", "Selection", "compare", "select"],
+    "estimators.spectral_connectivity": ["SpectralConnectivity"],
+    "exceptions": [
+        *("DiscreteColumnWarning", "InterruptedWarning", "OneClusterWarning", "OutlierWarning"),
+        *("InvalidInputError", "InvalidModelError", "RavineError"),
+    ],
+    "explorer.start": ["Explorer", "explore"],
+    "io.open_file": ["open"],
+    "store.model_file": ["load", "save"],
+    "tree.grow": ["Progress"],
+    "tree.tree": ["ClusterTree"],
+    "view.check": ["check"],
+    "view.explain": ["explain"],
+    "view.report": ["report"],
 }
+_HOMES = {name: f"ravine.{module}" for module, names in _NAMES.items() for name in names}
 
 # without `open`: `from ravine import *` leaves the built-in function in place
 __all__ = sorted(set(_HOMES) - {"open"})

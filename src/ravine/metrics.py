@@ -228,17 +228,11 @@ def agreement(labelings: Any, *, sample_weight: Any = None) -> FloatArray:
     return np.asarray((found.sum(axis=1) - 1.0) / (len(given) - 1)) if len(given) > 1 else np.ones(1)
 
 
-def _checked_labels(labels: Any, n_rows: int) -> Any:
-    """Return labels as an array with one entry per row."""
-    given = np.asarray(labels)
-    if given.shape != (n_rows,):
-        raise InvalidInputError(f"labels need one entry for each of {n_rows} rows, got {given.shape}")
-    return given
-
-
 def _members(labels: Any, rows: MemoryRows) -> list[IntArray]:
     """Return the rows of each cluster with a weight above 0; at least two clusters are required."""
-    given = _checked_labels(labels, rows.shape[0])
+    given, n_rows = np.asarray(labels), rows.shape[0]
+    if given.shape != (n_rows,):
+        raise InvalidInputError(f"labels need one entry for each of {n_rows} rows, got {given.shape}")
     members = [np.flatnonzero(given == value) for value in np.unique(given)]
     members = [some for some in members if rows.select(some).total > 0]
     if len(members) < 2:

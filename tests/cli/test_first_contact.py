@@ -236,7 +236,6 @@ def test_the_data_is_checked_before_the_fit(tmp_path):
         "--exclude customer, or copy it to the output with --id",
         "one is constant",
         "member has only two values",
-        "rare, again are extremely skewed",
         "again is the same as rare; leave out with --exclude again",
         "2 of 92 rows repeat an earlier one",
     ):

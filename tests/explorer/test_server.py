@@ -120,7 +120,7 @@ def test_no_request_of_a_client_is_an_error_of_the_server(explorer):
     own = '{"method": "PrincipalDirection", "n_clusters": 2}'
     bodies = ["[" * depth + "]" * depth for depth in (900, 990, 100_000)]
     bodies += ['{"action": ' + one + "}" for one in bodies] + ["5", "null", "{}", '{"action": ["split"]}']
-    for body in [*bodies, '{"action": "cut", "arguments": {"n_leaves": 1e400}}']:
+    for body in [*bodies, '{"action": "cut", "arguments": {"n_clusters": 1e400}}']:
         status, sentence = post(explorer, "api/act", body.encode())
         assert (status, bool(sentence)) == (400, True), body[:80]
     for node in ("1e400", "-1", "99", '"0"', "[0]", "null"):

@@ -33,7 +33,7 @@ WORK = [
     ("split", {"node": 3, "method": "PrincipalDirection", "n_clusters": 2}),
     ("merge", {"a": 0, "b": 4}),
     ("prune", {"node": 2}),
-    ("cut", {"n_leaves": 4}),
+    ("cut", {"n_clusters": 4}),
 ]
 
 
@@ -177,7 +177,7 @@ def test_an_action_that_fails_changes_nothing(session):
         ("move", {"node": 0, "distance": 1e9}),
         ("move", {"node": 2, "distance": 0.1}),
         ("merge", {"a": 0, "b": 0}),
-        ("cut", {"n_leaves": 99}),
+        ("cut", {"n_clusters": 99}),
         ("rename", {"label": 9, "name": "x"}),
         ("rename", {"label": 0, "name": 5}),
         ("color", {"label": 0, "color": "url(x)"}),
@@ -204,17 +204,17 @@ def test_an_action_that_fails_changes_nothing(session):
 
 
 def test_a_cut_replaces_the_cut_before_it(session):
-    do(session, [("cut", {"n_leaves": 2}), ("cut", {"n_leaves": 3}), ("cut", {"n_leaves": 2})])
+    do(session, [("cut", {"n_clusters": 2}), ("cut", {"n_clusters": 3}), ("cut", {"n_clusters": 2})])
     assert session.position == 1
-    assert session.most_leaves == 3
+    assert session.most_clusters == 3
     session.act("undo", {})
     assert session.state.tree.n_leaves == 3
 
 
 def test_a_refused_cut_leaves_the_cut_before_it(session):
-    session.act("cut", {"n_leaves": 2})
+    session.act("cut", {"n_clusters": 2})
     with pytest.raises(InvalidInputError, match="cannot be cut into 99"):
-        session.act("cut", {"n_leaves": 99})
+        session.act("cut", {"n_clusters": 99})
     assert (session.position, session.version, session.state.tree.n_leaves) == (1, 1, 2)
 
 
@@ -234,7 +234,7 @@ def test_an_action_that_cannot_be_saved_changes_nothing(session, monkeypatch):
 
     monkeypatch.setattr("ravine.explorer.session.write_atomically", full)
     with pytest.raises(OSError, match="No space"):
-        session.act("cut", {"n_leaves": 2})
+        session.act("cut", {"n_clusters": 2})
     assert (session.position, session.version, len(session.states)) == (0, 0, 1)
 
 
@@ -481,7 +481,7 @@ def test_every_change_has_another_version(session):
 
 def test_what_is_saved_from_a_session_does_not_change_it(session):
     tree, before = MODEL.tree_, MODEL.labels_
-    session.act("cut", {"n_leaves": 2})
+    session.act("cut", {"n_clusters": 2})
     answers = Answers(session)
     for _, _, make in EXPORTS.values():
         make(answers)

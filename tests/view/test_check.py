@@ -35,7 +35,6 @@ EXPECTED = {
     "constant": ("one",),
     "id": ("id", "nearly"),
     "two-valued": ("member",),
-    "skewed": ("tail", "again"),
     "duplicate column": ("again",),
     "duplicate rows": (),
     "not a number": ("word",),
@@ -74,16 +73,15 @@ def test_clean_rows_have_nothing_to_note():
     found = ravine.check(RNG.standard_normal((200, 3)))
     assert list(found) == []
     assert str(found) == "200 rows, 3 columns\nnothing to note"
-    assert "nothing to note" in found._repr_html_()
+    assert repr(found) == str(found)
 
 
-def test_the_result_prints_and_escapes():
+def test_the_result_prints():
     found = ravine.check(np.ones((40, 1)), ["<b>"])
     first, constant, repeated = str(found).splitlines()
     assert first == "40 rows, 1 columns"
     assert constant.startswith("constant: <b> is constant; ")
     assert repeated.startswith("duplicate rows: 39 of 40 rows ")
-    assert "&lt;b&gt;" in found._repr_html_()
     assert len(found) == 2
     with pytest.raises(ravine.InvalidInputError, match="2 names for 1 columns"):
         ravine.check(np.ones((40, 1)), ["a", "b"])
@@ -143,13 +141,3 @@ def test_the_number_of_different_values_is_exact_for_few_and_close_for_many():
         for _ in range(2):
             facts.add(RNG.permutation(n)[:, None].astype(float))
         assert facts.n_different(0) == (n if n == 1000 else pytest.approx(n, rel=0.1))
-
-
-def test_skewness_is_that_of_scipy():
-    from scipy import stats
-
-    X = np.column_stack([1e6 + RNG.standard_normal(N), SKEWED, -SKEWED])
-    facts = ColumnFacts(3)
-    for part in np.array_split(X, 7):
-        facts.add(part)
-    np.testing.assert_allclose(facts.skewness()[1:], stats.skew(X)[1:], rtol=1e-6)

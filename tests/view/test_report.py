@@ -406,10 +406,10 @@ def test_notebooks_show_estimators_and_trees():
     assert "ravine-tree" not in MinimumDensity(2)._repr_html_()
     shown = MODEL._repr_html_()
     assert shown.count("<rect") == MODEL.tree_.n_nodes  # the picture of the tree
-    assert MODEL.tree_._repr_html_().count("<li>") == MODEL.tree_.n_nodes
+    assert len(MODEL.tree_._repr_html_().splitlines()) == MODEL.tree_.n_nodes
     assert MODEL._repr_mimebundle_()["text/html"].count('class="ravine-tree"') == 1
     for k in range(MODEL.n_clusters_):
-        assert f">cluster {k}</b>: {(MODEL.labels_ == k).sum()} rows" in shown
+        assert f"cluster {k}: {(MODEL.labels_ == k).sum()} rows" in shown
     assert pickle.loads(pickle.dumps(MODEL))._repr_html_().count("<rect") == MODEL.tree_.n_nodes
     edited = copy.copy(MODEL)
     edited.tree_ = MODEL.tree_.prune(0)
@@ -434,7 +434,7 @@ def test_a_clustering_without_a_tree_has_no_report():
     X = load_wine().data
     model = ravine.AutoCluster(3, methods=["hdbscan"]).fit(X)
     for show in (ravine.report, ravine.explain):
-        with pytest.raises(InvalidInputError, match=r"hdbscan, which has no tree .*fit with"):
+        with pytest.raises(InvalidInputError, match="HDBSCAN has no tree to show; fit with"):
             show(model, X)
     with pytest.raises(InvalidInputError, match="KMeans has no tree to show"):
         ravine.report(KMeans(2, n_init=1).fit(X), X)

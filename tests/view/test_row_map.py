@@ -73,11 +73,9 @@ def test_the_figures_of_clusters():
     found = cluster_quality(MODEL.tree_, row_map(), standardize=True)
     member = MODEL.predict_proba(X)
     silhouette = silhouette_samples(Z, MODEL.labels_)
-    ordered = np.sort(member, axis=1)
     for one in found:
         here = MODEL.labels_ == one.label
         assert one.membership == pytest.approx(member[here, one.label].mean())
-        assert one.borderline == pytest.approx((ordered[here, -1] - ordered[here, -2] < 0.2).mean())
         assert one.silhouette == pytest.approx(silhouette[here].mean())
     above = [MODEL.tree_.splits[node].quality for node in MODEL.tree_.inner]
     assert max(one.depth for one in found) <= max(above)

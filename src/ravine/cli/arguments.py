@@ -56,10 +56,7 @@ def _value(expected: str, pattern: str, convert: Callable[[str], Any], **words: 
 
 def _to_bytes(text: str) -> int:
     """Read a number of bytes; K, M, G and T are powers of 1024."""
-    size = int(text.rstrip("KMGT")) << 10 * (1 + "KMGT".find(text[-1]))
-    if size < 1 << 20:
-        raise ValueError
-    return size
+    return int(text.rstrip("KMGT")) << 10 * (1 + "KMGT".find(text[-1]))
 
 
 _clusters = _value("a whole number of at least 1, auto or best", r"0*[1-9]\d*", int, auto="auto", best="best")
@@ -70,7 +67,7 @@ _gamma = _value("a number above 0, or auto", ".+", float, auto="auto")
 _landmarks = _value("a whole number, auto or all", r"\d+", int, auto="auto", all=None)
 _share = "a whole number, a share such as 0.9, or all"
 _components = _value(_share, ".+", lambda text: int(text) if text.isdigit() else float(text), all=None)
-_bytes = _value("a number of bytes such as 500M or 2G, at least 1M", r"0*[1-9]\d*[KMGT]?", _to_bytes)
+_bytes = _value("a number of bytes such as 500M or 2G", r"0*[1-9]\d*[KMGT]?", _to_bytes)
 _delimiter = _value("one character, or tab", r'[^"\r\n]', str, **{"tab": "\t", "\\t": "\t"})
 _encoding = _value("the name of an encoding such as latin-1", ".+", lambda text: codecs.lookup(text).name)
 _setting = _value("NAME=VALUE", r"[^\W\d]\w*=.*", lambda text: tuple(text.split("=", 1)))

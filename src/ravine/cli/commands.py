@@ -22,7 +22,7 @@ import ravine
 from ravine import MinimumDensity, metrics
 from ravine._validate import FloatArray, listed
 from ravine.cli.arguments import METHODS
-from ravine.cli.console import PROGRESS, Console
+from ravine.cli.console import Console
 from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
@@ -81,7 +81,7 @@ def fit_table(
     console.notes(notes)
     size = f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}"
     console.print(f"{size} of {source_name(arguments)}")
-    own |= {PROGRESS: console.progress, "n_jobs": arguments.jobs or os.cpu_count()}
+    own |= {"verbose": console.progress, "n_jobs": arguments.jobs or os.cpu_count()}
     before = {name: getattr(model, name) for name in own}
     model.set_params(**own)
     with console.capture_warnings() as caught:

@@ -15,7 +15,6 @@ import ravine
 from ravine._validate import on_one_line
 from ravine.tree.grow import UNLIMITED
 
-PROGRESS = "verbose"  # the parameter of a clusterer that takes a function of its progress
 LINE_SECONDS = 60.0  # seconds between two lines of progress that are not about a split, without a terminal
 
 

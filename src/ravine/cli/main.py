@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
@@ -62,7 +63,11 @@ def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
 def _run(arguments: argparse.Namespace) -> None:
     # imported here: numpy and scikit-learn, which --help can do without
     module = import_module(f"ravine.cli.{COMMANDS[arguments.command][0]}")
-    getattr(module, f"run_{arguments.command}")(arguments)
+    with (
+        warnings.catch_warnings()
+    ):  # tables have names, by which their columns were matched; arrays have none
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        getattr(module, f"run_{arguments.command}")(arguments)
 
 
 def prepare_streams() -> None:

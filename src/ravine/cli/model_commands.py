@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 import zipfile
 from argparse import Namespace
 from pathlib import Path
@@ -73,9 +72,7 @@ def run_predict(arguments: Namespace) -> None:
     model = model_of(arguments)
     with opened(arguments) as source:
         table = rows_for(arguments, console, model, source)
-        with warnings.catch_warnings():  # the columns were already matched by name
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            labels = model.predict(table.values)
+        labels = model.predict(table.values)
         with all_or_none() as place:
             write_clusters(arguments, source, table, model, labels, place)
     if scores := scores_of(table, labels):

@@ -25,7 +25,6 @@ OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
     "kernel": "--kernel",
     "checkpoint": "--checkpoint",
 }
-SWITCHES = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
 def check_files(arguments: Namespace, *outputs: str) -> None:
@@ -154,9 +153,7 @@ def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
 
 
 def _literal(text: str) -> Any:
-    """Read yes or no, a number, a list or another value in Python's syntax; anything else is a string."""
-    if text.strip().lower() in SWITCHES:
-        return SWITCHES[text.strip().lower()]
+    """Read a number, a list or another value in Python's syntax; anything else is a string."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # the last two: deep nesting

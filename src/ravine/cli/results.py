@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -34,9 +33,7 @@ def write_clusters(
     """
     if not arguments.out and not arguments.append:
         return
-    with warnings.catch_warnings():  # the table has names, and its values have none
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        shares = _memberships(model, table) if arguments.proba else None
+    shares = _memberships(model, table) if arguments.proba else None
     if arguments.out:
         write_labels(_target(arguments.out, place), table, labels, shares)
     if arguments.append:

@@ -24,12 +24,12 @@ from ravine.tree.tree import ClusterTree
 from ravine.view import palette
 from ravine.view.density import NodeDensity, density_of
 from ravine.view.explain import Explanation, explain_means
+from ravine.view.facts import N_EXEMPLARS
 from ravine.view.fitted import column_names, columns_of, scales
 from ravine.view.row_map import MAP_ROWS, RowMap, map_rows
 
 N_COLUMNS = 8  # columns that the page shows of a split or a cluster
 N_PLACES = 601  # of a threshold that is dragged: finer than the pixels of its picture
-N_EXEMPLARS = 5  # rows nearest to the mean of a node
 
 
 class StateView:
@@ -153,7 +153,7 @@ class Answers:
                 "script": session.script(),
                 "nodes": [_node(tree, shown.means.weight, node) for node in range(tree.n_nodes)],
                 "leaves": tree.leaves.tolist(),
-                "most_leaves": session.most_leaves,
+                "most_clusters": session.most_clusters,
                 "clusters": _clusters(shown),
                 "leaf": shown.row_map.leaf.tolist(),
                 "tags": shown.row_map.tags(tree.label[shown.row_map.leaf]),

@@ -124,8 +124,8 @@ function drawState() {
   by("lead").textContent = `${count(state.n_rows)} rows in ${many(n, "cluster")}` + (uncounted ? `; ${count(uncounted)} far away or set aside, not counted` : "");
   by("undo").disabled = !state.undo;
   by("redo").disabled = !state.redo;
-  by("cut").max = state.most_leaves;
-  by("cut").disabled = state.most_leaves < 2;
+  by("cut").max = state.most_clusters;
+  by("cut").disabled = state.most_clusters < 2;
   by("cut").value = n;
   by("cut-value").textContent = many(n, "cluster");
   by("sql").hidden = state.mapped;
@@ -588,7 +588,7 @@ function listen() {
   by("undo").addEventListener("click", () => act("undo"));
   by("redo").addEventListener("click", () => act("redo"));
   by("cut").addEventListener("input", () => { by("cut-value").textContent = many(Number(by("cut").value), "cluster"); });
-  by("cut").addEventListener("change", () => act("cut", { n_leaves: Number(by("cut").value) }));
+  by("cut").addEventListener("change", () => act("cut", { n_clusters: Number(by("cut").value) }));
   by("merge").addEventListener("click", () => act("merge", { a: ticked[0], b: ticked[1] }));
   by("prune").addEventListener("click", () => act("prune", { node }));
   by("split-form").addEventListener("submit", (event) => { event.preventDefault(); act("split", { node, ...wanted() }); });

@@ -89,7 +89,7 @@ class Session:
         return self.position - 1 if action == "cut" and self.state.action == "cut" else self.position
 
     @property
-    def most_leaves(self) -> int:
+    def most_clusters(self) -> int:
         """The largest number of clusters that a cut can leave."""
         return self.states[self._base("cut")].tree.n_clusters
 

@@ -19,7 +19,6 @@ from ravine.view.fitted import columns_of, far_rows, rows_for_tree
 from ravine.view.palette import check_colors
 
 KERNELS = ("rbf", "diffusion", "polynomial", "cosine", "laplacian")
-MAX_NAME = 80  # characters of a cluster's name
 
 
 @dataclass(frozen=True)
@@ -146,9 +145,9 @@ def prune(state: State, rows: Rows, *, node: int) -> State:
     return _with_tree(state, rows, state.tree.prune(node))
 
 
-def cut(state: State, rows: Rows, *, n_leaves: int) -> State:
+def cut(state: State, rows: Rows, *, n_clusters: int) -> State:
     """Keep the first splits only."""
-    return _with_tree(state, rows, state.tree.cut(n_leaves))
+    return _with_tree(state, rows, state.tree.cut(n_clusters))
 
 
 def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
@@ -235,8 +234,8 @@ def check_value(name: str, value: Any, n_rows: int) -> Any:
     elif name == "distance":
         return check_real(name, value, -np.inf)
     elif name == "name":
-        if not isinstance(value, str) or len(value) > MAX_NAME:
-            raise InvalidInputError(f"a name is a text of at most {MAX_NAME} characters, got {value!r}")
+        if not isinstance(value, str):
+            raise InvalidInputError(f"a name is a text, got {value!r}")
     elif name == "color":
         check_colors([value])
     elif name == "numbers":

@@ -18,10 +18,8 @@ from ravine.io.block_file import BlockFile, MatrixBlocks
 from ravine.io.files import open_source
 from ravine.io.numpy_files import Matrix, name_columns
 from ravine.io.source import Source, translate_read_errors
-from ravine.io.table import Choice, read_table
+from ravine.io.table import MEMORY_BYTES, Choice, read_table
 
-MEMORY_LIMIT = 1 << 30  # bytes: 1 GiB
-LEAST_LIMIT = 1 << 20  # bytes: blocks of 128 kB; smaller ones cost more in calls than in reading
 BLOCKS_PER_LIMIT = 8  # a block is an eighth of the limit: two or more are in memory, and what is made of them
 
 
@@ -79,8 +77,11 @@ def matrix_blocks(
 
 def _block_rows(memory_limit: int | None) -> Callable[[int, int], int]:
     """Return how many rows a block has, of n rows of some bytes each."""
-    limit = MEMORY_LIMIT if memory_limit is None else check_int("memory_limit", memory_limit, LEAST_LIMIT)
-    return lambda n, row_bytes: max(1, min(chunk_rows(n), limit // BLOCKS_PER_LIMIT // max(row_bytes, 1)))
+    if memory_limit is None:
+        most = MEMORY_BYTES
+    else:
+        most = check_int("memory_limit", memory_limit, BLOCKS_PER_LIMIT) // BLOCKS_PER_LIMIT
+    return lambda n, row_bytes: max(1, min(chunk_rows(n), most // max(row_bytes, 1)))
 
 
 def _open_table(

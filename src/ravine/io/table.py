@@ -20,7 +20,7 @@ from ravine.io.numpy_files import Matrix
 from ravine.io.on_disk import FileMatrix
 from ravine.io.source import BLOCK_ROWS, Note, Source, TableError, Texts, counted, is_missing
 
-MEMORY_BYTES = 1 << 27  # 128 MB: larger tables go to a file
+MEMORY_BYTES = 1 << 27  # 128 MB: larger tables go to a file, of which a block takes as much by default
 MAX_VALUES = 50  # distinct values of a one-hot encoded column; more are most likely ids or free text
 
 

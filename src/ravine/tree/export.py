@@ -82,27 +82,8 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
 
 
 def html(tree: TreeArrays) -> str:
-    """Return the tree as a nested list of HTML, for notebooks; names of columns are escaped."""
-    names, is_tested = names_of(tree, None), _is_tested(tree)
-    pieces: list[str] = []
-    stack: list[int | str] = [0]  # nodes, and what ends the list of a node's children
-    while stack:
-        node = stack.pop()
-        if isinstance(node, str):
-            pieces.append(node)
-            continue
-        split = tree.splits[node]
-        if split is None:
-            text = escape(_leaf_text(tree, node, is_tested))
-            pieces.append(f"<li><b>cluster {tree.label[node]}</b>: {text}</li>")
-            continue
-        pieces.append(f"<li>{escape(_split_text(tree, node, split) + strongest(split, names, 3))}<ul>")
-        stack.append("</ul></li>")
-        if tree.depth[node] == DEEPEST:
-            pieces.append(f"<li>{DEEPER}</li>")
-        else:
-            stack += [int(tree.right[node]), int(tree.left[node])]
-    return f'<ul class="ravine-tree">{"".join(pieces)}</ul>'
+    """Return the text of the tree as HTML, for notebooks; names of columns are escaped."""
+    return f'<pre class="ravine-tree">{escape(text(tree))}</pre>'
 
 
 def _size(tree: TreeArrays, node: int) -> str:

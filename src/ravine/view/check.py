@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ Mask = npt.NDArray[np.bool_]
 
 ID_SHARE = 0.95  # share of different values from which whole numbers look like ids; it is known to 1.6 %
 MIN_ID_ROWS = 30  # rows below which whole numbers are often all different by chance
-SKEWED = 5.0  # absolute skewness: 2 for exponential columns, 6 for the exponential of a standard normal one
 
 # What a kind of finding says about columns, with the verb for one of them or for several, and what to do.
 SENTENCES = {
@@ -34,10 +32,6 @@ SENTENCES = {
         "{have} only two values, so that the gap between them looks like a valley",
         "leave out what should not define clusters",
     ),
-    "skewed": (
-        "{are} extremely skewed: few rows are far from all others",
-        "take logarithms, or look for wrong values such as 99999",
-    ),
     "not a number": ("{have} no numbers", "encode, for instance one-hot, or leave out"),
 }
 
@@ -49,8 +43,8 @@ class Finding:
     Attributes
     ----------
     kind : str
-        "id", "constant", "two-valued", "skewed", "duplicate column", "duplicate rows", "missing", "infinite"
-        or "not a number".
+        "id", "constant", "two-valued", "duplicate column", "duplicate rows", "missing", "infinite" or
+        "not a number".
     columns : tuple of str
         Names of the columns; empty for duplicate rows.
     fact : str
@@ -70,7 +64,7 @@ class Finding:
         return f"{self.fact}; {self.advice}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DataCheck:
     """The findings about a table; iterate over it, print it, or show it in a notebook.
 
@@ -92,23 +86,16 @@ class DataCheck:
     def __len__(self) -> int:
         return len(self.findings)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{finding.kind}: {finding.sentence}" for finding in self.findings]
         return "\n".join([f"{self.n_rows} rows, {self.n_columns} columns", *(lines or ["nothing to note"])])
-
-    def _repr_html_(self) -> str:
-        items = "".join(f"<li><b>{escape(f.kind)}</b>: {escape(f.sentence)}</li>" for f in self.findings)
-        return (
-            f"<p>{self.n_rows} rows, {self.n_columns} columns</p>"
-            f"<ul>{items or '<li>nothing to note</li>'}</ul>"
-        )
 
 
 def check(X: Any, feature_names: Sequence[str] | None = None) -> DataCheck:
     """Find columns and rows that create clusters for the wrong reason.
 
-    Reports columns that look like ids, are constant, two-valued, extremely skewed, or the same as another
-    one, and the number of duplicate rows and of missing values. Each finding says what to do; the data are
+    Reports columns that look like ids, are constant, two-valued, or the same as another one,
+    and the number of duplicate rows and of missing values. Each finding says what to do; the data are
     not changed. For a sparse matrix, only constant and repeated columns, duplicate rows and values that are
     not finite are reported.
 
@@ -204,15 +191,12 @@ def _findings(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:
             total = int(counts.sum())
             fact = f"{total} {kind} value{'s' * (total > 1)} in {few}"
             yield Finding(kind, tuple(names[j] for j in columns), fact, advice)
-    varies = facts.low < facts.high
-    constant = ~varies & (facts.n_present == facts.n_rows)
+    constant = (facts.low >= facts.high) & (facts.n_missing + facts.n_infinite == 0)
     yield from _about("constant", names, constant)
     different = np.array([facts.n_different(j) for j in range(facts.n_columns)])
     ids = facts.whole & (different >= ID_SHARE * facts.n_rows) & (facts.n_rows >= MIN_ID_ROWS)
-    two = different == 2
     yield from _about("id", names, ids)
-    yield from _about("two-valued", names, two)
-    yield from _about("skewed", names, ~ids & ~two & varies & (np.abs(facts.skewness()) > SKEWED))
+    yield from _about("two-valued", names, different == 2)
     yield from _find_repeated(facts, names, ~constant)
     if n := facts.n_duplicate_rows():
         what = f"{n} of {facts.n_rows} rows repeat{'s' * (n == 1)} an earlier one"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import FloatArray, IntArray
+from ravine._validate import FloatArray
 from ravine.data.sample import UnsignedArray, hashes
 
 KEPT_HASHES = 4096  # smallest hashes of a column: up to so many different values are counted exactly
@@ -16,11 +16,10 @@ KEPT_HASHES = 4096  # smallest hashes of a column: up to so many different value
 
 @dataclass
 class ColumnFacts:
-    """Counts, range, moments and hashes of every column, and a hash of every row.
+    """Counts, range and hashes of every column, and a hash of every row.
 
-    Moments are about `center` and in units of `unit`, both from the first block, and leave out what is not
-    finite. The hashes of all values and of their places tell whether rows or columns are the same: two that
-    differ share a hash with probability 2^-64.
+    Ranges leave out what is not finite. The hashes of all values and of their places tell whether rows or
+    columns are the same: two that differ share a hash with probability 2^-64.
     """
 
     n_columns: int
@@ -31,8 +30,6 @@ class ColumnFacts:
         d = self.n_columns
         self.n_missing, self.n_infinite = np.zeros(d, np.int64), np.zeros(d, np.int64)
         self.low, self.high = np.full(d, np.inf), np.full(d, -np.inf)
-        self.moments = np.zeros((3, d))  # sums of z, z^2, z^3
-        self.center, self.unit = np.zeros(d), np.zeros(d)
         self.whole = np.ones(d, dtype=bool)  # whether all values are whole numbers
         self.different = [np.empty(0, dtype=np.uint64)] * d  # the smallest hashes of the values
         self.column_hash = np.zeros(d, dtype=np.uint64)
@@ -69,15 +66,7 @@ class ColumnFacts:
         self.n_infinite += np.isinf(values).sum(axis=0)
         self.low = np.minimum(self.low, np.where(finite, values, np.inf).min(axis=0))
         self.high = np.maximum(self.high, np.where(finite, values, -np.inf).max(axis=0))
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.n_rows == 0:
-                self.center = np.where(np.isfinite(self.low), self.low / 2 + self.high / 2, 0.0)
-                spread = self.high / 2 - self.low / 2
-                self.unit = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
-            z = np.where(finite, (values - self.center) / self.unit, 0.0)
-            for k in range(3):
-                self.moments[k] += (z ** (k + 1)).sum(axis=0)
-            self.whole &= (finite & (np.floor(values) == values)).all(axis=0)
+        self.whole &= (finite & (np.floor(values) == values)).all(axis=0)
         for j, kept in enumerate(self.different):
             # nobody asks how many different values other columns have
             if self.whole[j] or len(kept) <= 2:
@@ -93,19 +82,6 @@ class ColumnFacts:
         if len(kept) < KEPT_HASHES:
             return float(len(kept))
         return (KEPT_HASHES - 1) / (float(kept[-1]) / 2.0**64)
-
-    def skewness(self) -> FloatArray:
-        """Return the skewness of every column, the third standardized moment; 0 where it is constant."""
-        with np.errstate(all="ignore"):
-            mean, square, cube = self.moments / np.maximum(self.n_present, 1)
-            third = cube - 3 * mean * square + 2 * mean**3
-            found = third / np.maximum(square - mean**2, 0.0) ** 1.5
-        return np.where(np.isnan(found), 0.0, found)
-
-    @property
-    def n_present(self) -> IntArray:
-        """The number of finite values of every column."""
-        return np.asarray(self.n_rows - self.n_missing - self.n_infinite)
 
     def n_duplicate_rows(self) -> int:
         """Return how many rows repeat an earlier one; sorting takes less memory than `np.unique`."""

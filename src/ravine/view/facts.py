@@ -22,7 +22,7 @@ from ravine.view.explain import Explanation, explain_means
 from ravine.view.fitted import column_names, counted_rows, scales, tree_of
 from ravine.view.row_map import ClusterQuality, RowMap, cluster_quality, map_rows
 
-N_EXEMPLARS = 3  # typical rows shown per cluster
+N_EXEMPLARS = 3  # typical rows shown of a cluster or a node
 
 RowIds = Sequence[Any] | Callable[[Sequence[int]], Mapping[int, Any]]
 Exemplar = tuple[int, str, dict[str, float]]  # number and id of a row, and its values by the column's name

@@ -27,9 +27,8 @@ def tree_of(model: Any) -> TreeArrays:
     check_is_fitted(model)
     tree: TreeArrays | None = getattr(model, "tree_", None)
     if tree is None:
-        raise InvalidInputError(
-            f"{_method_of(model)} has no tree to show; fit with methods of ravine, which have one"
-        )
+        kind = type(getattr(model, "best_estimator_", model)).__name__  # of several methods, the best one
+        raise InvalidInputError(f"{kind} has no tree to show; fit with methods of ravine, which have one")
     return tree
 
 
@@ -41,13 +40,6 @@ def walked_tree(model: Any) -> TreeArrays:
             'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
         )
     return tree
-
-
-def _method_of(model: Any) -> str:
-    """Return the method of a fitted model by its name: of several, that of the best one."""
-    if hasattr(model, "best_estimator_") and hasattr(model, "candidates_"):
-        return f"the best clustering is that of {model.candidates_[0].name}, which"
-    return type(model).__name__
 
 
 def rows_for_tree(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
@@ -122,12 +114,8 @@ def changed_parameters(model: Any) -> dict[str, str]:
     }
 
 
-def is_standardized(model: Any) -> bool:
-    """Return whether the columns were standardized in the fit; with "auto", the unit of memberships tells."""
-    chosen = getattr(model, "standardize", "auto")
-    return tree_of(model).spread == 1.0 if chosen == "auto" else bool(chosen)
-
-
 def scales(model: Any) -> bool:
     """Return whether the columns of the tree are compared in standard deviations, as in the fit."""
-    return not tree_of(model).mapped and is_standardized(model)
+    tree, chosen = tree_of(model), getattr(model, "standardize", "auto")
+    # with "auto", the unit of memberships tells
+    return not tree.mapped and (tree.spread == 1.0 if chosen == "auto" else bool(chosen))

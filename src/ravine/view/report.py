@@ -22,12 +22,11 @@ from ravine.exceptions import InvalidInputError
 from ravine.view import palette, pictures, words
 from ravine.view.check import check
 from ravine.view.facts import Facts, RowIds, facts_of, ids_of
-from ravine.view.fitted import changed_parameters, is_standardized, tree_of
+from ravine.view.fitted import changed_parameters, tree_of
 from ravine.view.pages import render
 
 MAX_LEAVES = 1000  # leaves of a tree that has a page: about 20 MB, in seconds
-MAX_LABELS = 200_000  # rows whose clusters the page carries, for the button that saves them
-MAX_IDS = 300_000  # characters of ids that it carries with them
+MAX_SAVED = 200_000  # rows whose clusters the page carries for its button, and characters of their ids
 
 RowHtml = Callable[[int], str]
 
@@ -129,10 +128,10 @@ def _pictures(facts: Facts) -> dict[str, Any]:
 
 def _labels_to_save(facts: Facts, row_ids: RowIds | None) -> str | None:
     """Return the cluster of every row as JSON, for the script of the page; None for too many rows."""
-    if facts.n_rows > MAX_LABELS:
+    if facts.n_rows > MAX_SAVED:
         return None
     ids = [] if row_ids is None else list(ids_of(row_ids, range(facts.n_rows)).values())
-    ids = ids if sum(map(len, ids)) <= MAX_IDS else []
+    ids = ids if sum(map(len, ids)) <= MAX_SAVED else []
     return json.dumps({"labels": _pack(facts.labels), "ids": ids}, ensure_ascii=False)
 
 
@@ -147,5 +146,4 @@ def _findings(facts: Facts, X: Any) -> list[str]:
     """Return what `ravine.check` finds in the rows."""
     if facts.tree.mapped and not facts.curved:  # a precomputed kernel, or a function: no columns
         return []
-    scaled = is_standardized(facts.model or facts.tree)
-    return [one.sentence for one in check(X, facts.names) if one.kind != "scale" or not scaled]
+    return [one.sentence for one in check(X, facts.names)]

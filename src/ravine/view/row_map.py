@@ -27,7 +27,6 @@ MAP_ROWS = 3000  # rows drawn on a map, at most: more hide each other, and a pag
 MAP_ASPECT = 4 / 3  # width over height of a picture of the map
 TAG_WIDTH = 0.075  # of the number of a cluster on the map, over half the width of the map
 AGREEMENT = 0.9  # least share of a node's rows on their own side of a line, for the line to be drawn
-BORDERLINE = 0.2  # a row is on the border where its two largest memberships differ by less
 
 
 @dataclass(frozen=True)
@@ -200,14 +199,12 @@ class ClusterQuality:
     """How well a cluster is set apart: its weakest boundary, and means over its rows of a sample.
 
     `depth` is the lowest quality of the splits above its leaves, `membership` the mean membership of its own
-    rows, `borderline` the share of its rows between two clusters, `silhouette` the mean silhouette in
-    standardized columns; NaN where there is only one cluster.
+    rows, `silhouette` the mean silhouette in standardized columns; NaN where there is only one cluster.
     """
 
     label: int
     depth: float
     membership: float
-    borderline: float
     silhouette: float
 
 
@@ -216,13 +213,12 @@ def cluster_quality(tree: TreeArrays, shown: RowMap, *, standardize: bool) -> li
     if tree.n_clusters < 2:
         return []
     shares, label = tree.memberships(shown.rows), tree.label[shown.leaf]
-    top = np.sort(shares, axis=1)
-    own, close = shares[np.arange(len(label)), label], top[:, -1] - top[:, -2] < BORDERLINE
+    own = shares[np.arange(len(label)), label]
     silhouette = _silhouettes(shown, label, standardize=standardize)
     found = []
     for k in np.unique(label[shown.counted]).tolist():
         here = shown.counted & (label == k)
-        figures = (float(values[here].mean()) for values in (own, close, silhouette))
+        figures = (float(values[here].mean()) for values in (own, silhouette))
         found.append(ClusterQuality(k, _weakest(tree, k), *figures))
     return found
 
