@@ -249,8 +249,10 @@ cdef double settle(
     found[0] = first
     for k in range(MAX_NEWTON_STEPS):
         before = b
-        # of log F, which is concave where one side alone has mass: there the bracket is halved
-        left, b, right = newton(left, b, right, found.first, found.second - found.first * found.first)
+        left, b, right = newton(left, b, right, found.first, found.second)
+        # In a wide gap all of Newton's steps are short, so the late ones alternate with halvings of the bracket.
+        if k >= MAX_NEWTON_STEPS // 2 and k % 2 == 0:
+            b = left / 2.0 + right / 2.0
         found[0] = objective(line, labels, b)
         if fabs(b - before) <= SETTLED * line.h:
             break
@@ -258,6 +260,16 @@ cdef double settle(
         found[0] = first
         return start
     return b
+
+
+cdef double vertex(const double* grid, const double* values, Py_ssize_t k) noexcept nogil:
+    """Return the vertex of the parabola through the values at a coarse minimum and beside it."""
+    cdef double before = grid[k] - grid[k - 1], after = grid[k + 1] - grid[k]
+    cdef double rise = (values[k - 1] - values[k]) / before, fall = (values[k + 1] - values[k]) / after
+    cdef double both = rise + fall  # both are at least 0
+    if not both > 0.0 or isinf(both):
+        return grid[k]
+    return grid[k] + 0.5 * (rise * after - fall * before) / both
 
 
 cdef double lowest(const Line* line, const Labels* labels, Objective* best) noexcept nogil:
@@ -288,7 +300,11 @@ cdef double lowest(const Line* line, const Labels* labels, Objective* best) noex
         b = curve.grid[k]
         left = b - (curve.step if k > 0 else line.eta)
         right = b + (curve.step if k < last else line.eta)
-        b = settle(line, labels, left, b, right, &found)
+        if 0 < k and k < last:
+            b = vertex(curve.grid, curve.values, k)
+        elif labels == NULL and last > 0:  # F falls outwards: begin where Q rises at least as fast as I can fall
+            b += line.eta / 2.0 if k == last else -line.eta / 2.0
+        b = settle(line, labels, left, b if left < b and b < right else curve.grid[k], right, &found)
         if found.value < best.value:
             threshold = b
             best[0] = found
