@@ -40,7 +40,6 @@ REQUESTS = {
     "slope": SlopeSum(OWN, UNIT, GRID, RNG.standard_normal(GRID.n_bins)),
     "nearest": NearestSum(Compared(OWN, directions=AXES), SEEDS),
     "nearest along axes": NearestSum(Compared(OWN, AXES), SEEDS),
-    "radius": NearestSum(Compared(OWN, AXES, place=np.tanh), SEEDS),
     "all rows": SideSums(OWN, None),
     "side": SideSums(OWN, CUT),
     "side without squares": SideSums(OWN, CUT, squares=False),

@@ -28,10 +28,6 @@ MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of ro
 SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
 SAME_DIRECTION = 0.999  # cosine above which two ends are one hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
-ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no start is clearly behind
-TRANSPOSED_ROWS = (
-    1024  # rows that are copied by columns at a time: a processor's cache holds them, twice as fast
-)
 MEMORY_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 FULL_STEPS = 3  # most steps over all rows after the samples; more change the value by 1 %, no label
 
@@ -335,8 +331,7 @@ def pursue_all(
     yield from side_by_side(node, [run.minimize(1) for run in runs])
     firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
     lowest = firsts[0].point.value
-    behind = rule.behind if abs(lowest) <= ORDINARY else math.inf
-    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > behind}
+    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > rule.behind}
     yield from side_by_side(node, [run.minimize(len(indices)) for run in runs if id(run.best) in ahead])
     return [run.best for run in runs if run.best]
 
@@ -356,10 +351,7 @@ def standardize(rows: MemoryRows, own: Standardization) -> StandardizedRows:
     weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
     if not sparse.issparse(rows.array):
         dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))
-        by_column = np.empty(dense.shape[::-1])
-        for a in range(0, len(dense), TRANSPOSED_ROWS):
-            by_column[:, a : a + TRANSPOSED_ROWS] = dense[a : a + TRANSPOSED_ROWS].T
-        return StandardizedRows(weights, dense, by_column)
+        return StandardizedRows(weights, dense, np.ascontiguousarray(dense.T))
     matrix = sparse.csr_array(rows.array)
     values = matrix.data * own.inverse_scale[matrix.indices]
     places = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
