@@ -33,8 +33,6 @@ LLOYD_ROUNDS = 50  # most rounds of the 2-means start
 SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
 START_SWITCHED = 0.01  # the same for 2-means: with 0.001 the mean quality on labeled sets is 0.004 lower
 
-NO_SWITCH = "converged: no row changes side"
-
 
 @dataclass(frozen=True)
 class AlternationEnd:
@@ -163,7 +161,7 @@ def alternate(
             return AlternationEnd(own, *cut, n_iter, PASS_LIMIT)
         (answer,) = yield node.ask(SideSums(own, cut, before, step.squares))
         if answer[0][1] <= SWITCHED * own.total:
-            return AlternationEnd(own, *cut, n_iter, NO_SWITCH)
+            return AlternationEnd(own, *cut, n_iter, "converged: no row changes side")
         right = right + Side.of(answer)
     return AlternationEnd(own, *cut, max_iter, ITERATION_LIMIT)
 

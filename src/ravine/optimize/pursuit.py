@@ -25,7 +25,6 @@ from ravine.optimize.descent import ITERATION_LIMIT, Descent, snap, spacing_for
 from ravine.optimize.memory_loops import Projector, StandardizedRows
 
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
-SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
 SAME_DIRECTION = 0.999  # cosine above which two ends are one hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 MEMORY_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
@@ -177,7 +176,7 @@ class StoppingRule:
     """When descents end, see `Descent`, and when the indices after an optimum are left out.
 
     That is so if the smaller side has `least_share` of the mass. If the intervals of thresholds are `nested`
-    and the last one has the same minimum as this one, so have those between them, which are left out; the
+    and the last one has the same minimum as this one (up to `progress`), those between are left out; the
     last one is not, because its steps bring ends together that rounding has set apart. A start whose first
     optimum is higher than another by more than `behind` is left.
     """
@@ -299,7 +298,7 @@ class Pursuit:
         if self.rule.nested and following < last:
             final: Any = self.indices[last]
             lowest = self.compiled.value(final) if self.compiled else final.evaluate(end.profile).value
-            return last if end.value - lowest <= SAME_VALUE else following
+            return last if end.value - lowest <= self.rule.progress else following
         return following
 
 

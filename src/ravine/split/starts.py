@@ -11,15 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node, sample, sample_rows
+from ravine.data.node import FEW_ROWS, Node, sample, sample_rows
 from ravine.data.principal import EQUAL
 from ravine.data.query import Query
 from ravine.features.neighbors import NEIGHBORS, distinct, neighbors_among, nth_nearest, weighted_median
 
 START_ROWS = 1000  # most rows of the neighbor graph
 START_NEIGHBORS = 15  # neighbors per row in the graph; with 10 the arms of spirals come apart
-FEW_ROWS = 1024  # least rows of the sample on which several starts are compared
-FEW_ROWS_PER_COLUMN = 20  # least rows per column of that sample
+FEW_ROWS_PER_COLUMN = 20  # least rows per column of the sample on which several starts are compared
 RIDGE = 1e-3  # ridge of the spectral regression, as a share of the total variance
 
 
