@@ -9,10 +9,11 @@ from ravine.data import node as nodes
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
 from ravine.data.threads import Threads
-from ravine.index.connectivity import BETAS, ConnectivitySchedule
+from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
 from ravine.index.separation import SeparationSchedule
-from ravine.split.connectivity import LargeMarginMethod, SeveralMethod
+from ravine.split.connectivity import LargeMarginMethod
+from ravine.split.directions import OrthogonalDirections
 from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
@@ -46,13 +47,13 @@ def small_nodes_local(monkeypatch, cells):
 
 
 CONNECTIVITY = ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True)
-SEVERAL = SeveralMethod(CONNECTIVITY, True, "near-laplace", 2, None, 1.0, BETAS, 0.25, 60)
+STANDARD = replace(CONNECTIVITY, schedule=ConnectivitySchedule(normalized=False))
 
 METHODS = {
     "minimum density": ProjectionMethod(MinimumDensitySchedule()),
     "connectivity": CONNECTIVITY,
-    "orthogonal": SEVERAL,
-    "orthogonal, large margin": replace(SEVERAL, large_margin=True, normalized=False),
+    "orthogonal": OrthogonalDirections(CONNECTIVITY, 2, 60),
+    "orthogonal, large margin": OrthogonalDirections(STANDARD, 2, 60, large_margin=True),
     "large margin": LargeMarginMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True),
     "principal": PrincipalMethod("density"),
     "margin": MarginMethod(),
