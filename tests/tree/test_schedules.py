@@ -158,9 +158,8 @@ def test_ten_clusters_of_many_rows_need_at_most_sixty_reads(monkeypatch):
 def test_a_search_that_does_not_converge_ends_with_its_budget_of_passes_and_says_so(method, monkeypatch):
     """One unit of rows without clusters, and tolerances that nothing reaches."""
     small_nodes_local(monkeypatch, 8192 * 4)
-    for name in ("optimize.alternation.SWITCHED", "optimize.alternation.STEADY", "split.projection.PROGRESS"):
+    for name in ("optimize.alternation.SWITCHED", "split.projection.PROGRESS"):
         monkeypatch.setattr(f"ravine.{name}", -1.0)
-    monkeypatch.setattr("ravine.split.separation.SWITCHED", -1.0)
     passes = waves(monkeypatch)
     X = np.random.default_rng(0).standard_normal((20_000, 4)) * [3.0, 2.0, 1.0, 1.0]
     grown = tree_of(engine_of(X).rows(), method, 2)
