@@ -207,13 +207,16 @@ def test_units_of_the_columns_do_not_matter(solver):
 def test_without_regularization_no_invertible_map_matters(solver):
     rng = np.random.default_rng(0)
     P = rng.standard_normal((13, 13)) + 3 * np.eye(13)
-    mapped, normal, middle = WINE @ P, np.linalg.inv(P)[:, 0], np.median(WINE[:, 0])
-    planes = [(WINE, np.eye(13)[0]), (mapped, normal)]  # the same sides
+    normal, middle = np.linalg.inv(P)[:, 0], np.median(WINE[:, 0])
+    planes = [
+        (WINE, np.eye(13)[0], middle),
+        (WINE @ P + 5.0, normal, middle + 5.0 * normal.sum()),
+    ]  # the same sides
     free = MaximinSeparation(2, solver=solver, regularization=0.0)
-    one, two = (started(free, v, middle).fit(Z) for Z, v in planes)
+    one, two = (started(free, v, b).fit(Z) for Z, v, b in planes)
     assert same(one.labels_, two.labels_)
     assert one.tree_.splits[0].value == pytest.approx(two.tree_.splits[0].value, rel=1e-4)
-    regularized = [started(MaximinSeparation(2, solver=solver), v, middle).fit(Z) for Z, v in planes]
+    regularized = [started(MaximinSeparation(2, solver=solver), v, b).fit(Z) for Z, v, b in planes]
     assert not same(*(m.labels_ for m in regularized))  # lambda diag(S) is not invariant under such maps
 
 
@@ -379,7 +382,11 @@ def test_too_many_features_for_a_square_matrix_are_an_error():
 
 
 def test_a_start_with_all_rows_on_one_side_finds_no_split():
-    assert started(MaximinSeparation(2), np.eye(13)[0], -1e6).fit(WINE).n_clusters_ == 1
+    """Rows on the other side have no weight."""
+    middle = np.median(WINE[:, 0])
+    weights = np.where(WINE[:, 0] > middle, 1.0, 0.0)
+    model = started(MaximinSeparation(2), np.eye(13)[0], middle).fit(WINE, sample_weight=weights)
+    assert model.n_clusters_ == 1
 
 
 def test_eig_with_a_kernel_is_refused_because_all_its_directions_are_equal():
