@@ -19,6 +19,7 @@ from ravine.index.graph import GraphConnectivity
 from ravine.optimize.large_margin import around_threshold, minimize_at_scale
 from ravine.split import connectivity
 from ravine.split.boundary import Hyperplane, NearestCenter
+from ravine.split.directions import OrthogonalDirections
 from ravine.split.projection import EXACT
 from tests.changed_method import with_method
 from tests.index.test_connectivity import dense
@@ -29,9 +30,10 @@ def with_beta(model, beta):
     """The estimator that moves rows beyond one beta inwards."""
 
     def change(method, rows):
-        if hasattr(method, "univariate"):
-            return replace(method, univariate=change(method.univariate, rows))
-        return replace(method, schedule=replace(method.schedule, betas=(beta,)))
+        schedule = replace(method.schedule, betas=(beta,))
+        if isinstance(method, OrthogonalDirections):
+            return replace(method, univariate=replace(method.univariate, schedule=schedule))
+        return replace(method, schedule=schedule)
 
     return with_method(model, change)
 

@@ -148,10 +148,15 @@ def test_an_end_with_two_large_sides_comes_before_one_with_a_smaller_cut(digits,
     assert graph.cut_by(searched(digits, starts, 0.5).boundary) == cuts.min()  # none is accepted
 
 
+def of_schedule(method, **fields):
+    """A method in several directions with other fields of its schedule."""
+    schedule = replace(method.schedule, **fields)
+    return replace(method, univariate=replace(method.univariate, schedule=schedule))
+
+
 def test_of_several_directions_too(digits, graph):
     method = SpectralConnectivity(2, n_directions=2)._method()
-    schedule = replace(method.schedule, betas=(1.5,))
-    method = replace(method, univariate=replace(method.univariate, schedule=schedule), n_microclusters=100)
+    method = of_schedule(replace(method, n_microclusters=100), betas=(1.5,))
     method = run(method.prepare(run(open_node(digits, []))))
     clusters = method.given.clusters
     rng = np.random.default_rng(7)
@@ -168,15 +173,10 @@ def test_of_several_directions_too(digits, graph):
         return min(right, 1.0 - right)
 
     order = sorted(ends, key=cut)
-
-    def with_least(least):
-        one = method.univariate
-        return replace(method, univariate=replace(one, schedule=replace(one.schedule, least_share=least)))
-
-    assert run(with_least(0.0).choose(digits, ends))[0] is order[0]
+    assert run(of_schedule(method, least_share=0.0).choose(digits, ends))[0] is order[0]
     enough = share(order[0]) + 1e-6
     assert any(share(end) >= enough for end in ends)
-    best = run(with_least(enough).choose(digits, ends))[0]
+    best = run(of_schedule(method, least_share=enough).choose(digits, ends))[0]
     assert best is next(end for end in order if share(end) >= enough)
 
 

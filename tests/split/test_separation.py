@@ -1,6 +1,6 @@
 """The alternating solvers against slow versions of them, the paper's theorems, and its invariances."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from ravine.data.query import run
 from ravine.optimize.alternation import best_threshold, two_means
 from ravine.optimize.minimax import minimax
 from ravine.optimize.sides import Side, SideSums, signed_distances
-from ravine.split.search import search
+from ravine.split.boundary import Hyperplane
+from ravine.split.separation import SeparationMethod
 from tests.changed_method import with_method
 from tests.index.test_separation import best_by_hand
 from tests.nodes import measured
@@ -74,14 +75,21 @@ def slow_gep(X, right, regularization, rounds=50):
     return right
 
 
-def started(model, start):
-    """The estimator that starts the first split from the rows of `start` as the right side."""
+@dataclass(frozen=True)
+class FromPlane(SeparationMethod):
+    """The method from one hyperplane instead of 2-means."""
 
-    def change(method, rows):
-        field = "init" if hasattr(method, "solver") else "given"
-        return replace(method, **{field: rows.select(np.flatnonzero(start))})
+    plane: Hyperplane | None = None
 
-    return with_method(model, change)
+    def starts(self, node):
+        node, _ = yield from SeparationMethod.starts(self, node)
+        return node, [self.plane]
+
+
+def started(model, normal, threshold):
+    """The estimator that starts from the rows with normal . x > threshold as the right side."""
+    plane = Hyperplane(normal, np.zeros(len(normal)), threshold)
+    return with_method(model, lambda method, rows: FromPlane(**vars(method), plane=plane))
 
 
 @pytest.mark.parametrize("regularization", [0.0, 0.1, 10.0])
@@ -93,7 +101,8 @@ def test_the_solver_is_the_papers(solver, slow, X, regularization):
     start = X[:, 0] > np.median(X[:, 0])
     expected = slow(X, start, regularization)
     assert 0.05 <= expected.mean() <= 0.95
-    model = started(MaximinSeparation(2, solver=solver, regularization=regularization), start).fit(X)
+    model = MaximinSeparation(2, solver=solver, regularization=regularization)
+    model = started(model, np.eye(X.shape[1])[0], np.median(X[:, 0])).fit(X)
     assert same(model.labels_ == 1, expected)
 
 
@@ -198,12 +207,16 @@ def test_units_of_the_columns_do_not_matter(solver):
 def test_without_regularization_no_invertible_map_matters(solver):
     rng = np.random.default_rng(0)
     P = rng.standard_normal((13, 13)) + 3 * np.eye(13)
-    start = WINE[:, 0] > np.median(WINE[:, 0])
+    normal, middle = np.linalg.inv(P)[:, 0], np.median(WINE[:, 0])
+    planes = [
+        (WINE, np.eye(13)[0], middle),
+        (WINE @ P + 5.0, normal, middle + 5.0 * normal.sum()),
+    ]  # the same sides
     free = MaximinSeparation(2, solver=solver, regularization=0.0)
-    one, two = (started(free, start).fit(Z) for Z in (WINE, WINE @ P + 5.0))
+    one, two = (started(free, v, b).fit(Z) for Z, v, b in planes)
     assert same(one.labels_, two.labels_)
     assert one.tree_.splits[0].value == pytest.approx(two.tree_.splits[0].value, rel=1e-4)
-    regularized = [started(MaximinSeparation(2, solver=solver), start).fit(Z) for Z in (WINE, WINE @ P)]
+    regularized = [started(MaximinSeparation(2, solver=solver), v, b).fit(Z) for Z, v, b in planes]
     assert not same(*(m.labels_ for m in regularized))  # lambda diag(S) is not invariant under such maps
 
 
@@ -348,13 +361,6 @@ def test_auto_does_not_split_one_mode_and_finds_as_many_as_there_are(solver):
     assert MaximinSeparation("auto", solver=solver).fit(X).n_clusters_ == len(centers)
 
 
-def test_pursuit_starts_from_given_labels():
-    X, truth = two_blobs(300, 30, gap=6.0, seed=3)
-    X = np.column_stack([X, 40.0 * np.random.default_rng(0).standard_normal((300, 2))])
-    model = started(MaximinSeparation(2, solver="pursuit"), truth).fit(X)
-    assert metrics.clustering_error(truth, model.labels_) < 0.02
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -375,25 +381,12 @@ def test_too_many_features_for_a_square_matrix_are_an_error():
     assert MaximinSeparation(2, solver="pursuit").fit(X).n_features_in_ == 5000
 
 
-def test_labels_that_are_all_on_one_side_find_no_split():
-    weights = np.where(np.arange(178) < 100, 1.0, 0.0)
-    model = started(MaximinSeparation(2), np.arange(178) < 100).fit(WINE, sample_weight=weights)
+def test_a_start_with_all_rows_on_one_side_finds_no_split():
+    """Rows on the other side have no weight."""
+    middle = np.median(WINE[:, 0])
+    weights = np.where(WINE[:, 0] > middle, 1.0, 0.0)
+    model = started(MaximinSeparation(2), np.eye(13)[0], middle).fit(WINE, sample_weight=weights)
     assert model.n_clusters_ == 1
-
-
-@pytest.mark.parametrize("solver", ["mpm", "pursuit"])
-def test_given_sides_start_the_search_of_the_root_also_where_its_scales_are_known(solver):
-    X = load_wine().data
-    node = measured(X)
-    sides = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    method = started(MaximinSeparation(2, solver=solver), sides)._method(node.rows)
-    method = replace(method, max_iter=1)
-    first, again = (
-        run(search(replace(node, root=known), method))[1] for known in (None, node.standardization)
-    )
-    below = run(search(replace(node, root=node.standardization, is_root=False), method))[1]
-    assert again.value == pytest.approx(first.value, rel=1e-9)
-    assert abs(below.value - first.value) > 1e-3 * first.value
 
 
 def test_eig_with_a_kernel_is_refused_because_all_its_directions_are_equal():

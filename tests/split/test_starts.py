@@ -5,7 +5,8 @@ import pytest
 from scipy.linalg import eigh
 
 from ravine.data.query import run
-from ravine.split.starts import between_directions, neighbor_starts, random_directions, similarities
+from ravine.split.projection import between_directions
+from ravine.split.starts import neighbor_starts, random_directions, similarities
 from tests.nodes import measured
 
 

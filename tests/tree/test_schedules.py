@@ -45,13 +45,12 @@ def small_nodes_local(monkeypatch, cells):
 
 
 CONNECTIVITY = ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True)
-SEVERAL = OrthogonalDirections(CONNECTIVITY, 2, 60)
-STANDARD = ProjectionMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True)
+STANDARD = replace(CONNECTIVITY, schedule=ConnectivitySchedule(normalized=False))
 
 METHODS = {
     "minimum density": ProjectionMethod(MinimumDensitySchedule()),
     "connectivity": CONNECTIVITY,
-    "orthogonal": SEVERAL,
+    "orthogonal": OrthogonalDirections(CONNECTIVITY, 2, 60),
     "orthogonal, large margin": OrthogonalDirections(STANDARD, 2, 60, large_margin=True),
     "large margin": LargeMarginMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True),
     "principal": PrincipalMethod("density"),

@@ -256,35 +256,6 @@ def hash_words(const uint64_t[::1] words, uint64_t multiplier):
     return found
 
 
-def right_rows(const double[::1] now, const double[::1] weights, long long[::1] rows, double[::1] change):
-    """Write the rows of positive weight right of a hyperplane, and their weights; return their number."""
-    cdef Py_ssize_t i, n = 0
-    with nogil:
-        for i in range(now.shape[0]):
-            if now[i] > 0.0 and weights[i] > 0.0:
-                rows[n] = i
-                change[n] = weights[i]
-                n += 1
-    return n
-
-
-def switched_rows(
-    const double[::1] now, const double[::1] before, const double[::1] weights, long long[::1] rows,
-    double[::1] change,
-):
-    """Write the rows that change side and their weights, negative if they leave; return their number."""
-    cdef Py_ssize_t i, n = 0
-    cdef bint right
-    with nogil:
-        for i in range(now.shape[0]):
-            right = now[i] > 0.0
-            if right != (before[i] > 0.0) and weights[i] > 0.0:
-                rows[n] = i
-                change[n] = weights[i] if right else -weights[i]
-                n += 1
-    return n
-
-
 def line_moments(const double[::1] distances, const double[::1] weights, double[:, ::1] sums):
     """sums[side] += weight, weight x distance, weight x distance^2; side 1 has the positive distances."""
     cdef Py_ssize_t i, side

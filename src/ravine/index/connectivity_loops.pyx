@@ -20,8 +20,7 @@ WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it
 cdef double WIDEST = WIDEST_GAP
 cdef double NARROWEST_GAP = 1e-300  # units of s: keeps the conductance of points in one place finite
 cdef enum:
-    MAX_ITERATIONS = 500  # inverse iterations; the median on mixtures of up to four Gaussians is 10, the largest 100
-    MAX_FALSE_POSITIONS = 100  # steps of the Illinois rule; at most 5 on the same mixtures
+    MAX_ITERATIONS = 500  # of any kind; on mixtures of up to four Gaussians inverse ones are 10 in the median, at most 100
     N_ARRAYS = 16  # arrays of an evaluation, each with a place per point
 
 cdef struct Path:  # the arrays of a path of n points, see above; `flow` and `resistance` are places for sums
@@ -150,7 +149,7 @@ cdef double standard_eigenvalue(const double* mass, Path* path) noexcept nogil:
         high = min(high, path.degree[i] * (1.0 - 1e-12))
     high = min(above, high)
     below = mode_at(mass, high, path) - high
-    for i in range(MAX_FALSE_POSITIONS):
+    for i in range(MAX_ITERATIONS):
         value = low + (high - low) * (above / (above - below))
         excess = mode_at(mass, value, path) - value
         if fabs(excess) <= 1e-12 * value:

@@ -15,7 +15,8 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.index.base import IndexValue, LineFunction, PlacedLabels, Profile, Schedule, evaluate_line
-from ravine.index.density_loops import MINIMUM, ProfileLine, labeled_minimum
+from ravine.index.density_loops import MINIMUM
+from ravine.index.density_valleys import ProfileLine, labeled_minimum
 
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points

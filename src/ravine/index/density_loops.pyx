@@ -1,4 +1,4 @@
-"""The minimum density index over a profile, and the depth of its valleys.
+"""The minimum density index over a profile.
 
 I is the density, Q the penalty outside of the interval, P the penalty of labels, and F = I + Q + P.
 
@@ -6,17 +6,11 @@ Densities are taken in logarithms about the nearest point, so that a threshold m
 mass still has a density to compare: that is what lets the bandwidth shrink until the widest margin is found.
 """
 
-import numpy as np
-
 from cpython.pycapsule cimport PyCapsule_New
-from libc.math cimport (
-    INFINITY, NAN, ceil, copysign, exp, expm1, fabs, isinf, log, log1p, sqrt
-)
+from libc.math cimport INFINITY, NAN, ceil, copysign, exp, fabs, isinf, log, log1p, sqrt
 from libc.stdlib cimport free, malloc
 
-from ravine.index.line cimport (
-    MAX_NEWTON_STEPS, Labels, LineFunction, label_penalty, lowest_penalty, newton, place_labels
-)
+from ravine.index.line cimport MAX_NEWTON_STEPS, Labels, LineFunction, label_penalty, lowest_penalty, newton
 
 cdef extern from "../data/wide.h" nogil:
     void wide_add_terms(double* e, double* r, double shrink, Py_ssize_t m, double* out)
@@ -27,48 +21,18 @@ cdef double FAR = 80.0  # squared bandwidths: a term exp(-FAR / 2) = 4e-18 below
 cdef enum: STRETCH = 64  # thresholds whose sums are taken together, at most 16 bandwidths wide
 cdef double WITHIN = 37.0  # bandwidths: exp(-WITHIN^2 / 2) = 5e-298, before products of terms become subnormal
 # share of the mass: a smaller sum may lack points 21 bandwidths away (1e-96): use logarithms
-SUMMABLE = 1e-90
-cdef double LEAST_SUM = SUMMABLE
+cdef double LEAST_SUM = 1e-90
 cdef double CLOSE = 0.1  # log density: coarse minima this close to the lowest may be lower after Newton's method
-cdef double PER_BANDWIDTH = 4.0  # thresholds of a coarse grid; a choice: twice as many lower 2 of 32 000 values
 cdef enum:
     MAX_GRID = 4096  # thresholds: where more are needed, single points are seen and make the grid; a choice
-    FREE_STEPS = 10  # Newton's steps before every other one is a halving: in a wide gap they are all short
     FOOT_STEPS = 8  # steps per overshoot, and at most one more of them, on the way to the foot of a valley
-cdef double EDGE_STEP = 32.0  # first step out of the interval: this part of eta; the minimum is at most eta / 2 outside
 cdef double SETTLED = 1e-9  # bandwidths: a Newton step shorter than this is the last
-
-
-cdef struct Line:  # a profile, the bandwidth h, and the interval [-half, half] beyond which Q grows with 1 / eta
-    const double* points
-    const double* mass
-    Py_ssize_t n
-    double total
-    double h
-    double half
-    double eta
-
-
-cdef struct Curve:  # a coarse grid, log F there, how far from a threshold a minimum may be, whether steps are equal
-    double* grid
-    double* values
-    Py_ssize_t n
-    double step
-    bint even
-
-
-cdef struct Objective:  # log F, F'/F, F''/F and the shares I/F and Q/F
-    double value
-    double first
-    double second
-    double density
-    double outside
 
 
 # --- the density ---
 
 
-cdef inline Py_ssize_t first_right(const double* points, Py_ssize_t n, double b) noexcept nogil:
+cdef Py_ssize_t first_right(const double* points, Py_ssize_t n, double b) noexcept nogil:
     """Return the number of points left of b, by bisection."""
     cdef Py_ssize_t low = 0, high = n, middle
     while low < high:
@@ -126,7 +90,7 @@ cdef void density_sums(const Line* line, double first, double step, double* out,
 
     From one b_k to the next a term changes by a factor that itself shrinks by a constant factor: two
     exponentials per point and stretch of thresholds, and two products per pair. Four points at a time,
-    because each product waits for the one before. Points beyond WITHIN are left out: see SUMMABLE.
+    because each product waits for the one before. Points beyond WITHIN are left out: see LEAST_SUM.
     """
     cdef Py_ssize_t i, j, k, begin = 0, end, near = 0, n = line.n
     cdef double h = line.h, low, high, u
@@ -286,7 +250,8 @@ cdef double settle(
     for k in range(MAX_NEWTON_STEPS):
         before = b
         left, b, right = newton(left, b, right, found.first, found.second)
-        if k >= FREE_STEPS and k % 2 == 0:  # a halving alone would end within SETTLED, not at the minimum
+        # In a wide gap all of Newton's steps are short, so the late ones alternate with halvings of the bracket.
+        if k >= MAX_NEWTON_STEPS // 2 and k % 2 == 0:
             b = left / 2.0 + right / 2.0
         found[0] = objective(line, labels, b)
         if fabs(b - before) <= SETTLED * line.h:
@@ -337,8 +302,8 @@ cdef double lowest(const Line* line, const Labels* labels, Objective* best) noex
         right = b + (curve.step if k < last else line.eta)
         if 0 < k and k < last:
             b = vertex(curve.grid, curve.values, k)
-        elif labels == NULL and last > 0:  # F falls outwards: begin where Q bends it upwards
-            b += line.eta / EDGE_STEP if k == last else -line.eta / EDGE_STEP
+        elif labels == NULL and last > 0:  # F falls outwards: begin where Q rises at least as fast as I can fall
+            b += line.eta / 2.0 if k == last else -line.eta / 2.0
         b = settle(line, labels, left, b if left < b and b < right else curve.grid[k], right, &found)
         if found.value < best.value:
             threshold = b
@@ -377,7 +342,7 @@ cdef (double, double) minimize(const Line* line, const Labels* labels, double* s
     return excess, best.second
 
 
-cdef inline Line line_of(
+cdef Line line_of(
     const double* points, const double* mass, Py_ssize_t n, double total, double std, const double* parameters
 ) noexcept nogil:
     """Return the line of a profile; the parameters are bandwidth, alpha, eta and overshoot."""
@@ -437,120 +402,3 @@ cdef double slide(Line* line, double* threshold, double step) noexcept nogil:
             return 1.0
         before = now
     return 0.0
-
-
-# --- depths and valleys ---
-
-
-cdef double log_mode(const Curve* curve, int step) noexcept nogil:
-    """Walk over a curve, from its end where the threshold is, until it falls again; return the mode passed.
-
-    Where steps are equal it is that of the parabola through three values, otherwise a point itself.
-    """
-    cdef const double* values = curve.values
-    cdef Py_ssize_t k = 0 if step > 0 else curve.n - 1
-    cdef bint rising = False
-    cdef double bend
-    while 0 <= k + step and k + step < curve.n:
-        if values[k + step] > values[k]:
-            rising = True
-        elif rising:
-            bend = 2.0 * values[k] - values[k - 1] - values[k + 1]
-            if curve.even and bend > 0.0:
-                return values[k] + (values[k - 1] - values[k + 1]) ** 2 / (8.0 * bend)
-            break
-        k += step
-    return values[k]
-
-
-cdef class ProfileLine:
-    """A profile with a bandwidth and an interval, as Python code asks for its density."""
-
-    cdef Line line
-    cdef const double[::1] points, mass
-
-    def __init__(
-        self, const double[::1] points, const double[::1] mass, double total, const double[::1] parameters, double std
-    ):
-        self.points, self.mass = points, mass
-        self.line = line_of(&points[0], &mass[0], points.shape[0], total, std, &parameters[0])
-
-    def log_density(self, double b):
-        """Return log I at a threshold, and I' / I, I'' / I."""
-        return log_density(&self.line, b)
-
-    def density_sums(self, double first, double step, double[::1] out):
-        """Fill `out` with sums of mass exp(-(b - t)^2 / 2h^2) at equally spaced thresholds."""
-        density_sums(&self.line, first, step, &out[0], out.shape[0])
-
-    def curve(self, const double[::1] thresholds):
-        """Return log(I + Q) at every threshold."""
-        cdef Py_ssize_t k
-        found = np.empty(thresholds.shape[0])
-        cdef double[::1] out = found
-        with nogil:
-            for k in range(thresholds.shape[0]):
-                out[k] = objective(&self.line, NULL, thresholds[k]).value
-        return found
-
-    def coarse_curve(self, double low, double high, labels=None):
-        """Return the coarse grid between two thresholds, log F there, and its step."""
-        cdef Labels placed
-        cdef Curve curve
-        if labels is not None:
-            placed = place_labels(labels)
-        if not make_curve(&self.line, NULL if labels is None else &placed, low, high, &curve):
-            raise MemoryError
-        try:
-            return (
-                np.array(<double[:curve.n]> curve.grid), np.array(<double[:curve.n]> curve.values), curve.step
-            )
-        finally:
-            free(curve.grid)
-
-    def log_mode(self, double b, int step):
-        """Return the log of the density at the next mode right of b, or left of it for a step of -1."""
-        cdef Curve curve
-        cdef double h = self.line.h, last = self.points[0] if step < 0 else self.points[self.line.n - 1], end = b
-        if step * (last - b) > -h:  # whole steps of the grid, to one bandwidth beyond the last point
-            end += step * ceil(PER_BANDWIDTH * (step * (last - b) / h + 1.0)) * h / PER_BANDWIDTH
-        if not make_curve(&self.line, NULL, min(b, end), max(b, end), &curve):
-            raise MemoryError
-        try:
-            return log_mode(&curve, step)
-        finally:
-            free(curve.grid)
-
-    def relative_depth(self, double b):
-        """Return 1 - I / M at b, with M the density at the lower of the two adjacent modes; at least 0."""
-        cdef double here = log_density(&self.line, b)[0], lower = min(self.log_mode(b, -1), self.log_mode(b, 1))
-        return -expm1(here - lower) if here < lower else 0.0
-
-    def lowest_valley(self, double min_weight):
-        """Return the lowest local minimum of the density with this much mass on either side, or NaN."""
-        cdef double threshold, left, best = NAN, least = INFINITY
-        cdef Objective found
-        cdef Py_ssize_t k, j
-        thresholds, densities, step = self.coarse_curve(self.points[0], self.points[self.line.n - 1])
-        cdef const double[::1] grid = thresholds, values = densities, left_of = np.cumsum(self.mass)
-        for k in range(1, grid.shape[0] - 1):
-            if values[k] < min(least, values[k - 1]) and values[k] <= values[k + 1]:
-                threshold = settle(&self.line, NULL, grid[k] - step, grid[k], grid[k] + step, &found)
-                j = first_right(self.line.points, self.line.n, threshold)
-                left = left_of[j - 1] if j > 0 else 0.0
-                if min(left, self.line.total - left) >= min_weight:
-                    least = values[k]
-                    best = threshold
-        return best
-
-
-def labeled_minimum(
-    const double[::1] points, const double[::1] mass, double total, double std, const double[::1] parameters,
-    labels, double[::1] slope, double[::1] out,
-):
-    """Minimize log F with labels, which decide where the threshold belongs: it is always valid."""
-    cdef Labels placed = place_labels(labels)
-    cdef Line line = line_of(&points[0], &mass[0], points.shape[0], total, std, &parameters[0])
-    with nogil:
-        minimize(&line, &placed, &slope[0], &out[0])
-        out[2] = parameters[1] * out[2] if out[2] != 0.0 else 0.0

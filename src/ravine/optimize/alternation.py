@@ -14,22 +14,24 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, sample
-from ravine.data.profile import REACH, Grid, ProfileSum
+from ravine.data.profile import MAX_BINS, REACH, Grid, ProfileSum
 from ravine.data.query import Query
 from ravine.data.standardization import Standardization
 from ravine.optimize.descent import ITERATION_LIMIT
-from ravine.optimize.minimax import minimax
-from ravine.optimize.pursuit import MEMORY_CELLS, PASS_LIMIT, limit_steps, standardize, with_standardized_rows
+from ravine.optimize.minimax import SINGULAR, minimax
+from ravine.optimize.pursuit import (
+    FULL_STEPS,
+    MEMORY_CELLS,
+    PASS_LIMIT,
+    limit_steps,
+    standardize,
+    with_standardized_rows,
+)
 from ravine.optimize.sides import Cut, Side, SideSums
 
 LLOYD_ROUNDS = 50  # most rounds of the 2-means start
 SWITCHED = 1e-3  # share of the weight: rounds end when rows of less weight change side
 START_SWITCHED = 0.01  # the same for 2-means: with 0.001 the mean quality on labeled sets is 0.004 lower
-THRESHOLD_BINS = 1 << 14  # bins of the projected rows; the best threshold lies between two of them
-LEAST_RIDGE = 1e-12  # least ridge, in units of the columns' variance 1, so that a covariance is invertible
-
-NO_SWITCH = "converged: no row changes side"
-FULL_PASSES = 3  # most passes over all rows after the samples, for planes and for the sides of planes
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class BoundStep:
         self.regularization, self.min_share = regularization, min_share
         self.varies = np.flatnonzero(own.varies)
         self.covariance = whole.covariance(self.varies).T  # in Fortran order, for LAPACK
-        ridge = max(regularization, LEAST_RIDGE) * np.eye(len(self.varies))
+        ridge = max(regularization, SINGULAR) * np.eye(len(self.varies))
         self.factor = cho_factor(self.covariance + ridge)
 
     def take(self, right: Side) -> Query[Cut | None]:
@@ -122,7 +124,7 @@ class BoundStep:
         w[self.varies] = short
         variance = float(short @ dsymv(1.0, self.covariance, short))
         reach = REACH * math.sqrt(variance)
-        grid = Grid(-reach, 2 * reach / THRESHOLD_BINS, THRESHOLD_BINS)
+        grid = Grid(-reach, 2 * reach / MAX_BINS, MAX_BINS)  # the threshold lies between two bins
         ((mass, moment, _),) = yield self.node.ask(ProfileSum(self.own, w, grid, with_rows=False))
         min_weight = self.min_share * self.own.total
         threshold = best_threshold(grid, mass, moment, variance + self.regularization, min_weight)
@@ -134,7 +136,7 @@ def alternate(
     own: Standardization,
     step: Step,
     whole: Side,
-    cut: Cut | None,
+    cut: Cut,
     right: Side,
     *,
     max_iter: int,
@@ -142,11 +144,11 @@ def alternate(
 ) -> Query[AlternationEnd | None]:
     """Alternate between the hyperplane for two sides and the sides of the hyperplane.
 
-    After the first round, a pass sums only the rows that change side, and `right` is updated by them. On all
+    A pass sums only the rows that change side, and `right` is updated by them. On all
     rows of a large node, rounds end with the hyperplane that the budget of passes still allows, if there is
     one.
     """
-    most = (FULL_PASSES + 1) // (step.passes + 1)
+    most = (FULL_STEPS + 1) // (step.passes + 1)  # passes are for planes and for the sides of planes
     last = limit_steps(node, max_iter + 1, most) if budget else max_iter + 1
     for n_iter in range(1, max_iter + 1):
         if min(whole.weight - right.weight, right.weight) <= 0.0:
@@ -158,10 +160,10 @@ def alternate(
         if n_iter == last:
             return AlternationEnd(own, *cut, n_iter, PASS_LIMIT)
         (answer,) = yield node.ask(SideSums(own, cut, before, step.squares))
-        if before is not None and answer[0][1] <= SWITCHED * own.total:
-            return AlternationEnd(own, *cut, n_iter, NO_SWITCH)
-        right = Side.of(answer) if before is None else right + Side.of(answer)
-    return None if cut is None else AlternationEnd(own, *cut, max_iter, ITERATION_LIMIT)
+        if answer[0][1] <= SWITCHED * own.total:
+            return AlternationEnd(own, *cut, n_iter, "converged: no row changes side")
+        right = right + Side.of(answer)
+    return AlternationEnd(own, *cut, max_iter, ITERATION_LIMIT)
 
 
 def best_threshold(

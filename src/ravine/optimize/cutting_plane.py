@@ -26,12 +26,8 @@ from ravine.exceptions import RavineError
 from ravine.optimize.cutting_plane_loops import best_offset, constraint_sums, constraint_sums_csr
 from ravine.optimize.descent import ITERATION_LIMIT
 
-FIRST_SHARE = 0.5  # share of the way from the best plane to the optimum of the QP that the second step takes
-LEAST_SHARE = 0.1  # least share of that way of any step
-# Ridges of the QP's matrix, relative to its mean diagonal; the first with which daqp solves it is used.
+RIDGE = 1e-9  # of the QP's matrix, relative to its mean diagonal: it is singular if constraints are dependent
 UNBOUNDED = 1e30  # a bound that daqp takes as none
-RIDGES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
-ACTIVE_SHARE = 1e-10  # share of C: a constraint with a larger multiplier is active
 
 
 @dataclass(frozen=True)
@@ -229,13 +225,13 @@ def cutting_planes(
         n_steps += 1
         objective = there.objective(C)
         if not history:  # the start gives signs; its length and offset mean nothing
-            state, share = there, FIRST_SHARE
+            state, share = there, share / 2.0
             history.append(objective)
         elif objective < history[-1]:
             state, share = there, min(1.0, 2.0 * share)
             history.append(objective)
         else:
-            state, share = stay, max(LEAST_SHARE, share / 2.0)
+            state, share = stay, share / 2.0
 
 
 def solve(
@@ -250,7 +246,7 @@ def solve(
         min over p, m >= 0 of C p'Gp / 2 - weight.p + balance m   with sum p <= 1 and -m <= sign.p <= m,
 
     G being the inner products of the constraints' vectors. G is singular if constraints are linearly
-    dependent, so the smallest ridge is added with which the solver succeeds. Given w = C p.vectors, the best
+    dependent, so a small ridge is added. Given w = C p.vectors, the best
     b is a minimum over one variable.
     """
     try:
@@ -260,13 +256,9 @@ def solve(
     k = len(weight)
     matrix, linear, rows, low, high = _dual_problem(C * (vector @ vector.T), weight, sign, balance)
     diagonal = matrix.ravel()[:: k + 2]  # a view
-    size, plain = max(1.0, float(diagonal.sum()) / k), diagonal.copy()
-    for ridge in RIDGES:
-        diagonal[:] = plain + ridge * size
-        p, _, flag, _ = daqp.solve(matrix, linear, rows, high, low, np.zeros(k + 4, dtype=np.int32))
-        if flag == 1:
-            break
-    else:
+    diagonal += RIDGE * max(1.0, float(diagonal.sum()) / k)
+    p, _, flag, _ = daqp.solve(matrix, linear, rows, high, low, np.zeros(k + 4, dtype=np.int32))
+    if flag != 1:
         raise RavineError(
             f"the QP with {k} constraints could not be solved (exit flag {flag} of daqp): try a smaller C"
         )
@@ -275,7 +267,7 @@ def solve(
     level = weight - vector @ w
     b = best_offset(level, sign, balance)
     least = 0.5 * float(w @ w) + C * max(0.0, float((level - sign * b).max()))
-    return LinearFunctions.one(w, b), p > ACTIVE_SHARE, least
+    return LinearFunctions.one(w, b), p > 0.0, least
 
 
 def _dual_problem(

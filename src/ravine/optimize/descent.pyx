@@ -22,17 +22,15 @@ cdef enum: PAIRS = 12  # pairs (step, change of the gradient) of the limited-mem
 cdef double FIRST_ANGLE = 0.15  # radians of the first step, before any curvature is known; a choice
 cdef double LARGEST_ANGLE = 0.6  # radians of the longest step: the quadratic model is local; a choice
 cdef double SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
-cdef enum: BACKTRACKS = 6  # most steps of one line search, each at the cost of an evaluation; a choice
 cdef double FINENESS = 64.0  # directions lie on a lattice of spacing tol / FINENESS / sqrt(d), or finer; docs/defaults.md
 cdef double LEAST_SPACING = 2.0**-40  # of that lattice, for a tol near 0: 4 digits above rounding
 
 CONVERGED = "converged (gradient)"
 CONVERGED_OBJECTIVE = "converged (objective)"
-NO_LOWER = "converged (no step lowers the value)"
 ITERATION_LIMIT = "iteration limit"
 
 cdef enum: RUNNING, SMALL_GRADIENT, SMALL_GAIN, LOWEST, LIMIT
-ENDS = ("running", CONVERGED, CONVERGED_OBJECTIVE, NO_LOWER, ITERATION_LIMIT)
+ENDS = ("running", CONVERGED, CONVERGED_OBJECTIVE, "converged (no step lowers the value)", ITERATION_LIMIT)
 
 
 cdef double dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil:
@@ -196,7 +194,7 @@ cdef class Descent:
         self.slope = dot(tangent, gradient, self.d)
         self.angle = sqrt(dot(tangent, tangent, self.d))
         self.length = LARGEST_ANGLE / self.angle if self.angle > LARGEST_ANGLE else 1.0
-        self.tries = min(BACKTRACKS, self.max_iter - self.spent) if self.slope < 0.0 else 0
+        self.tries = self.max_iter - self.spent if self.slope < 0.0 else 0
         self.try_next()
 
     cdef void try_next(self) noexcept nogil:

@@ -25,13 +25,8 @@ from ravine.optimize.descent import ITERATION_LIMIT, Descent, snap, spacing_for
 from ravine.optimize.memory_loops import Projector, StandardizedRows
 
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
-SAME_VALUE = 1e-9  # minima of two intervals of thresholds that differ by less are the same
 SAME_DIRECTION = 0.999  # cosine above which two ends are one hyperplane, if their thresholds agree, too
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
-ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no start is clearly behind
-TRANSPOSED_ROWS = (
-    1024  # rows that are copied by columns at a time: a processor's cache holds them, twice as fast
-)
 MEMORY_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 FULL_STEPS = 3  # most steps over all rows after the samples; more change the value by 1 %, no label
 
@@ -181,7 +176,7 @@ class StoppingRule:
     """When descents end, see `Descent`, and when the indices after an optimum are left out.
 
     That is so if the smaller side has `least_share` of the mass. If the intervals of thresholds are `nested`
-    and the last one has the same minimum as this one, so have those between them, which are left out; the
+    and the last one has the same minimum as this one (up to `progress`), those between are left out; the
     last one is not, because its steps bring ends together that rounding has set apart. A start whose first
     optimum is higher than another by more than `behind` is left.
     """
@@ -303,7 +298,7 @@ class Pursuit:
         if self.rule.nested and following < last:
             final: Any = self.indices[last]
             lowest = self.compiled.value(final) if self.compiled else final.evaluate(end.profile).value
-            return last if end.value - lowest <= SAME_VALUE else following
+            return last if end.value - lowest <= self.rule.progress else following
         return following
 
 
@@ -335,8 +330,7 @@ def pursue_all(
     yield from side_by_side(node, [run.minimize(1) for run in runs])
     firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
     lowest = firsts[0].point.value
-    behind = rule.behind if abs(lowest) <= ORDINARY else math.inf
-    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > behind}
+    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > rule.behind}
     yield from side_by_side(node, [run.minimize(len(indices)) for run in runs if id(run.best) in ahead])
     return [run.best for run in runs if run.best]
 
@@ -356,10 +350,7 @@ def standardize(rows: MemoryRows, own: Standardization) -> StandardizedRows:
     weights = np.ones(rows.shape[0]) if rows.weights is None else rows.weights
     if not sparse.issparse(rows.array):
         dense = np.ascontiguousarray(rows.map(lambda block: own.apply(block.dense())))
-        by_column = np.empty(dense.shape[::-1])
-        for a in range(0, len(dense), TRANSPOSED_ROWS):
-            by_column[:, a : a + TRANSPOSED_ROWS] = dense[a : a + TRANSPOSED_ROWS].T
-        return StandardizedRows(weights, dense, by_column)
+        return StandardizedRows(weights, dense, np.ascontiguousarray(dense.T))
     matrix = sparse.csr_array(rows.array)
     values = matrix.data * own.inverse_scale[matrix.indices]
     places = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)

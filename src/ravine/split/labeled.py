@@ -110,8 +110,7 @@ def group_classes(node: Node, method: Any, directions: FloatArray) -> Query[tupl
 
 def support_planes(node: Node) -> list[tuple[FloatArray, float]]:
     """Return w and b of the planes w . z + b = 0 of the machine on the node's labeled rows."""
-    if node.labels is None:
-        return []
+    assert node.labels is not None
     normals, offsets = support_machine(node.standardized_labels, node.labels.classes, node.labels.weights)
     return [(w, float(b)) for w, b in zip(normals, offsets, strict=True) if w.any()]
 

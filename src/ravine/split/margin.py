@@ -14,9 +14,9 @@ from ravine.optimize.alternation import two_means
 from ravine.optimize.cutting_plane import CuttingPlaneEnd, LinearFunctions, cutting_planes
 from ravine.optimize.pursuit import limit_status, limit_steps
 from ravine.split.labeled import support_planes
-from ravine.split.projection import USEFUL
+from ravine.split.projection import USEFUL, between_directions
 from ravine.split.search import BaseMethod, Outcome
-from ravine.split.starts import between_directions, random_directions, small_sample
+from ravine.split.starts import random_directions, small_sample
 
 AUTO_C = 10.0  # default C, in units of one over the first principal variance (benchmarks/RESULTS.md)
 AUTO_BALANCE = 0.03  # default bound on the mean of f; rows on the margin have |f| = 1 (benchmarks/RESULTS.md)
@@ -78,7 +78,8 @@ class MarginMethod(BaseMethod):
                 LinearFunctions.one(normal, -threshold),
                 *(LinearFunctions.one(v, 0.0) for v in directions),
             ]
-        planes += [LinearFunctions.one(w, b) for w, b in support_planes(node)]
+        if node.labels is not None:
+            planes += [LinearFunctions.one(w, b) for w, b in support_planes(node)]
         unit, zero = node.standardization.unit, LinearFunctions.zero(node.n_features)
         C = AUTO_C / node.deviation**2 if self.C is None else self.C * unit * unit
         starts = [Start(plane, zero, C) for plane in planes]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node, Opened
+from ravine.data.node import Labels, Node, Opened
 from ravine.data.principal import principal
 from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
@@ -39,7 +41,7 @@ from ravine.split.labeled import (
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
 from ravine.split.search import BaseMethod, Outcome, search
 from ravine.split.split import Split
-from ravine.split.starts import between_directions, neighbor_starts, random_directions
+from ravine.split.starts import neighbor_starts, random_directions
 
 PROGRESS = 1e-3  # a descent ends at a step that decreases the log of the index by less
 EXACT = 8  # factor by which the bins of the reported figures are finer: an error of about 1e-5
@@ -156,8 +158,9 @@ class ProjectionMethod(BaseMethod):
             elif self.neighbor_starts and self.n_init > 1:
                 more = yield from neighbor_starts(node, self.n_init // 2)
                 starts = np.concatenate([starts, more])
-        planes = [] if node.labels is None else support_planes(_with_sides(node, self.right))
-        vectors = [*starts, *(w for w, _ in planes)]
+        vectors = list(starts)
+        if node.labels is not None:
+            vectors += [w for w, _ in support_planes(_with_sides(node, node.labels, self.right))]
         lengths = [float(np.linalg.norm(v)) for v in vectors]
         unit = [v / length for v, length in zip(vectors, lengths, strict=True) if length > 0]
         if node.labels is None or not self.lowest_start:
@@ -261,6 +264,23 @@ class ProjectionMethod(BaseMethod):
         )
 
 
+def between_directions(directions: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """Return at least n further starts between pairs of directions (none if there is only one direction).
+
+    cos a v_i + sin a v_j and cos a v_i - sin a v_j, the strongest i and j first, with a = 45 degrees and then
+    random angles. Both signs are used, because the sign of a principal direction is arbitrary.
+    """
+    pairs = sorted(itertools.combinations(range(len(directions)), 2), key=lambda pair: (sum(pair), pair))
+    starts: list[FloatArray] = []
+    angle = math.pi / 4
+    while pairs and len(starts) < n:
+        for i, j in pairs[: -(-(n - len(starts)) // 2)]:
+            first, second = math.cos(angle) * directions[i], math.sin(angle) * directions[j]
+            starts += [first + second, first - second]
+        angle = math.pi / 2 * rng.random()
+    return np.array(starts).reshape(-1, directions.shape[1])
+
+
 def _evaluate_finely(node: Node, end: Optimum) -> Query[Evaluated]:
     """Return the index with fine bins, and the gradient: that of the search if it needs another pass."""
     direction, fine = end.point.direction, end.index.resolution / EXACT
@@ -276,11 +296,10 @@ def _by_value(ends: Sequence[Optimum]) -> list[Optimum]:
     return sorted(ends, key=lambda end: max(0.0, end.point.value - lowest - PROGRESS))
 
 
-def _with_sides(node: Node, right: tuple[int, ...] | None) -> Node:
+def _with_sides(node: Node, labels: Labels, right: tuple[int, ...] | None) -> Node:
     """Return the node with two classes of labels: left and right."""
-    assert node.labels is not None
-    sides = (sides_of(node.labels, right) > 0).astype(np.int64)
-    return replace(node, labels=replace(node.labels, classes=sides))
+    sides = (sides_of(labels, right) > 0).astype(np.int64)
+    return replace(node, labels=replace(labels, classes=sides))
 
 
 def _cuts(graph: RowGraph, node: Node, ends: Sequence[Optimum]) -> list[float]:

@@ -14,9 +14,9 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.data.node import Node, Opened
 from ravine.data.principal import power_samples, principal
-from ravine.data.query import Query, RowSet, gather
+from ravine.data.query import Query, gather
 from ravine.data.sample import Sample
-from ravine.data.standardization import Moments, Standardization
+from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import bandwidth
 from ravine.index.separation import SeparationSchedule
@@ -45,9 +45,9 @@ SOLVERS = ("mpm", "gep", "eig", "pursuit")
 class SeparationMethod(BaseMethod):
     """Find the split with the highest separation probability, by the solver `mpm`, `gep` or `eig`.
 
-    `mpm` and `gep` start from 2-means (or, at the root, from the rows `init` as the right side) and alternate
-    between the hyperplane for the sides and the sides of the hyperplane. They standardize every column of the
-    node to unit variance, so that the regularizer lambda diag(covariance) is lambda times the identity.
+    `mpm` and `gep` start from 2-means and alternate between the hyperplane for the sides and the sides of the
+    hyperplane. They standardize every column of the node to unit variance, so that the regularizer
+    lambda diag(covariance) is lambda times the identity.
 
     Labels add starts, the planes of a support vector machine on the labeled rows. The best of several ends
     (for `eig`, of several eigenvectors) leaves the fewest pairs of different classes on one side.
@@ -57,7 +57,6 @@ class SeparationMethod(BaseMethod):
     regularization: float = 1.0
     min_share: float = 0.05
     n_init: int = 4
-    init: RowSet | None = None
     max_iter: int = 50
     samples: bool = True
     budget: bool = True
@@ -77,13 +76,12 @@ class SeparationMethod(BaseMethod):
         return power_samples(node) if self.solver == "eig" else []
 
     def prepare(self, opened: Opened) -> Query[SeparationMethod]:
-        """Search all rows at once where samples do not help: for `eig`, and if the sides are given."""
+        """Search all rows at once where samples do not help: for `eig`."""
         yield from ()
-        given = self.init is not None and opened.node.is_root
-        return replace(self, samples=False) if given or self.solver == "eig" else self
+        return replace(self, samples=False) if self.solver == "eig" else self
 
-    def starts(self, node: Node) -> Query[tuple[Node, list[Hyperplane | FloatArray | None]]]:
-        """Return the planes of 2-means and of the labels, None for given sides, or eigenvectors for `eig`."""
+    def starts(self, node: Node) -> Query[tuple[Node, list[Hyperplane | FloatArray]]]:
+        """Return the planes of 2-means and of the labels, or eigenvectors for `eig`."""
         if self.solver == "eig":
             unit = replace(node, measured=unit_variances(node))
             found, along = yield from gather([principal(unit, self.n_init), principal(node, 1)])
@@ -97,19 +95,19 @@ class SeparationMethod(BaseMethod):
             )
         found = yield from principal(node, self.n_init)
         node = replace(node, deviation=float(found.deviations[0]))
-        if self.init is not None and node.is_root:
-            return node, [None]
         few = (yield from small_sample(node)) if self.samples else node
         cut = yield from two_means(few, found.directions)
         start = Hyperplane.of(few.standardization, *cut, few.pivot)
         if few is not node:
             end = yield from self.solve(few, start)
             start = start if end is None else _hyperplane(end)
+        if node.labels is None:
+            return node, [start]
         labeled = [Hyperplane.of(node.standardization, w, -b, node.pivot) for w, b in support_planes(node)]
         return node, [start, *labeled]
 
-    def solve(self, node: Node, start: Hyperplane | FloatArray | None) -> Query[AlternationEnd | None]:
-        """Alternate from a plane, or from the given sides; one pass per round for mpm, two for gep.
+    def solve(self, node: Node, start: Hyperplane | FloatArray) -> Query[AlternationEnd | None]:
+        """Alternate from a plane; one pass per round for mpm, two for gep.
 
         For `eig` the start is the solution (Theorem 3): the indicator of the sides is the top eigenvector q
         of X (X'X + lambda Lambda)^-1 X'. With u = X'q this is X'X y = mu Lambda y for
@@ -120,14 +118,8 @@ class SeparationMethod(BaseMethod):
         own, squares = unit_variances(node), self.solver == "mpm"
         if isinstance(start, np.ndarray):
             return AlternationEnd(own, start, 0.0, 1, "the relaxed problem has a closed solution")
-        cut = None if start is None else _cut(own, start)
-        if cut is None:
-            assert self.init is not None
-            given = replace(node, rows=self.init)
-            (first,) = yield given.ask(SideSums(own, None, squares=squares))
-            (answer,) = yield node.ask(SideSums(own, None))
-        else:
-            first, answer = yield node.ask(SideSums(own, cut, squares=squares), SideSums(own, None))
+        cut = _cut(own, start)
+        first, answer = yield node.ask(SideSums(own, cut, squares=squares), SideSums(own, None))
         whole = Side.of(answer)
         step: Step = (
             MinimaxStep(own, whole, self.regularization)
@@ -186,20 +178,9 @@ class SeparationMethod(BaseMethod):
 
 @dataclass(frozen=True)
 class SeparationPursuit(ProjectionMethod):
-    """Maximize the separation probability directly, at the root from the rows `given` as the right side."""
+    """Maximize the separation probability directly."""
 
     max_iter: int = 50  # evaluations
-    given: RowSet | None = None
-
-    def prepare(self, opened: Opened) -> Query[ProjectionMethod | None]:
-        """Start at the root from the direction of the mean of the given rows, if any."""
-        method: ProjectionMethod = self
-        node = opened.node
-        if self.given is not None and node.is_root:
-            own = unit_variances(node)
-            ((totals, _, _),) = yield replace(node, rows=self.given).ask(Moments(own.mean, own.inverse_scale))
-            method = replace(self, init=own.normals(totals[0])[None, :])
-        return (yield from ProjectionMethod.prepare(method, opened))
 
     def finish(self, node: Node, end: Optimum) -> Query[Outcome | None]:
         """Return the separation probability of the exact sides, with the regularizer of the definition."""

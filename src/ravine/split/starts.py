@@ -1,4 +1,4 @@
-"""Starts of a pursuit: directions between principal ones, and directions along which neighbors stay close.
+"""Further starts of a pursuit: random directions, and directions along which neighbors stay close.
 
 Principal directions show where rows vary, not which rows are connected, and in a feature space of many
 components a pursuit ends near its start.
@@ -6,22 +6,19 @@ components a pursuit ends near its start.
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from ravine._validate import FloatArray
-from ravine.data.node import Node, sample, sample_rows
+from ravine.data.node import FEW_ROWS, Node, sample, sample_rows
 from ravine.data.principal import EQUAL
 from ravine.data.query import Query
 from ravine.features.neighbors import NEIGHBORS, distinct, neighbors_among, nth_nearest, weighted_median
 
 START_ROWS = 1000  # most rows of the neighbor graph
 START_NEIGHBORS = 15  # neighbors per row in the graph; with 10 the arms of spirals come apart
-FEW_ROWS = 1024  # least rows of the sample on which several starts are compared
-FEW_ROWS_PER_COLUMN = 20  # least rows per column of that sample
+FEW_ROWS_PER_COLUMN = 20  # least rows per column of the sample on which several starts are compared
 RIDGE = 1e-3  # ridge of the spectral regression, as a share of the total variance
 
 
@@ -32,23 +29,6 @@ def small_sample(node: Node) -> Query[Node]:
         return node
     few = yield from sample(node, n, "few rows")
     return replace(few, deviation=node.deviation)
-
-
-def between_directions(directions: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return at least n further starts between pairs of directions (none if there is only one direction).
-
-    cos a v_i + sin a v_j and cos a v_i - sin a v_j, the strongest i and j first, with a = 45 degrees and then
-    random angles. Both signs are used, because the sign of a principal direction is arbitrary.
-    """
-    pairs = sorted(itertools.combinations(range(len(directions)), 2), key=lambda pair: (sum(pair), pair))
-    starts: list[FloatArray] = []
-    angle = math.pi / 4
-    while pairs and len(starts) < n:
-        for i, j in pairs[: -(-(n - len(starts)) // 2)]:
-            first, second = math.cos(angle) * directions[i], math.sin(angle) * directions[j]
-            starts += [first + second, first - second]
-        angle = math.pi / 2 * rng.random()
-    return np.array(starts).reshape(-1, directions.shape[1])
 
 
 def random_directions(node: Node, n: int) -> FloatArray:
