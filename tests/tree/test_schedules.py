@@ -45,7 +45,7 @@ def small_nodes_local(monkeypatch, cells):
 
 
 CONNECTIVITY = ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True)
-STANDARD = replace(CONNECTIVITY, schedule=ConnectivitySchedule(normalized=False))
+STANDARD = ProjectionMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True)
 
 METHODS = {
     "minimum density": ProjectionMethod(MinimumDensitySchedule()),
