@@ -149,3 +149,8 @@ def test_starts_between_directions_come_from_the_seed_of_the_node():
     ]
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any()
+
+
+def test_a_qp_that_is_singular_for_a_small_ridge_is_solved_with_a_larger_one():
+    X = load_digits().data[:400]
+    assert MaximumMargin(3, balance=0.1, random_state=0).fit(X).n_clusters_ == 3

@@ -26,6 +26,7 @@ from ravine.optimize.memory_loops import Projector, StandardizedRows
 
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
 SAME_DIRECTION = 0.999  # cosine above which two ends are one hyperplane, if their thresholds agree, too
+ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no start is clearly behind
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 MEMORY_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 FULL_STEPS = 3  # most steps over all rows after the samples; more change the value by 1 %, no label
@@ -330,7 +331,8 @@ def pursue_all(
     yield from side_by_side(node, [run.minimize(1) for run in runs])
     firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
     lowest = firsts[0].point.value
-    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > rule.behind}
+    behind = rule.behind if abs(lowest) <= ORDINARY else math.inf
+    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > behind}
     yield from side_by_side(node, [run.minimize(len(indices)) for run in runs if id(run.best) in ahead])
     return [run.best for run in runs if run.best]
 
