@@ -25,7 +25,8 @@ from ravine.optimize.descent import ITERATION_LIMIT, Descent, snap, spacing_for
 from ravine.optimize.memory_loops import Projector, StandardizedRows
 
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
-SAME_DIRECTION = 0.999  # cosine above which two ends are one hyperplane, if their thresholds agree, too
+# cosine above which two ends are one hyperplane, if thresholds agree, too; at 0.999 they may still part
+SAME_DIRECTION = 0.9999
 ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no start is clearly behind
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 MEMORY_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
