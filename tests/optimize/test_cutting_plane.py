@@ -247,7 +247,7 @@ def test_weights_are_copies_in_a_run():
 @pytest.mark.parametrize("memory_cells", [0, 1 << 20])
 def test_two_means_is_a_fixed_point_of_lloyds_rounds(memory_cells, monkeypatch):
     """Of the rows of a small node, and of a sample, here of all rows."""
-    monkeypatch.setattr("ravine.optimize.pursuit.MEMORY_CELLS", memory_cells)
+    monkeypatch.setattr("ravine.optimize.pursuit.LOCAL_CELLS", memory_cells)
     monkeypatch.setattr("ravine.optimize.alternation.START_SWITCHED", 0.0)
     X = load_wine().data[:, :5] / load_wine().data[:, :5].std(axis=0)
     node = centered(X)

@@ -122,7 +122,7 @@ def test_continuation_keeps_the_last_valid_point_or_the_very_last(valid, stage):
 
 @pytest.mark.parametrize("held", [0, 1 << 22], ids=["by requests", "compiled"])
 def test_a_pursuit_counts_all_steps_and_goes_on_with_the_curvature_that_it_is_given(monkeypatch, held):
-    monkeypatch.setattr(pursuit, "MEMORY_CELLS", held)
+    monkeypatch.setattr(pursuit, "LOCAL_CELLS", held)
     node, _ = standardized(oracles.two_blobs(500, 5, gap=5.0, seed=2)[0])
     indices = [MinimumDensityIndex(H, alpha) for alpha in (0.2, 0.9)]
     rule = StoppingRule(tol=1e-3, max_iter=8, progress=0.0)
@@ -158,10 +158,10 @@ def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch
     node, start = replace(standardized(store(X), weights)[0], deviation=1.5), np.append(unit(3, 6), 0.0)
     for max_iter in (0, 1, 4, 40):  # the path as well as its end
         rule = StoppingRule(tol=1e-3, max_iter=max_iter, progress=1e-6)
-        monkeypatch.setattr(pursuit, "MEMORY_CELLS", 1 << 22)
+        monkeypatch.setattr(pursuit, "LOCAL_CELLS", 1 << 22)
         compiled = run(pursue(node, start, [index], rule))
         before = node.rows.reads.rows
-        monkeypatch.setattr(pursuit, "MEMORY_CELLS", 0)
+        monkeypatch.setattr(pursuit, "LOCAL_CELLS", 0)
         asked = run(pursue(node, start, [index], rule))
         assert node.rows.reads.rows > before
         assert compiled.status == asked.status
@@ -221,7 +221,7 @@ def test_only_rows_that_are_not_in_memory_have_a_budget(monkeypatch, is_local):
 @pytest.mark.parametrize("cells", [0, 1 << 22])
 def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, normalized, cells):
     """All rows in one bin: the compiled code divided by zero."""
-    monkeypatch.setattr(pursuit, "MEMORY_CELLS", cells)
+    monkeypatch.setattr(pursuit, "LOCAL_CELLS", cells)
     X = np.column_stack([np.repeat([0.0, 1.0], 30), np.full(60, 0.1)])
     node = replace(measured(X, standardize=False), deviation=0.5)
     index = ConnectivityIndex(0.1, 1.5, normalized)

@@ -16,7 +16,6 @@ from ravine.data.query import Additive, Answer, places_by
 from ravine.data.standardization import Standardization
 
 REACH = 5.0  # half-width of a grid, in standard deviations along the first principal direction
-FINE = 8  # bins per bandwidth of the density that gives the reported depth
 MAX_BINS = 1 << 15  # most bins of a grid (256 KiB per array), however small the bandwidth; a choice
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, sample
+from ravine.data.node import LOCAL_CELLS, Node, sample
 from ravine.data.profile import MAX_BINS, REACH, Grid, ProfileSum
 from ravine.data.query import Query
 from ravine.data.standardization import Standardization
@@ -21,7 +21,6 @@ from ravine.optimize.descent import ITERATION_LIMIT
 from ravine.optimize.minimax import SINGULAR, minimax
 from ravine.optimize.pursuit import (
     FULL_STEPS,
-    MEMORY_CELLS,
     PASS_LIMIT,
     limit_steps,
     standardize,
@@ -52,7 +51,7 @@ def two_means(node: Node, starts: FloatArray) -> Query[Cut]:
     """
     rows = with_standardized_rows(node).standardized
     if rows is None:
-        few = yield from sample(node, max(2, MEMORY_CELLS // node.n_features), "2-means")
+        few = yield from sample(node, max(2, LOCAL_CELLS // node.n_features), "2-means")
         assert isinstance(few.rows, MemoryRows)
         rows = standardize(few.rows, node.standardization)
     ends = [rows.lloyd(start, LLOYD_ROUNDS, START_SWITCHED) for start in starts]

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, side_by_side
+from ravine.data.node import LOCAL_CELLS, Node, side_by_side
 from ravine.data.profile import REACH, Grid, ProfileSum, SlopeSum
 from ravine.data.query import Query
 from ravine.data.standardization import Standardization
@@ -29,7 +29,6 @@ MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of ro
 SAME_DIRECTION = 0.9999
 ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no start is clearly behind
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
-MEMORY_CELLS = 1 << 22  # most values (rows x columns) of a node whose rows are standardized in memory: 32 MiB
 FULL_STEPS = 3  # most steps over all rows after the samples; more change the value by 1 %, no label
 
 PASS_LIMIT = "pass limit"
@@ -343,7 +342,7 @@ def with_standardized_rows(node: Node) -> Node:
     rows = node.rows
     if node.standardized is not None or not node.is_local or not isinstance(rows, MemoryRows):
         return node  # the same for all engines: the bits differ
-    if rows.picked is not None or rows.shape[0] * rows.values_per_row > MEMORY_CELLS:
+    if rows.picked is not None or rows.shape[0] * rows.values_per_row > LOCAL_CELLS:
         return node
     return replace(node, standardized=standardize(rows, node.standardization))
 

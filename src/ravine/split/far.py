@@ -28,11 +28,11 @@ WIDEST = 0.9  # the quantile of the distances from the median that is the scale 
 FAR = 6.0  # scales from the median, in some column, beyond which a row may be far: 10 standard deviations
 GROUP_RADIUS = 1.2  # scales times the square root of the columns: rows of one cluster are nearer than this
 GROUP_SHARE = 0.02  # least share of the weight that is a cluster far away, and not a few far rows
-# Far rows are set aside if they widen the columns (the mean log of the ratio of variances) by so many square
-# roots of their share of the weight. In tests/split/test_far.py the ends of lognormal tails, which are to be
-# left alone, widen them by up to 2.1, and one row at 100 among three blobs, which is not, by 5.9: a number in
-# the middle of the two.
-GROWTH = 3.5
+# Far rows are set aside if they widen the columns by so much (the mean log of the ratio of variances), and by
+# so many times their share of the weight, which the end of a tail does not. Chosen such that lognormal tails
+# are left alone, and one row at 100 among three blobs of a thousand rows is not (tests/split/test_far.py).
+GROWTH = 0.1
+LEVERAGE = 20.0
 
 
 @dataclass(frozen=True)
@@ -216,4 +216,4 @@ def _matter(
         growth = float(np.log1p(moved[varies] / usual[varies]).mean())
     else:  # without standardizing, wide columns count more
         growth = float(np.log1p(unit**2 @ moved / (unit**2 @ usual)))
-    return growth >= GROWTH * math.sqrt(float(far_share.sum()))
+    return growth >= max(GROWTH, LEVERAGE * float(far_share.sum()))

@@ -19,11 +19,11 @@ from ravine.data.blocks import Block
 from ravine.data.loops import bin_points
 from ravine.data.node import Node, Opened, open_node, side_by_side
 from ravine.data.principal import fix_sign
-from ravine.data.profile import FINE, REACH, Grid
+from ravine.data.profile import REACH, Grid
 from ravine.data.query import Additive, Answer, Query, gather
 from ravine.data.sample import Sample
 from ravine.index.base import Profile
-from ravine.index.density import bandwidth, bounded_depth
+from ravine.index.density import BINS_PER_BANDWIDTH, bandwidth, bounded_depth
 from ravine.optimize.pursuit import project
 from ravine.optimize.sides import LineMoments
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
@@ -218,7 +218,7 @@ def _across(node: Node, outcome: Outcome, h: float) -> Query[tuple[Profile, floa
     own = node.standardization
     profile, threshold = outcome.profile, outcome.threshold
     if outcome.centers is not None:
-        grid = Grid.around_mean(REACH * node.deviation, h / FINE)
+        grid = Grid.around_mean(REACH * node.deviation, h / BINS_PER_BANDWIDTH)
         unit = own.unit
         ((mass, moment, sides),) = yield node.ask(DistanceSum(outcome.centers, grid, unit))
         full = np.flatnonzero(mass)
@@ -228,7 +228,7 @@ def _across(node: Node, outcome: Outcome, h: float) -> Query[tuple[Profile, floa
     elif profile is None:
         projected, smaller = yield from gather(
             [
-                project(node, h / FINE, outcome.direction),
+                project(node, h / BINS_PER_BANDWIDTH, outcome.direction),
                 _lighter_side(node, outcome.direction, threshold),
             ]
         )

@@ -15,14 +15,13 @@ from sklearn.metrics import silhouette_samples
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
-from ravine.data.node import Node, measure
+from ravine.data.node import SAMPLE_CELLS, Node, measure
 from ravine.data.principal import principal
 from ravine.data.query import run
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
 from ravine.tree.arrays import TreeArrays
 
-MAP_CELLS = 1 << 24  # values (rows x columns) of these rows, at most: 128 MiB
 MAP_ROWS = 3000  # rows drawn on a map, at most: more hide each other, and a page stays small
 MAP_ASPECT = 4 / 3  # width over height of a picture of the map
 TAG_WIDTH = 0.075  # of the number of a cluster on the map, over half the width of the map
@@ -125,7 +124,7 @@ def map_rows(
     `columns` are the rows as the user knows them, where a kernel has mapped `rows`: the components are
     those of standardized columns, and no split is a line in them.
     """
-    numbers = fair_sample(cluster_of, max(2, min(MAP_ROWS, MAP_CELLS // rows.shape[1])))
+    numbers = fair_sample(cluster_of, max(2, min(MAP_ROWS, SAMPLE_CELLS // rows.shape[1])))
     few = _copy_rows(rows.select(numbers))
     leaf = tree.leaf_of(few)
     if coordinates is not None:
