@@ -277,3 +277,19 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
         inside = {pair for pair in of_root if set(pair) <= set(here.tolist())}
         assert (edges == inside) is shared
         assert edges >= inside or shared
+
+
+def test_leaves_of_a_fit_take_their_part_of_the_graph_of_the_root(monkeypatch):
+    """Splits of leaves are compared in the graph of the root: neighbors there may be in another leaf."""
+    given = []
+
+    def noted(node, of_root=None):
+        given.append(of_root)
+        return neighbor_graph(node, of_root)
+
+    monkeypatch.setattr("ravine.tree.leaf_search.neighbor_graph", noted)
+    X = np.random.default_rng(0).standard_normal((900, 3)) + np.repeat(np.eye(3), 300, axis=0) * 12
+    assert SpectralConnectivity(3).fit(X).n_clusters_ == 3
+    assert given[0] is None
+    assert len(given) > 1
+    assert all(one is not None and len(one.numbers) == 900 for one in given[1:])
