@@ -22,7 +22,7 @@ cdef enum: PAIRS = 12  # pairs (step, change of the gradient) of the limited-mem
 cdef double FIRST_ANGLE = 0.15  # radians of the first step, before any curvature is known; a choice
 cdef double LARGEST_ANGLE = 0.6  # radians of the longest step: the quadratic model is local; a choice
 cdef double SUFFICIENT = 1e-4  # share of the predicted decrease that a step has to reach: Armijo's rule, its usual value
-cdef double FINENESS = 64.0  # directions lie on a lattice of spacing tol / FINENESS / sqrt(d), or finer; docs/defaults.md
+cdef double FINENESS = 64.0  # directions lie on a lattice of spacing tol / FINENESS / sqrt(d), or finer; a choice
 cdef double LEAST_SPACING = 2.0**-40  # of that lattice, for a tol near 0: 4 digits above rounding
 
 CONVERGED = "converged (gradient)"

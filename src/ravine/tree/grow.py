@@ -32,7 +32,7 @@ from ravine.tree.leaf_search import Leaf, LeafSearch, Priority, bound_rank, by_n
 from ravine.tree.tree import ClusterTree
 
 UNLIMITED = 2**31 - 1  # number of leaves or levels that no tree reaches
-WATCH_SECONDS = 1.0  # least time between two calls of the callback that are not about a split
+WATCH_SECONDS = 1.0  # least time between two calls of `verbose`, a function, that are not about a split
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Progress:
-    """The argument of the callback: after each split, and between splits if passes are long.
+    """What a function as `verbose` gets: after each split, and between splits if passes are long.
 
     Attributes
     ----------

@@ -127,7 +127,7 @@ def by_neighbors(split: Split, total: float, graph: RowGraph | None) -> float:
     return max(0.0, 1.0 - graph.cut_by(split.boundary)) * total
 
 
-PRIORITIES: dict[str, Priority] = {  # values of `split_order`; the leaf of highest priority is split first
+PRIORITIES: dict[str, Priority] = {  # by `_split_order`; the leaf of highest priority is split first
     "depth": by_depth,
     "size": by_size,
     "value": by_value,
