@@ -165,6 +165,24 @@ def sheets(rng: Generator) -> tuple[Array, Array]:
     return np.sin(waves) + 0.1 * rng.standard_normal((len(y), d)), y
 
 
+def customers(rng: Generator, *, plan_is_segment: bool = False) -> tuple[Array, Array]:
+    """Return 4000 customers of four segments, as a table that was encoded for clustering.
+
+    Age, visits, spend (skewed) and a score from 1 to 5 depend on the segment. A boolean, the one-hot columns
+    of a plan and those of a country do not, unless the plan is the segment.
+    """
+    n, k = 4000, 4
+    y = rng.choice(k, n, p=[0.4, 0.3, 0.2, 0.1])
+    age = np.array([24.0, 42.0, 60.0, 44.0])[y] + 4.0 * rng.standard_normal(n)
+    visits = rng.poisson(np.array([30.0, 8.0, 28.0, 60.0])[y]).astype(np.float64)
+    spend = np.exp(np.array([3.0, 5.0, 4.0, 6.5])[y] + 0.4 * rng.standard_normal(n))
+    score = np.clip(np.round(np.array([3.0, 4.0, 2.5, 4.5])[y] + rng.standard_normal(n)), 1, 5)
+    newsletter = (rng.random(n) < 0.4).astype(np.float64)
+    plan = np.eye(k)[y if plan_is_segment else rng.choice(k, n, p=[0.5, 0.25, 0.15, 0.1])]
+    country = np.eye(5)[rng.choice(5, n, p=[0.4, 0.25, 0.15, 0.12, 0.08])]
+    return np.column_stack([age, visits, spend, score, newsletter, plan, country]), y
+
+
 KINDS: dict[str, Callable[[Generator], tuple[Array, Array]]] = {
     "round": mixture,
     "unequal": lambda rng: mixture(rng, evenness=0.8),
