@@ -116,8 +116,12 @@ def choice(data: str | None) -> Iterator[tuple[str, Figures]]:
 
 def one_cluster(data: str | None) -> Iterator[tuple[str, Figures]]:
     """Tables and clouds without clusters: the share that comes out as one cluster."""
-    from benchmarks.auto import SHAPES, TABLES
     from ravine import MinimumDensity
+
+    try:
+        from benchmarks.number import SHAPES, TABLES
+    except ImportError:  # commit 167f872
+        from benchmarks.auto import SHAPES, TABLES
 
     shapes = {name: lambda n, rng, draw=draw: draw(n, 10, rng) for name, draw in SHAPES.items()}
     for title, some in (("tables", TABLES), ("clouds", shapes)):

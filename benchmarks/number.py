@@ -1,11 +1,11 @@
-"""The number of clusters by itself: false alarms, blobs, and real data beside the peers.
+"""The number of clusters by itself: false alarms, blobs, and every set with nothing given.
 
-python benchmarks/auto.py unimodal [--draws 100]
-python benchmarks/auto.py tables [--draws 100] [--rows 500] [--table counts]
-python benchmarks/auto.py blobs [--draws 100] [--k 20] [--features 100]
-python benchmarks/auto.py real --data DIR
-python benchmarks/auto.py kernels [--draws 10]
-python benchmarks/auto.py bands [--draws 30]
+python benchmarks/number.py unimodal [--draws 100]
+python benchmarks/number.py tables [--draws 100] [--rows 500] [--table counts]
+python benchmarks/number.py blobs [--draws 100] [--k 20] [--features 100]
+python benchmarks/number.py record --data DIR --out FILE [--method MinimumDensity]
+python benchmarks/number.py kernels [--draws 10]
+python benchmarks/number.py bands [--draws 30]
 
 "bands" gives mean and deviation of L, the depth in the neighbor graph, over uniform bands that are cut where
 it is largest: BAND_MEAN and BAND_DEVIATION of `evidence/graph_test.py` are not below them.
@@ -14,40 +14,29 @@ it is largest: BAND_MEAN and BAND_DEVIATION of `evidence/graph_test.py` are not 
 from __future__ import annotations
 
 import argparse
+import csv
+import itertools
 import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.datasets import load
-from benchmarks.generators import spirals
-from benchmarks.papers import Row, keep, mean_row, show
-from ravine import MinimumDensity, metrics
+from benchmarks.generators import generated, spirals
+from benchmarks.papers import Row, keep, show
+from ravine import AutoCluster, MinimumDensity, SpectralConnectivity, metrics
 
 Array = np.ndarray[Any, Any]
-REAL = [
-    "breast_w",
-    "dermatology",
-    "seeds",
-    "wine",
-    "iris",
-    "control_chart",
-    "optdigits",
-    "pendigits",
-    "satellite",
-    "segment",
-    "yeast_cc",
-    "mfeat_fac",
-    "s1",
-]
+MOST_ROWS = 11_000  # of the sets of a directory
 
 
 def gaussian(n: int, d: int, rng: np.random.Generator) -> Array:
@@ -196,37 +185,112 @@ def run_blobs(given: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def run_real(given: argparse.Namespace) -> list[Row]:
-    """V-measure with the number of clusters found by each method itself."""
-    from sklearn.cluster import HDBSCAN, KMeans
-    from sklearn.metrics import silhouette_score
+def toys(seed: int) -> Iterator[tuple[str, Any, Any]]:
+    """Yield scikit-learn's small tables, and the shapes of its comparison of clusterers."""
+    from sklearn import datasets
+
+    for name in ("iris", "wine", "breast_cancer", "digits"):
+        yield name, *getattr(datasets, f"load_{name}")(return_X_y=True)
+    draw = {"n_samples": 1000, "random_state": seed}
+    X, y = datasets.make_blobs(**draw, centers=3)
+    yield f"blobs {seed}", X, y
+    yield f"long blobs {seed}", X @ [[0.6, -0.6], [-0.4, 0.8]], y
+    yield f"unequal blobs {seed}", *datasets.make_blobs(**draw, centers=3, cluster_std=[1.0, 2.5, 0.5])
+    yield f"two moons {seed}", *datasets.make_moons(**draw, noise=0.08)
+    yield f"two circles {seed}", *datasets.make_circles(**draw, noise=0.05, factor=0.5)
+
+
+def all_sets(given: argparse.Namespace) -> Iterator[tuple[str, Any, Any]]:
+    """Yield toys, generated sets, and those of a directory that are not among the toys."""
+    yield from toys(170)
+    yield from generated(0)
+    for path in sorted(Path(given.data).glob("*.npz")) if given.data else ():
+        X, y = load(path.stem, given.data)
+        if X.shape[0] <= MOST_ROWS and path.stem not in ("iris", "wine"):
+            yield path.stem, X, y
+
+
+def few_columns(X: Any) -> Array:
+    """Return standardized rows, or at most 20 of their principal components; sparse rows as they are."""
+    from sklearn.decomposition import PCA, TruncatedSVD
     from sklearn.preprocessing import StandardScaler
 
-    def kmeans(X: Array) -> Array:
-        """KMeans with the K of 2 to 20 that has the best silhouette (of at most 2000 rows)."""
-        fits = [KMeans(k, n_init=3, random_state=0).fit(X).labels_ for k in range(2, 21)]
-        size = min(len(X), 2000)
-        scores = [silhouette_score(X, labels, sample_size=size, random_state=0) for labels in fits]
-        return np.asarray(fits[int(np.argmax(scores))])
+    if sparse.issparse(X):
+        return np.asarray(TruncatedSVD(20, random_state=0).fit_transform(X))
+    Z = StandardScaler().fit_transform(X)
+    return np.asarray(PCA(min(20, *Z.shape), random_state=0).fit_transform(Z))
 
-    rows: list[Row] = []
-    for name in REAL:
-        X, y = load(name, given.data)
-        X = StandardScaler().fit_transform(X)
-        began = time.perf_counter()
-        model = MinimumDensity("auto").fit(X)
-        row: Row = {"dataset": name, "classes": len(np.unique(y)), "found": model.n_clusters_}
-        row["seconds"] = time.perf_counter() - began
-        row["MinimumDensity"] = metrics.v_measure(y, model.labels_)
-        row["KMeans, silhouette"] = metrics.v_measure(y, kmeans(X))
-        for size in (5, 15, 50, 150):
-            labels = HDBSCAN(min_cluster_size=min(size, len(X) // 2), copy=True).fit_predict(X)
-            row[f"HDBSCAN {size}"] = metrics.v_measure(y, labels)
-        rows.append(row)
-        print(row, file=sys.stderr, flush=True)
+
+def mixture_by_bic(X: Any) -> Array:
+    """The Gaussian mixture with the number of components of the lowest BIC, up to 30."""
+    from sklearn.mixture import GaussianMixture
+
+    Z = few_columns(X)
+    fits = (GaussianMixture(k, reg_covar=1e-3, random_state=0).fit(Z) for k in range(1, min(31, len(Z))))
+    return np.asarray(min(fits, key=lambda fit: fit.bic(Z)).predict(Z))
+
+
+def hdbscan(X: Any) -> Array:
+    """HDBSCAN with the defaults of scikit-learn, on the same columns as the mixture."""
+    from sklearn.cluster import HDBSCAN
+
+    return np.asarray(HDBSCAN(copy=True).fit_predict(few_columns(X)))
+
+
+METHODS: dict[str, Callable[[Any], Array]] = {
+    "MinimumDensity": lambda X: MinimumDensity(n_jobs=1).fit(X).labels_,
+    "SpectralConnectivity": lambda X: SpectralConnectivity(n_jobs=1).fit(X).labels_,
+    "diffusion": lambda X: MinimumDensity(kernel="diffusion", n_jobs=1).fit(X).labels_,
+    "AutoCluster": lambda X: AutoCluster(n_jobs=1).fit(X).labels_,
+    "AutoCluster best": lambda X: AutoCluster("best", n_jobs=1).fit(X).labels_,
+    "mixture by BIC": mixture_by_bic,
+    "HDBSCAN": hdbscan,
+}
+
+
+def run_record(given: argparse.Namespace) -> list[Row]:
+    """Nothing given: what each method finds on every set. Rows of `--out` are kept, and not made again."""
+    from sklearn.metrics import adjusted_rand_score
+
+    rows: list[Row] = read(given.out) if given.out and given.out.exists() else []
+    done = {(row["dataset"], row["method"]) for row in rows}
+    for (name, X, y), method in itertools.product(all_sets(given), given.method or METHODS):
+        if (name, method) in done:
+            continue
+        began = time.process_time()
+        labels = METHODS[method](X)
+        seconds = time.process_time() - began
+        rows.append(
+            {"dataset": name, "classes": len(np.unique(y)), "method": method, "found": len(np.unique(labels)),
+             "V": metrics.v_measure(y, labels), "ARI": adjusted_rand_score(y, labels), "seconds": seconds}
+        )  # fmt: skip
+        print(rows[-1], file=sys.stderr, flush=True)
+        if given.out:
+            keep(rows, given.out)
+    return rows
+
+
+def read(path: Path) -> list[Row]:
+    """Return the rows of an earlier run."""
+    with open(path, newline="") as file:
+        return [
+            {key: float(x) if key in ("V", "ARI", "seconds") else x for key, x in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
+def mean_figures(rows: list[Row]) -> list[Row]:
+    """Return the means of every method."""
+    by_method: dict[str, list[Row]] = {}
     for row in rows:
-        row["HDBSCAN, best of four"] = max(row[f"HDBSCAN {size}"] for size in (5, 15, 50, 150))
-    return [*rows, mean_row("mean", rows)]
+        by_method.setdefault(row["method"], []).append(row)
+    return [
+        {"method": method, "sets": len(some),
+         "right number": sum(str(r["found"]) == str(r["classes"]) for r in some),
+         **{key: float(np.mean([r[key] for r in some])) for key in ("V", "ARI")},
+         "seconds": float(sum(r["seconds"] for r in some))}
+        for method, some in by_method.items()
+    ]  # fmt: skip
 
 
 def moons(rng: np.random.Generator) -> Array:
@@ -296,7 +360,7 @@ RUN = {
     "unimodal": run_unimodal,
     "tables": run_tables,
     "blobs": run_blobs,
-    "real": run_real,
+    "record": run_record,
     "kernels": run_kernels,
     "bands": run_bands,
 }
@@ -314,12 +378,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--table", action="append", choices=TABLES, help="all tables by default")
     parser.add_argument("--k", type=int, action="append", help="numbers of blobs; all by default")
     parser.add_argument("--features", type=int, action="append", help="their dimensions; all by default")
+    parser.add_argument("--method", action="append", choices=METHODS, help="all by default")
     parser.add_argument("--data", help="directory of npz files; without it, OpenML is asked")
     parser.add_argument("--out", type=Path, help="a CSV file")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     rows = RUN[arguments.what](arguments)
-    print(show(rows))
+    print(show(mean_figures(rows) if arguments.what == "record" else rows))
     if arguments.out:
         keep(rows, arguments.out)
     return 0
