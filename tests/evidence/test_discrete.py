@@ -159,9 +159,17 @@ def quiet_auto(X):
 def test_diabetes_is_not_cut_by_sex():
     data = load_diabetes(as_frame=True, scaled=False).data
     assert quiet_auto(data).n_clusters_ == 1
-    with pytest.warns(DiscreteColumnWarning, match=r"1 of 1 splits .* \(sex\)"):
+    split = MinimumDensity(2).fit(data).tree_.splits[0]
+    assert MADE_BY not in split.facts
+    assert split.direction[list(data.columns).index("sex")] == 0.0
+
+
+def test_the_gap_of_a_discrete_column_is_named_where_no_other_valley_is_left():
+    rng = np.random.default_rng(0)
+    data = np.column_stack([np.linspace(0, 1, 300), rng.random(300) < 0.4])
+    with pytest.warns(DiscreteColumnWarning, match=r"1 of 1 splits .* \(x1\)"):
         model = MinimumDensity(2).fit(data)
-    assert model.tree_.splits[0].facts[MADE_BY] == list(data.columns).index("sex")
+    assert model.tree_.splits[0].facts[MADE_BY] == 1
 
 
 def test_segments_beside_indicators_are_counted():

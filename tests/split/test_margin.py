@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from ravine import InvalidInputError, MaximumMargin, metrics
 from ravine.data.blocks import SparseBlock
 from ravine.data.query import run
+from ravine.split.split import NO_VALLEY
 from tests.nodes import measured
 from tests.oracles import two_blobs
 
@@ -66,10 +67,10 @@ def test_more_starts_never_have_a_worse_objective():
 
 def test_a_c_so_small_that_w_is_zero_is_no_split():
     X = REAL["wine"]
-    with pytest.warns(ConvergenceWarning, match="found 1 of 2 clusters"):
+    with pytest.warns(ConvergenceWarning, match="1 of 1 splits have no valley"):
         model = MaximumMargin(2, C=1e-4).fit(X)
-    assert model.n_clusters_ == 1
-    assert MaximumMargin(2, C=1.0).fit(X).n_clusters_ == 2
+    assert NO_VALLEY in model.tree_.splits[0].facts
+    assert NO_VALLEY not in MaximumMargin(2, C=1.0).fit(X).tree_.splits[0].facts
 
 
 def test_sparse_rows_are_never_written_out_and_give_the_same_sides(monkeypatch):

@@ -10,6 +10,7 @@ from ravine.data.node import Node, open_node
 from ravine.data.principal import power_samples, principal
 from ravine.data.query import run
 from ravine.index.density import MinimumDensityIndex
+from ravine.split.split import NO_VALLEY
 from tests import oracles
 from tests.engines import engine_of
 from tests.index.test_every_index import seen
@@ -50,8 +51,9 @@ def test_depddp_divides_at_the_lowest_valley():
 
 def test_depddp_does_not_split_one_mode():
     X = norm.ppf((np.arange(400) + 0.5) / 400)[:, None] * [1.0, 0.1]
-    with pytest.warns(UserWarning, match=r"found 1 of 2 clusters.*valley"):
-        assert PrincipalDirection(2, threshold="density", standardize=False).fit(X).n_clusters_ == 1
+    with pytest.warns(UserWarning, match=r"1 of 1 splits have no valley"):
+        model = PrincipalDirection(2, threshold="density", standardize=False).fit(X)
+    assert NO_VALLEY in model.tree_.splits[0].facts
 
 
 @pytest.mark.parametrize("n", [3000, 9000])

@@ -34,7 +34,8 @@ def tree_of(rows, method, n_clusters, *, level=None, priority="depth", labels=No
         method,
         limits,
         priority=PRIORITIES[priority],
-        level=level,
+        level=level or 0.01,
+        auto=level is not None,
         watch=lambda progress: None,
         labels=labels,
     )

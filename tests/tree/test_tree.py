@@ -39,7 +39,7 @@ def staircase(n_leaves, d=2):
         left[node], right[node] = 2 * k + 1, 2 * k + 2
         parent[2 * k + 1] = parent[2 * k + 2] = node
         plane = Hyperplane(np.eye(d)[0], np.zeros(d), k + 0.5)
-        splits[node] = Split(plane, np.eye(d)[0], "made up", 1.0, 0.5, 0.0, "made up", 1)
+        splits[node] = Split(plane, np.eye(d)[0], "made up", 1.0, 0.5, 100.0, 0.0, "made up", 1)
         order[node] = k
         node = 2 * k + 2
     return ClusterTree.of_leaves(parent, left, right, np.ones(n), tuple(splits), order, (None,) * n)

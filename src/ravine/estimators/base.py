@@ -44,7 +44,7 @@ from ravine.features.feature_map import FeatureMap, mapped_blocks
 from ravine.features.kernel_map import check_kernel, fit_kernel_map
 from ravine.features.neighbors import RowGraph, row_graph
 from ravine.split.far import FarRows, find_far
-from ravine.split.split import MADE_BY
+from ravine.split.split import MADE_BY, NO_VALLEY
 from ravine.tree.export import names_of
 from ravine.tree.summary import why_one_cluster
 from ravine.tree.tree import ClusterTree
@@ -347,22 +347,38 @@ def warn_about_constants(constant: npt.NDArray[np.bool_]) -> None:
 
 
 def warn_about_splits(model: Any, interrupted: bool) -> None:
-    """Warn about splits of one discrete column, about a single cluster, and about fewer than requested."""
+    """Warn about splits of one discrete column or without a valley, one cluster, or fewer than requested."""
     _warn_discrete(model.tree_)
-    if interrupted or model.max_depth is not None:
+    if interrupted:
         return
-    if model.n_clusters == "auto" and model.n_clusters_ == 1:
-        warn_caller(OneClusterWarning(why_one_cluster(model.tree_, model.level), _next_step(model)))
-    elif not isinstance(model.n_clusters, str) and model.n_clusters_ < model.n_clusters:
-        finer = [
-            name for name in ("bandwidth_factor", "sigma_factor", "min_cluster_size") if hasattr(model, name)
-        ]
-        other = ", and SpectralConnectivity needs no valley" if "bandwidth_factor" in finer else ""
+    if model.n_clusters == "auto":
+        if model.n_clusters_ == 1 and model.max_depth is None:
+            warn_caller(OneClusterWarning(why_one_cluster(model.tree_, model.level), _next_step(model)))
+        return
+    if model.n_clusters == "best":
+        return
+    forced = sum(split is not None and NO_VALLEY in split.facts for split in model.tree_.splits)
+    if forced:
         warn_caller(
-            f"found {model.n_clusters_} of {model.n_clusters} clusters: no other leaf has a split with "
-            f"enough rows on both sides; a smaller {' or '.join(finer)} may find one{other}",
+            f"{forced} of {model.n_clusters_ - 1} splits have no valley: the rows show fewer than "
+            f"{model.n_clusters} clusters; see the tree",
             ConvergenceWarning,
         )
+    if model.n_clusters_ < model.n_clusters:
+        warn_caller(
+            f"found {model.n_clusters_} of {model.n_clusters} clusters: {_limit_of(model)}",
+            ConvergenceWarning,
+        )
+
+
+def _limit_of(model: Any) -> str:
+    """Return what kept a tree from having as many clusters as were asked for."""
+    for name in ("max_depth", "min_cluster_size"):
+        if getattr(model, name) is not None:
+            return f"{name}={getattr(model, name)} allows no further split"
+    if model.outliers == "label" and len(model.outliers_):
+        return "rows far from all others are no clusters with outliers='label'"
+    return "no other leaf has rows that differ, or a split with enough rows on both sides"
 
 
 def _next_step(model: Any) -> str:

@@ -122,6 +122,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     # Which leaf is split next, a name of `tree.priorities`. Most methods: the one with the largest product of
     # its size and the bounded relative depth of its split, the best of ten rules on the papers' sets.
     _split_order: ClassVar[str] = "depth"
+    # Whether a given number of clusters is reached with splits that have no valley.
+    _splits_always: ClassVar[bool] = True
 
     @abstractmethod
     def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
@@ -208,7 +210,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 method,
                 limits,
                 priority=PRIORITIES[self._split_order],
-                level=check_real("level", self.level, 0, 0.5) if auto else None,
+                level=check_real("level", self.level, 0, 0.5),
+                auto=auto,
                 watch=self._watch,
                 labels=labels,
                 in_columns=self.feature_map_ is None,
@@ -274,8 +277,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every cluster, largest at `predict(X)`; two passes.
 
-        The softmax of the distances of `decision_function`: 1/2 each on a hyperplane between two clusters,
-        and close to 1 a few standard deviations inside one.
+        The product of the shares of the sides on the path of a row, which follow from the densities of the
+        two sides next to each boundary: see `ClusterTree.predict_proba`.
         """
         check_is_fitted(self)
         return self.tree_.memberships(self._rows(X))
@@ -380,7 +383,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.min_cluster_size is not None:
             min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
-        return Limits(wanted, depth, min_weight)
+        always = self._splits_always and not isinstance(self.n_clusters, str)
+        return Limits(wanted, depth, min_weight, always, always and self.outliers == "assign")
 
     def _repr_html_inner(self) -> str:
         """Show the tree of a fitted estimator below scikit-learn's view of it."""

@@ -1,7 +1,8 @@
 """Splits that one discrete column makes: the gap between its values is no valley, however deep it is.
 
-With a given number of clusters such a split is made and noted. With "auto" it is not: the rows are searched
-again without the column, so that a group which other columns show as well is still found.
+The rows are searched again without the column, so that a group which other columns show as well is still
+found. With "auto" the gap itself is never a split; with a given number of clusters it is made, and noted,
+where no valley is left.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.evidence.margins import (
     FEW_VALUES,
+    ROWS_PER_VALUE,
     SETTLED_DIGITS,
     BoolArray,
-    Variable,
-    discrete_variables,
     explained,
+    grouped,
+    settled,
 )
-from ravine.evidence.orientation import orientation
 from ravine.evidence.significance import SignificanceTest
 from ravine.split.search import BaseMethod, search
 from ravine.split.split import MADE_BY, Split
@@ -37,12 +38,20 @@ AGREED = 0.75  # share of a split that has to be found again without its cause t
 
 
 @dataclass(frozen=True)
+class DiscreteVariable:
+    """A column with few values, or indicator columns that exclude each other, and the level of every row."""
+
+    columns: IntArray
+    level: IntArray
+
+
+@dataclass(frozen=True)
 class DiscreteTable:
     """Sampled rows, their weights, and the variables among their columns that are discrete."""
 
     rows: FloatArray
     weights: FloatArray
-    variables: Sequence[Variable]
+    variables: Sequence[DiscreteVariable]
 
     @property
     def columns(self) -> IntArray:
@@ -53,15 +62,16 @@ class DiscreteTable:
         """Return which rows are on the right of a split."""
         return np.asarray(split.boundary.signed_distance_of(self.rows) > 0)
 
-    def find_cause(self, split: Split) -> Variable | None:
+    def without(self, columns: IntArray) -> DiscreteTable:
+        """Return the table without the variables of some columns."""
+        return replace(self, variables=[v for v in self.variables if not np.isin(v.columns, columns).any()])
+
+    def find_cause(self, split: Split) -> DiscreteVariable | None:
         """Return the variable whose values explain most of a split, if one does."""
         if not self.variables:
             return None
         right = self.right_of(split)
-        shares = [
-            round(explained(v.levels_of(self.rows), self.weights, right), SETTLED_DIGITS)
-            for v in self.variables
-        ]
+        shares = [round(explained(v.level, self.weights, right), SETTLED_DIGITS) for v in self.variables]
         best = int(np.argmax(shares))
         return self.variables[best] if shares[best] >= EXPLAINED else None
 
@@ -76,45 +86,79 @@ def discrete_table(opened: Opened) -> Query[DiscreteTable]:
 
     None are looked for above 256 columns, or if the few known rows leave no column that may be discrete.
     """
-    node, own = opened.node, opened.node.standardization
-    if node.n_features > FULL_COVARIANCE or not _may_have_discrete(opened):
+    node = opened.node
+    candidates = (
+        _may_be_discrete(opened) if node.n_features <= FULL_COVARIANCE else np.zeros(0, dtype=np.int64)
+    )
+    if not len(candidates):
         return DiscreteTable(np.empty((0, node.n_features)), np.empty(0), ())
     rows, weights = yield from sample_rows(node, CAUSE_ROWS, DISCRETE)
-    columns = orientation(own.apply(rows), np.flatnonzero(own.varies)).order
-    return DiscreteTable(rows, weights, discrete_variables(rows, weights, columns))
+    return DiscreteTable(rows, weights, discrete_variables(rows, weights, candidates))
 
 
-def _may_have_discrete(opened: Opened) -> bool:
-    (rows, _), varies = opened.few, opened.node.standardization.varies
+def discrete_variables(rows: FloatArray, weights: FloatArray, columns: IntArray) -> list[DiscreteVariable]:
+    """Return the discrete variables among some columns."""
+    values, found = settled(rows[:, columns]), []
+    for group in grouped(values, weights, np.arange(len(columns))):
+        if len(group) == 1:
+            levels, level = np.unique(values[:, group[0]], return_inverse=True)
+            if len(levels) > 1 and len(levels) > min(FEW_VALUES, weights.sum() / ROWS_PER_VALUE):
+                continue
+        else:  # Indicators that exclude each other: in how many, and which, a row differs from the first one.
+            level = (values[:, group] != values[0, group]) @ np.arange(1, len(group) + 1)
+        found.append(DiscreteVariable(columns[group], level))
+    return found
+
+
+def _may_be_discrete(opened: Opened) -> IntArray:
+    """Return the columns that may have few values, from a few rows; cheap, because every node asks."""
+    (rows, _), varies = opened.few, np.flatnonzero(opened.node.standardization.varies)
+    if sparse.issparse(rows):
+        return varies
     largest = np.maximum(np.abs(opened.low), np.abs(opened.high))
-    return sparse.issparse(rows) or may_be_discrete(rows[:, varies], largest[varies])
+    return varies[few_values(rows[:, varies], largest[varies])]
 
 
-def may_be_discrete(rows: FloatArray, largest: FloatArray) -> bool:
-    """Return whether some column may have few values, from a few rows; cheap, because every node asks.
+def few_values(rows: FloatArray, largest: FloatArray) -> BoolArray:
+    """Return which columns have few values in the first rows.
 
     `largest` is the largest absolute value of every column, among all rows.
 
     >>> rows, largest = np.arange(40.0).reshape(20, 2), np.array([38.0, 39.0])
-    >>> may_be_discrete(rows, largest), may_be_discrete(rows // 8, largest)
-    (False, True)
+    >>> few_values(rows, largest).tolist(), few_values(rows // 8, largest).tolist()
+    ([False, False], [True, True])
     """
     ordered = np.sort(rows[: 4 * FEW_VALUES + 4].T, axis=1)
     unit = largest * 10.0**-SETTLED_DIGITS  # at least that of `settled`
     different = (np.diff(ordered, axis=1) > unit[:, None]).sum(axis=1) + 1
-    return bool((different <= FEW_VALUES).any())
+    return np.asarray(different <= FEW_VALUES)
 
 
-def find_cause(opened: Opened, split: Split) -> Query[Variable | None]:
-    """Return the discrete variable whose values explain most of a split, if one does."""
-    return (yield from discrete_table(opened)).find_cause(split)
-
-
-def name_cause(split: Split, variable: Variable) -> Split:
+def name_cause(split: Split, variable: DiscreteVariable) -> Split:
     """Return the split with the number of the column that makes it, the heaviest of its variable."""
     columns = variable.columns
     column = columns[int(np.argmax(np.abs(split.direction[columns])))]
     return replace(split, facts={**split.facts, MADE_BY: float(column)})
+
+
+def prefer_valley(opened: Opened, split: Split, test: SignificanceTest, method: BaseMethod) -> Query[Split]:
+    """Return a split, or where discrete columns make it, the best other one that has a valley.
+
+    Where one column makes it, and there is no such valley, the split has the name of the column. Where
+    several make it together, it stays if it is significant: gaps of unrelated columns add up to gaps, too.
+    """
+    table = yield from discrete_table(opened)
+    made_by = table.find_cause(split)
+    if made_by is not None:
+        _, other = yield from beyond_one_column(opened, split, made_by, table, method)
+        return name_cause(split, made_by) if other is None or other.quality == 0.0 else other
+    if float((split.direction[table.columns] ** 2).sum()) < EXPLAINED:
+        return split
+    tested = yield from test.run(opened.node, split)
+    if tested.is_significant(test.level):
+        return split
+    _, other = yield from search(leave_out(opened.node, table.columns), method)
+    return split if other is None or other.quality == 0.0 else other
 
 
 def judge_split(opened: Opened, split: Split, test: SignificanceTest, method: BaseMethod) -> Query[Split]:
@@ -144,7 +188,7 @@ def judge_split(opened: Opened, split: Split, test: SignificanceTest, method: Ba
 
 
 def beyond_one_column(
-    opened: Opened, split: Split, made_by: Variable, table: DiscreteTable, method: BaseMethod
+    opened: Opened, split: Split, made_by: DiscreteVariable, table: DiscreteTable, method: BaseMethod
 ) -> Query[tuple[Opened, Split | None]]:
     """Return the node without the variable that makes a split, and the best split that is left, if any.
 
@@ -156,7 +200,10 @@ def beyond_one_column(
         masked, other = yield from search(leave_out(opened.node, columns), method)
         if other is None:
             continue
-        if agree(table.weights, right, table.right_of(other)) or not (yield from find_cause(masked, other)):
+        if (
+            agree(table.weights, right, table.right_of(other))
+            or table.without(columns).find_cause(other) is None
+        ):
             return masked, other
     return opened, None
 

@@ -210,11 +210,13 @@ def grouped(rows: FloatArray, weights: FloatArray, varies: IntArray) -> list[Int
 
 
 def _with_complements(groups: list[tuple[list[int], BoolArray]]) -> list[list[int]]:
-    """Return the groups, those that take the same rows as one."""
+    """Return the groups, those that take the same rows as one, unless each takes all rows by itself."""
     found: dict[bytes, list[int]] = {}
+    complete = [group for group, taken in groups if taken.all()]
     for group, taken in groups:
-        found.setdefault(taken.tobytes(), []).extend(group)
-    return list(found.values())
+        if not taken.all():
+            found.setdefault(taken.tobytes(), []).extend(group)
+    return [*complete, *found.values()]
 
 
 def _rarer(column: FloatArray, weights: FloatArray) -> BoolArray:

@@ -110,7 +110,8 @@ def fit_diffusion_map(
     if not sparse.issparse(points):  # copies of sparse rows stay, and are near each other
         first, group = copies(points)
     points, masses = points[first], np.bincount(group, row_weight).astype(np.float64)
-    n_neighbors = given.get("n_neighbors", NEIGHBORS)
+    # In a graph of few rows in which all are neighbors, all have the same place.
+    n_neighbors = min(given.get("n_neighbors", NEIGHBORS), max(2, points.shape[0] // 2))
     k = n_clusters if isinstance(n_clusters, int) else UNKNOWN_CLUSTERS
     near = near_points(points, n_neighbors)
     coordinates = diffusion_coordinates(near, masses, wanted or 2 * k, given.get("diffusion_time", 8))

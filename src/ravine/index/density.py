@@ -22,6 +22,8 @@ BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
 BEHIND = 0.7  # log density: a start with twice the density of the best one at the first alpha is left behind
+PLACES = np.linspace(0.0, 20.0, 2001)  # x in `log_odds_slope`, and the rise of the log density there
+RISES = np.log(np.cosh(PLACES)) - PLACES / 2.0 * np.tanh(PLACES)
 FALLBACK_ALPHA = 2.5  # alpha_max of the fallback search, see docs/number-of-clusters.md; a choice
 
 
@@ -42,6 +44,36 @@ def bounded_depth(profile: Profile, threshold: float, bandwidth: float) -> float
     True
     """
     return float(MinimumDensityIndex(bandwidth, np.inf).line(profile).relative_depth(threshold))
+
+
+def log_odds_slope(profile: Profile, threshold: float, bandwidth: float) -> float:
+    r"""Return by how much the log odds of the right side grow per unit of length, at a threshold.
+
+    The density is taken for that of two Gaussians next to the threshold, at :math:`\pm c` with deviation
+    :math:`\tau`. Their log odds are linear, with slope :math:`2 c / \tau^2`. With :math:`x = m c / \tau^2`,
+    the mode of the sum lies at :math:`m = c \tanh x`, and its log over that at the threshold is
+    :math:`\log \cosh x - (x / 2) \tanh x`, which gives x, and the slope 2 x / m. Each side gives one half of
+    the slope, from its own mode; none, if the density does not rise on it.
+
+    >>> points, weights = np.linspace(-6.0, 6.0, 1201), np.zeros(1201)
+    >>> weights = np.exp(-0.5 * (points - 2.0) ** 2) + np.exp(-0.5 * (points + 2.0) ** 2)
+    >>> profile = Profile(points, weights, float(weights.sum()), 2.2)
+    >>> round(log_odds_slope(profile, 0.0, bandwidth=0.1), 1)
+    4.0
+    """
+    line = MinimumDensityIndex(bandwidth, np.inf).line(profile)
+    here, slope = float(line.log_density(threshold)[0]), 0.0
+    for side, last in ((-1.0, profile.points[0] - bandwidth), (1.0, profile.points[-1] + bandwidth)):
+        grid, values, _ = line.coarse_curve(min(threshold, last), max(threshold, last))
+        grid, values = (grid[::-1], values[::-1]) if side < 0.0 else (grid, values)
+        steps = np.diff(values)
+        rising = int(np.argmax(steps > 0.0)) if (steps > 0.0).any() else len(steps)
+        falling = np.flatnonzero(steps[rising:] <= 0.0)
+        mode = rising + int(falling[0]) if len(falling) else len(steps)
+        rise, length = values[mode] - here, side * (grid[mode] - threshold)
+        if rising < len(steps) and rise > 0.0 and length > 0.0:
+            slope += float(np.interp(rise, RISES, PLACES, right=2.0 * (rise + math.log(2.0)))) / length
+    return slope
 
 
 @dataclass(frozen=True)

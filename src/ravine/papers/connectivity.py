@@ -56,6 +56,8 @@ class SCnP2(SpectralConnectivity):
     large_margin: ClassVar[bool] = False  # type: ignore[misc]
     _split_order: ClassVar[str] = "size"
 
+    _splits_always: ClassVar[bool] = False
+
     def _method(self, rows: MemoryRows | None = None) -> PublishedConnectivity:
         schedule = ConnectivitySchedule(
             self.laplacian == "normalized",

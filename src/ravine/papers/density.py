@@ -40,6 +40,8 @@ class MDP2(MinimumDensity):
     max_iter: int = 100
     outliers: Literal["assign", "label", "include"] = "include"
 
+    _splits_always: ClassVar[bool] = False
+
     def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
         found = super()._method(rows)
         schedule = MinimumDensitySchedule(self.bandwidth_factor, self.alpha_max, overshoot=0.0)

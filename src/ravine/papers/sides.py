@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ravine._validate import check_choice, check_real
 from ravine.data.memory import MemoryRows
@@ -33,6 +33,8 @@ class CPMMC(MaximumMargin):
     max_iter: int = 200
     outliers: Literal["assign", "label", "include"] = "include"
 
+    _splits_always: ClassVar[bool] = False
+
     def _method(self, rows: MemoryRows | None = None) -> MarginMethod:
         found = super()._method(rows)
         return replace(found, balance_of_sum=True, random_starts=True, samples=False)
@@ -60,6 +62,8 @@ class MSPC(MaximinSeparation):
     solver: Literal["mpm", "gep", "eig"] = "mpm"
     min_share: float = 0.0
     outliers: Literal["assign", "label", "include"] = "include"
+
+    _splits_always: ClassVar[bool] = False
 
     def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
         check_choice("solver", self.solver, ("mpm", "gep", "eig"))

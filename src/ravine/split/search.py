@@ -23,7 +23,7 @@ from ravine.data.profile import REACH, Grid
 from ravine.data.query import Additive, Answer, Query, gather
 from ravine.data.sample import Sample
 from ravine.index.base import Profile
-from ravine.index.density import BINS_PER_BANDWIDTH, bandwidth, bounded_depth
+from ravine.index.density import BINS_PER_BANDWIDTH, bandwidth, bounded_depth, log_odds_slope
 from ravine.optimize.pursuit import project
 from ravine.optimize.sides import LineMoments
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
@@ -202,6 +202,7 @@ def measure_boundary(node: Node, method: BaseMethod, outcome: Outcome) -> Query[
         method=method.name,
         value=outcome.value,
         quality=bounded_depth(profile, threshold, h),
+        log_odds=log_odds_slope(profile, threshold, h) / own.unit,
         gradient_norm=outcome.gradient_norm,
         status=outcome.status,
         n_iter=outcome.n_iter,

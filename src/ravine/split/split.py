@@ -10,7 +10,9 @@ import numpy as np
 from ravine._validate import FloatArray
 from ravine.split.boundary import Boundary
 
-MADE_BY = "discrete column"  # name of the fact of a split: the number of the discrete column that makes it
+# Names of facts of a split: the number of the discrete column that makes it, and, where there is no valley,
+# the bandwidth at which there is one, as a share of the nominal one.
+MADE_BY, NO_VALLEY = "discrete column", "no valley"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Split:
     quality : float
         Bounded relative depth of the density of the signed distances, from 0 to 1, for every method:
         1 - I / M, with I the density at the boundary and M at the lower of the two adjacent modes.
+    log_odds : float
+        Slope of the log odds of the right side, per unit of distance from the boundary: from it follow the
+        memberships. 0 where the density has no valley.
     gradient_norm : float
         Norm of the relative gradient where the search stopped.
     status : str
@@ -68,7 +73,9 @@ class Split:
         Result of the significance test, if there was one.
     facts : mapping from name to number
         Further figures. Every method: "bandwidth" of the density that gives `quality`; "discrete column", the
-        number of the column between whose values the split runs, if there is one. Minimum density: "alpha",
+        number of the column between whose values the split runs, if there is one; "no valley", of a split
+        that was made for the number of clusters only, the share of the bandwidth at which the density has a
+        valley. Minimum density: "alpha",
         half-width of the interval of the threshold in standard deviations; with labels "gamma", the weight of
         their penalty. Spectral connectivity: "sigma"; "beta", half-width of the interval outside of which
         rows are drawn together, in standard deviations; "binning_error_bound", for the error of lambda_2, or
@@ -83,6 +90,7 @@ class Split:
     method: str
     value: float
     quality: float
+    log_odds: float
     gradient_norm: float
     status: str
     n_iter: int

@@ -44,7 +44,7 @@ WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a resu
 ADVICE = "give another path, or delete the file"
 
 NodePath = tuple[int, ...]
-Rank = tuple[bool, float, float, float]  # the place of a split in the queue: the lowest comes first
+Rank = tuple[int, float, float, float]  # the place of a split in the queue: the lowest comes first
 
 
 class SearchResult(NamedTuple):
@@ -52,7 +52,7 @@ class SearchResult(NamedTuple):
 
     split: Split | None
     accepted: bool
-    rank: Rank = (True, 0.0, 0.0, 0.0)
+    rank: Rank = (0, 0.0, 0.0, 0.0)
 
 
 class Checkpoint:
@@ -216,7 +216,7 @@ def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
         tuple(map(int, path)): SearchResult(
             made.get(i),
             bool(accepted[i]),
-            (bool(rank[i, 0]), *map(float, rank[i, 1:])),  # type: ignore[arg-type]
+            (int(rank[i, 0]), *map(float, rank[i, 1:])),  # type: ignore[arg-type]
         )
         for i, path in enumerate(paths)
     }

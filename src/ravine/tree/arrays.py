@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 
 from ravine._validate import FloatArray, IntArray, check_rows, check_weights, not_finite
 from ravine.data.block_engine import BlockRows
@@ -266,11 +267,13 @@ class TreeArrays:
         return scores
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return a membership of every row in every cluster, the largest at `predict`; two passes.
+        r"""Return the membership of every row in every cluster, the largest at `predict`; two passes.
 
-        A row lies as far inside a leaf as the smallest of its signed distances on the path to the leaf. The
-        memberships are the softmax of these, in units of the `spread` of the columns: 1/2 each on a
-        hyperplane between two clusters, and close to 1 a few standard deviations inside.
+        .. math:: m_k = \sum_{\text{leaves of } k} \prod_{\text{splits above}} \frac{1}{1 + \exp(\mp a s)}
+
+        with s the signed distance of the row from a boundary and a the slope of the log odds there
+        (`Split.log_odds`), which follows from the densities of the two sides next to it. A membership is 1/2
+        on a boundary between two clusters, and near 1 inside a cluster, however many there are.
 
         Parameters
         ----------
@@ -285,12 +288,23 @@ class TreeArrays:
 
     def memberships(self, rows: MemoryRows) -> FloatArray:
         """Return the memberships of `predict_proba` for rows in blocks."""
-        label = self.route(rows)
-        scores = self.scores(self.distances(rows)) / self.spread
-        with np.errstate(invalid="ignore"):
-            share = np.exp(np.where(np.isinf(scores), 0.0, scores - scores.max(axis=1, keepdims=True)))
+        distances = self.distances(rows)
+        by_node: dict[int, FloatArray] = {0: np.ones(len(distances))}
+        share = np.zeros((len(distances), int(self.label.max()) + 1))
+        column = np.full(self.n_nodes, -1)
+        column[self.inner] = np.arange(len(self.inner))
+        for node in range(self.n_nodes):
+            here, split = by_node.pop(node), self.splits[node]
+            if split is None:
+                share[:, self.label[node]] += here
+                continue
+            odds = split.log_odds * distances[:, column[node]]
+            by_node[int(self.left[node])] = here * expit(-odds)
+            by_node[int(self.right[node])] = here * expit(odds)
         share /= share.sum(axis=1, keepdims=True)
-        # On a hyperplane, and where rounding ties, the largest share may be at another cluster: swap the two.
+        # Where a row is near to several boundaries, the largest share may be at another cluster than its own
+        # (0.55 * 0.55 < 0.45), and on a boundary two are equal: swap the two.
+        label = self.route(rows)
         i, top = np.arange(len(label)), np.argmax(share, axis=1)
         share[i, top], share[i, label] = share[i, label], share[i, top].copy()
         tied = np.flatnonzero(np.argmax(share, axis=1) != label)

@@ -20,7 +20,7 @@ from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import Tree, TreeArrays
-from ravine.tree.score import depth_at_boundary
+from ravine.tree.score import measure_valley
 
 
 def _keep_splits(tree: Tree, kept: npt.NDArray[np.bool_]) -> Tree:
@@ -241,10 +241,12 @@ def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = No
     weight, places = part.map(lambda block: block.weights), split.boundary.signed_distance(part) - distance
     if not (weight[places > 0].any() and weight[places <= 0].any()):
         raise InvalidInputError(f"with its threshold moved by {distance:g}, node {node} has an empty side")
+    quality, log_odds = measure_valley(places, weight)
     moved = replace(
         split,
         boundary=replace(split.boundary, threshold=split.boundary.threshold + distance),
-        quality=depth_at_boundary(places, weight),
+        quality=quality,
+        log_odds=log_odds,
         status="the threshold was moved by hand",
         value=np.nan,
         evidence=None,

@@ -12,7 +12,7 @@ import numpy as np
 from ravine._validate import FloatArray, IntArray, check_choice, on_one_line
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.split.boundary import Hyperplane
-from ravine.split.split import MADE_BY, Split
+from ravine.split.split import MADE_BY, NO_VALLEY, Split
 from ravine.tree.arrays import TreeArrays
 
 DEEPEST = 100  # levels below the root that text, HTML and rules show: a line begins with a mark per level
@@ -92,7 +92,8 @@ def _size(tree: TreeArrays, node: int) -> str:
 
 def _split_text(tree: TreeArrays, node: int, split: Split) -> str:
     p_value = "" if split.evidence is None else f" (p = {split.evidence.p_value:.2g})"
-    return f"{_size(tree, node)}, split with quality {split.quality:.2f}{p_value} by "
+    how = ", without a valley," if NO_VALLEY in split.facts else ""
+    return f"{_size(tree, node)}, split{how} with quality {split.quality:.2f}{p_value} by "
 
 
 def _is_tested(tree: TreeArrays) -> bool:

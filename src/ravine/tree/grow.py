@@ -37,11 +37,17 @@ WATCH_SECONDS = 1.0  # least time between two calls of `verbose`, a function, th
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a tree may grow."""
+    """How far a tree may grow.
+
+    With `splits_always` leaves without a valley are split, too, and with `splits_far`, where nothing else is
+    left, rows that were set aside from the others.
+    """
 
     max_leaves: int
     max_depth: int
     min_weight: float
+    splits_always: bool = False
+    splits_far: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ class Growth:
     sets_aside: bool
     checkpoint: Checkpoint | None
     queue: list[tuple[*Rank, int]] = field(default_factory=list)
+    set_aside: tuple[RowSet | None, FarRows | None] = None, None  # of the root, and the rule that found them
 
     @property
     def root(self) -> Leaf:
@@ -136,9 +143,9 @@ class Growth:
         """Whether the tree has fewer leaves than the limit."""
         return self.tree.n_leaves < self.limits.max_leaves
 
-    def may_split(self, leaf: Leaf) -> bool:
-        """Return whether a leaf is heavy enough, and not too deep, to be split."""
-        enough = leaf.rows.total >= 2 * self.limits.min_weight and leaf.rows.shape[0] > 1
+    def may_split(self, leaf: Leaf, total: float) -> bool:
+        """Return whether a leaf with rows of this weight is heavy enough, and not too deep, to be split."""
+        enough = total >= 2 * self.limits.min_weight and leaf.rows.shape[0] + len(leaf.far) > 1
         return enough and len(leaf.path) < self.limits.max_depth
 
     def begin(self) -> None:
@@ -147,6 +154,7 @@ class Growth:
         if self.checkpoint is not None:
             self.checkpoint.check_rows()
         self.search = run(self.search.after_root(opened))
+        self.set_aside = (self.root.far[0] if self.root.far else None), self.root.rule
         run(self.find(self.root, opened))
         self.enqueue([0])
 
@@ -203,7 +211,28 @@ class Growth:
             leaf.reached = True
             if leaf.rank is not None:
                 heapq.heappush(self.queue, (*leaf.rank, node))
+        return self.limits.splits_always and self.find_without_valley()
+
+    def find_without_valley(self) -> bool:
+        """Put the heaviest leaf without a valley in the queue; return False if no leaf can be split."""
+        leaves = [(leaf, k) for k, leaf in enumerate(self.tree.nodes) if k not in self.tree.children]
+        for leaf, node in sorted(leaves, key=lambda one: (-one[0].total, one[1])):
+            if leaf.exhausted or not self.may_split(leaf, leaf.total):
+                continue
+            leaf.exhausted = leaf.reached = True
+            self.search_anyway(leaf)
+            if leaf.rank is None and leaf.far and self.limits.splits_far:
+                leaf.rows, leaf.far = self.root.rows.engine.union([leaf.rows, *leaf.far]), ()
+                self.search_anyway(leaf)
+            if leaf.rank is not None:
+                heapq.heappush(self.queue, (*leaf.rank, node))
+                return True
         return False
+
+    def search_anyway(self, leaf: Leaf) -> None:
+        """Search a leaf for a split without a valley."""
+        opened = run(self.search.open(leaf.rows, leaf.path))
+        leaf.found = run(self.search.split_without_valley(opened, leaf.total))
 
     def waiting_leaves(self, n_leaves: int) -> list[Leaf]:
         """Return the leaves in the queue that are likely to be split before a tree of n leaves is full."""
@@ -218,7 +247,9 @@ class Growth:
         parents = self.waiting_leaves(self.tree.n_leaves)
         self.divide_rows(parents)
         children = [child for leaf in parents for child in leaf.children or ()]
-        return [child for child in children if child.found is None and self.may_split(child)]
+        return [
+            child for child in children if child.found is None and self.may_split(child, child.rows.total)
+        ]
 
     def divide_rows(self, leaves: Sequence[Leaf]) -> None:
         """Divide the rows of leaves by their splits, all in one pass."""
@@ -350,7 +381,8 @@ def grow(
     limits: Limits,
     *,
     priority: Priority,
-    level: float | None,
+    level: float,
+    auto: bool,
     watch: Callable[[Progress], None],
     labels: Labels | None = None,
     in_columns: bool = True,
@@ -362,10 +394,10 @@ def grow(
 
     Only leaves that may be split next are searched: for K clusters at most 2 K - 3, the root and both
     children of every split except the last, and fewer where light leaves cannot come before the splits of
-    heavier ones. With a level, a split is made only if it is significant, and leaves that are parts of one
+    heavier ones. With `auto`, a split is made only if it is significant, and leaves that are parts of one
     cluster get one label. Partial labels guide the splits of leaves with labels of two or more classes.
     `in_columns` is whether the columns are the user's, not components of a kernel map: then gaps of single
-    discrete columns are not counted with a level, and noted without. With `sets_aside` also, rows far from
+    discrete columns are not counted with `auto`, and come last without. With `sets_aside` also, rows far from
     everything are set aside at every node, see `split/far.py`. With a `graph`, splits are tested in it: that
     of the rows before they were mapped. After a keyboard interrupt, the tree found so far is returned. The
     results of searches are noted in the checkpoint, and those that it has are not searched again.
@@ -373,8 +405,9 @@ def grow(
     search = LeafSearch(
         replace(root, labels=labels),
         method,
-        choose_tests(method, level, graph),
+        choose_tests(method, level, graph) if auto else (),
         priority,
+        level,
         in_columns,
         needs_graph=method.uses_graph or (priority is by_neighbors and limits.max_leaves > 2),
     )
@@ -387,7 +420,7 @@ def grow(
     try:
         interrupted = _grow(growth, watcher)
         found = tree.finish()
-        if level is not None and found.n_leaves > 2 and not interrupted:  # it searches again
+        if auto and found.n_leaves > 2 and not interrupted:  # it searches again
             found = _reunite(growth, found)
     finally:
         root.rows.reads.watch = None
@@ -408,7 +441,8 @@ def _grow(growth: Growth, watcher: Watcher) -> bool:
                 continue
             watcher.tell(tree.n_leaves, leaf.split, leaf.rows.total)
             if growth.is_unfinished:
-                growth.enqueue([child for child in children if growth.may_split(tree.nodes[child])])
+                nodes = {child: tree.nodes[child] for child in children}
+                growth.enqueue([k for k, leaf in nodes.items() if growth.may_split(leaf, leaf.rows.total)])
     except KeyboardInterrupt:
         if growth.root.found is None:  # there is nothing yet that could be kept
             raise
@@ -437,5 +471,4 @@ def _label_rows(growth: Growth, tree: ClusterTree, interrupted: bool) -> Grown:
         (rows, int(tree.label[leaf])) for leaf in tree.leaves for rows in (nodes[leaf].rows, *nodes[leaf].far)
     ]
     labels = root.rows.engine.assign([rows for rows, _ in parts], [label for _, label in parts])
-    far = None if root.rule is None else root.far[0]
-    return Grown(tree, labels, growth.search.standardization, interrupted, far, root.rule)
+    return Grown(tree, labels, growth.search.standardization, interrupted, *growth.set_aside)

@@ -16,18 +16,21 @@ from ravine.data.node import Labels, Node, Opened, collect, open_node
 from ravine.data.query import Query, RowSet
 from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
-from ravine.evidence.discrete import discrete_samples, find_cause, judge_split, name_cause
+from ravine.evidence.discrete import discrete_samples, judge_split, prefer_valley
 from ravine.evidence.graph_test import GraphTest
 from ravine.evidence.significance import SignificanceTest, reference_samples
 from ravine.features.neighbors import RowGraph
 from ravine.split.far import FarRows
 from ravine.split.neighbor_cut import graph_sample, neighbor_graph
+from ravine.split.no_valley import split_without_valley
 from ravine.split.search import BaseMethod, search_opened, sizes_for
-from ravine.split.split import Split
+from ravine.split.split import MADE_BY, Split
 from ravine.store.checkpoint import Rank, SearchResult
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
 FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
+
+BY_LABELS, VALLEY, GAP, NO_VALLEY_LEFT = 0, 1, 2, 3  # kinds of splits, in the order in which they are made
 
 Path = tuple[int, ...]
 AnyTest = SignificanceTest | GraphTest
@@ -41,7 +44,7 @@ class Leaf:
 
     `far` are rows that were set aside, here by the `rule` or above: they are divided with the others, and not
     searched. A leaf is `reached` when the order of the splits needs its search; other searches are
-    speculative.
+    speculative. It is `exhausted` when also its split without a valley was looked for.
     """
 
     rows: RowSet
@@ -51,6 +54,7 @@ class Leaf:
     rule: FarRows | None = None
     found: SearchResult | None = None
     reached: bool = False
+    exhausted: bool = False
     children: tuple[Leaf, Leaf] | None = None
 
     @property
@@ -138,11 +142,12 @@ PRIORITIES: dict[str, Priority] = {  # by `_split_order`; the leaf of highest pr
 def rank_split(split: Split, priority: float, total: float, labels: Labels | None) -> Rank:
     """Return the place of a split in the queue: the lowest comes first.
 
-    Splits that separate classes of partial labels come first. Among splits of equal priority (such as 0
-    without a valley) the heavier leaf comes first, then the lower value, and only then, in the queue, the
-    number of the node, which depends on signs of directions.
+    Splits that separate classes of partial labels come first, and gaps of discrete columns last. Among splits
+    of equal priority (such as 0 without a valley) the heavier leaf comes first, then the lower value, and
+    only then, in the queue, the number of the node, which depends on signs of directions.
     """
-    return not divides_labels(labels, split), -priority, -total, split.value
+    kind = BY_LABELS if divides_labels(labels, split) else GAP if MADE_BY in split.facts else VALLEY
+    return kind, -priority, -total, split.value
 
 
 def bound_rank(priority: Priority, total: float, labels: Labels | None) -> Rank:
@@ -150,9 +155,9 @@ def bound_rank(priority: Priority, total: float, labels: Labels | None) -> Rank:
 
     All priorities but that by value are at most the weight.
     """
-    first = labels is not None
-    highest = np.inf if first or priority is by_value else total
-    return not first, -highest, -total, -np.inf
+    first = BY_LABELS if labels is not None else VALLEY
+    highest = np.inf if labels is not None or priority is by_value else total
+    return first, -highest, -total, -np.inf
 
 
 def divides_labels(labels: Labels | None, split: Split) -> bool:
@@ -164,10 +169,8 @@ def divides_labels(labels: Labels | None, split: Split) -> bool:
     return before > 0.0 and after <= before / 2.0
 
 
-def choose_tests(method: BaseMethod, level: float | None, graph: RowGraph | None) -> Sequence[AnyTest]:
+def choose_tests(method: BaseMethod, level: float, graph: RowGraph | None) -> Sequence[AnyTest]:
     """Return the tests of a method and its fallbacks at a level: in a graph of the rows, if one is given."""
-    if level is None:
-        return []
     make: Any = SignificanceTest if graph is None else partial(GraphTest, graph=graph)
     further = [make(other, FALLBACK_SHARE * level, own_tails=True) for other in method.fallbacks()]
     return [make(method, level), *further]
@@ -185,6 +188,7 @@ class LeafSearch:
     method: BaseMethod
     tests: Sequence[AnyTest]
     priority: Priority
+    level: float
     in_columns: bool
     needs_graph: bool
     standardization: Standardization | None = None
@@ -216,6 +220,11 @@ class LeafSearch:
             return SearchResult(split, accepted)
         priority = self.priority(split, total, graph) if path else 0.0  # nothing is beside the root
         return SearchResult(split, True, rank_split(split, priority, total, labels))
+
+    def split_without_valley(self, opened: Opened, total: float) -> Query[SearchResult]:
+        """Return the split of an opened leaf of this total weight that was found to have no valley."""
+        split = yield from split_without_valley(opened)
+        return SearchResult(split, split is not None, (NO_VALLEY_LEFT, 0.0, -total, 0.0))
 
     def find_graph(self, opened: Opened) -> Query[RowGraph | None]:
         """Return the neighbor graph of opened rows, if searches or priorities need one."""
@@ -266,13 +275,15 @@ class LeafSearch:
         that the probability of any false split among the leaves is at most the level (Kimes, Liu, Hayes,
         Marron: Statistical Significance for Hierarchical Clustering, 2017).
         """
-        if test is None:
-            made_by = (yield from find_cause(opened, split)) if self.in_columns else None
-            return split if made_by is None else name_cause(split, made_by), True
         assert self.standardization is not None
-        node = opened.node
-        test = replace(test, level=test.level * (node.total / self.standardization.total))
+        node, share = opened.node, opened.node.total / self.standardization.total
         plain = opened.given(node.stream, None)  # references have no labels
+        if test is None:
+            known = SignificanceTest(self.method, self.level * share)
+            return (
+                (yield from prefer_valley(plain, split, known, method)) if self.in_columns else split
+            ), True
+        test = replace(test, level=test.level * share)
         if isinstance(test, GraphTest):
             split = yield from test.run(plain.node, split)
         else:

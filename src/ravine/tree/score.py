@@ -14,7 +14,7 @@ from ravine.data.query import Additive, Answer, Request, RowSet, run
 from ravine.data.sample import Sample
 from ravine.data.standardization import safe_scale
 from ravine.index.base import Profile
-from ravine.index.density import bandwidth, bounded_depth
+from ravine.index.density import bandwidth, bounded_depth, log_odds_slope
 from ravine.tree.arrays import TreeArrays
 
 EXACT_ROWS = 1 << 17  # rows up to which all are measured, and not a sample; a choice
@@ -105,11 +105,18 @@ def some_rows(rows: RowSet) -> Any:
 
 def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:
     """Return the bounded relative depth of the density of signed distances at 0, with h = 0.9 sd n^(-1/5)."""
+    return measure_valley(distances, row_weight)[0]
+
+
+def measure_valley(distances: FloatArray, row_weight: FloatArray) -> tuple[float, float]:
+    """Return quality and slope of the log odds of a split, from the density of signed distances at 0."""
     distances, row_weight = distances[row_weight > 0], row_weight[row_weight > 0]
-    profile, mean = profile_of(distances * safe_scale(distances), row_weight)
+    unit = safe_scale(distances)
+    profile, mean = profile_of(distances * unit, row_weight)
     if profile.total == 0.0 or profile.points[0] == profile.points[-1]:
-        return 0.0
-    return bounded_depth(profile, -mean, bandwidth(profile.std, profile.total))
+        return 0.0, 0.0
+    valley = profile, -mean, bandwidth(profile.std, profile.total)
+    return bounded_depth(*valley), log_odds_slope(*valley) * unit
 
 
 def profile_of(distances: FloatArray, row_weight: FloatArray) -> tuple[Profile, float]:

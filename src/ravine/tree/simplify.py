@@ -18,7 +18,7 @@ from ravine.split.split import Split
 from ravine.tree.arrays import Tree
 from ravine.tree.edit import node_weights
 from ravine.tree.export import ranked
-from ravine.tree.score import depth_at_boundary, some_rows
+from ravine.tree.score import measure_valley, some_rows
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -89,12 +89,14 @@ def _simpler(
     if share < agreement:
         return split
     status = f"simplified to {len(top)} of {len(direction)} features: {share:.1%} of the rows keep their side"
+    quality, log_odds = measure_valley(points - threshold, weight)
     return replace(
         split,
         boundary=Hyperplane.of(standardization, direction, threshold, split.boundary.pivot),
         direction=direction,
         status=status,
-        quality=depth_at_boundary(points - threshold, weight),
+        quality=quality,
+        log_odds=log_odds,
         value=np.nan,
         evidence=None,
         facts={},
