@@ -13,7 +13,7 @@ from ravine.data.memory import MemoryRows
 from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
-from ravine.explorer.state import KERNELS, State
+from ravine.explorer.state import State
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.summary import Means, means_by_leaf, means_of
@@ -141,7 +141,6 @@ class Answers:
                 "n_far": len(session.rows.far(state.model)),
                 "mapped": tree.mapped,
                 "methods": list(CLUSTERERS),
-                "kernels": KERNELS,
             }
 
     def places(self) -> dict[str, Any]:

@@ -587,7 +587,6 @@ guarded(async () => {
   const options = (names) => names.map((name) => make("option", { value: name }, name));
   by("method").replaceChildren(...options(answer.methods));
   by("method").value = "MinimumDensity";
-  by("kernel").replaceChildren(make("option", { value: "" }, "none"), ...options(answer.kernels));
   await show(answer);
   setInterval(look, 1000);
 }, "Reading …");

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import UNLABELED, IntArray, check_int, check_real, listed
+from ravine._validate import UNLABELED, IntArray, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.data.threads import Threads
 from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import columns_of, far_rows, rows_for_tree
-
-KERNELS = ("rbf", "diffusion", "polynomial", "cosine", "laplacian")
 
 
 @dataclass(frozen=True)
@@ -192,10 +190,11 @@ def check_arguments(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
 
 def check_value(name: str, value: Any, n_rows: int) -> Any:
     """Return the value of an argument, which is checked by its name."""
-    choices = {"method": tuple(CLUSTERERS), "kernel": (*KERNELS, None)}
-    if name in choices:
-        if value not in choices[name]:
-            raise InvalidInputError(f"{name} has to be one of {listed(choices[name], 9)}, got {value!r}")
+    if name == "method":
+        return check_choice(name, value, tuple(CLUSTERERS))
+    if name == "kernel":  # a fit knows which kernels there are; a function could not be repeated
+        if value is not None and not isinstance(value, str):
+            raise InvalidInputError(f"a kernel is a name, got {value!r}")
     elif name == "n_clusters":
         return value if value in ("auto", "best") else check_int(name, value, 1, or_else='"auto" or "best"')
     elif name == "distance":

@@ -218,8 +218,6 @@ def _rules(tree: TreeArrays, splits: dict[int, SplitExplanation], n_features: in
     rules = {0: "every row"}
     for node in range(1, tree.n_nodes):
         parent, depth = int(tree.parent[node]), tree.depth[node]
-        if parent < 0:  # no path leads to a class of pairs
-            continue
         if depth > DEEPEST + 1:
             rules[node] = rules[parent]
             continue

@@ -15,30 +15,17 @@ from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.tree.arrays import TreeArrays, as_rows
 from ravine.tree.export import names_of
-from ravine.view.classes import ClassPairs, tree_of_classes
 
 
 def tree_of(model: Any) -> TreeArrays:
-    """Return the tree of a fitted clusterer or classifier, or the tree itself; or the pairs of classes."""
-    if hasattr(model, "boundaries_"):
-        return tree_of_classes(model)
+    """Return the tree of a fitted clusterer, or the tree itself."""
     if isinstance(model, TreeArrays):
         return model
     check_is_fitted(model)
     tree: TreeArrays | None = getattr(model, "tree_", None)
     if tree is None:
         kind = type(getattr(model, "best_estimator_", model)).__name__  # of several methods, the best one
-        raise InvalidInputError(f"{kind} has no tree to show; fit with methods of ravine, which have one")
-    return tree
-
-
-def walked_tree(model: Any) -> TreeArrays:
-    """Return the tree of a model; refuse the pairs of classes, along which no row walks."""
-    tree = tree_of(model)
-    if isinstance(tree, ClassPairs):
-        raise InvalidInputError(
-            'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
-        )
+        raise InvalidInputError(f"{kind} has no tree to show; fit with a clusterer of ravine, which has one")
     return tree
 
 

@@ -25,9 +25,7 @@ openTarget();
 // the map shows the split that was opened last: other rows are dim, and its line is drawn where the map shows it
 const map = document.querySelector("svg.map");
 const note = document.getElementById("map-note");
-// what the map shows at first: the first split, unless that is about two of several classes only
-const drawn = map ? map.querySelectorAll(".dots").length : 0;
-const all = nodes[0].dataset.leaves.split(" ").length === drawn ? nodes[0] : null;
+const all = nodes[0]; // what the map shows at first: the first split
 let onMap = null;
 function showOnMap(node) {
   onMap = node;
@@ -76,22 +74,6 @@ for (const button of document.querySelectorAll("button.save")) {
     save(svgText(button.closest("figure").querySelector("svg")), button.dataset.file, "image/svg+xml");
   });
 }
-
-// the cluster of every row, written as CSV
-function labelsText(data) {
-  const lines = [];
-  const quoted = (text) => (/[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
-  for (const part of data.labels.split(" ")) {
-    const [label, times = 1] = part.split("*");
-    for (let i = 0; i < Number(times); i++) {
-      const id = data.ids.length ? quoted(data.ids[lines.length]) : String(lines.length);
-      lines.push(id + "," + label);
-    }
-  }
-  return (data.ids.length ? "id" : "row") + ",cluster\n" + lines.join("\n") + "\n";
-}
-const saver = document.getElementById("save-labels");
-if (saver) saver.addEventListener("click", () => save(labelsText(JSON.parse(saver.dataset.labels)), "labels.csv", "text/csv"));
 
 // a click on a heading sorts a table, again the other way; a field finds rows
 function key(cell) {
