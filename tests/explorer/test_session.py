@@ -375,13 +375,13 @@ def test_rows_that_are_far_are_not_in_the_pictures(tmp_path):
 def test_names_and_marks_compute_nothing_again(session):
     answers = Answers(session)
     answers.summary()
-    means = answers.shown()[1].means
+    means = answers.view_state()[1].means
     session.act("rename", {"label": 0, "name": "first"})
     session.act("mark", {"numbers": [1], "label": 0})
-    assert answers.shown()[1].means is means
+    assert answers.view_state()[1].means is means
     assert answers.summary()["clusters"][0]["name"] == "first"
     session.act("prune", {"node": 1})
-    assert answers.shown()[1].means is not means
+    assert answers.view_state()[1].means is not means
 
 
 def test_saved_labels_are_no_formulas_of_a_spreadsheet(session):

@@ -37,7 +37,7 @@ class TreeView:
 
     def __init__(self, session: Session, state: State, row_map: RowMap) -> None:
         self.model, self.tree, self.given_names = state.model, state.tree, session.names
-        self.rows, self.columns = session.rows.counted(self.model)
+        self.rows, self.columns = session.rows.leave_out_far(self.model)
         self.row_map = row_map.of(state.tree)
 
     @cached_property
@@ -88,7 +88,7 @@ class Answers:
         self._last: TreeView | None = None
         self._map: tuple[MemoryRows, RowMap] | None = None
 
-    def shown(self) -> tuple[State, TreeView]:
+    def view_state(self) -> tuple[State, TreeView]:
         """Return the present state, and what is known of its tree."""
         with self.session.lock:
             state, last = self.session.state, self._last
@@ -101,7 +101,7 @@ class Answers:
         rows, first = self.session.rows, self.session.states[0]
         own = rows.of(state.model)
         if self._map is None or self._map[0] is not own:
-            counted, columns = rows.counted(state.model)
+            counted, columns = rows.leave_out_far(state.model)
             found = map_rows(
                 state.tree,
                 counted,
@@ -121,7 +121,7 @@ class Answers:
     def summary(self) -> dict[str, Any]:
         """Return the tree, its clusters and the script."""
         with self.session.lock:
-            (state, shown), session = self.shown(), self.session
+            (state, shown), session = self.view_state(), self.session
             tree = shown.tree
             return {
                 "version": session.version,
@@ -145,7 +145,7 @@ class Answers:
 
     def places(self) -> dict[str, Any]:
         """Return the rows of the map."""
-        row_map = self.shown()[1].row_map
+        row_map = self.view_state()[1].row_map
         (x, y), half = row_map.frame
         return {
             "points": row_map.points.tolist(),
@@ -159,7 +159,7 @@ class Answers:
 
     def node(self, node: int) -> dict[str, Any]:
         """Return one node: its density and drivers, or what sets its cluster apart, and typical rows."""
-        _, shown = self.shown()
+        _, shown = self.view_state()
         if check_int("node", node, 0) >= shown.tree.n_nodes:
             raise InvalidInputError(f"the tree has nodes 0 to {shown.tree.n_nodes - 1}, got {node}")
         split = shown.tree.splits[node]

@@ -18,7 +18,7 @@ from ravine.view.report import report
 
 def model_of(answers: Answers) -> Any:
     """Return the model with the tree as it is now."""
-    state, shown = answers.shown()
+    state, shown = answers.view_state()
     model = copy.copy(state.model)
     names = None if shown.tree.mapped else tuple(shown.names)
     model.tree_ = replace(shown.tree, feature_names=names or shown.tree.feature_names)
@@ -27,7 +27,7 @@ def model_of(answers: Answers) -> Any:
 
 
 def _labels(answers: Answers) -> bytes:
-    (state, shown), ids = answers.shown(), answers.row_ids
+    (state, shown), ids = answers.view_state(), answers.row_ids
     labels, names = shown.tree.label[shown.leaf], state.names
     kinds = {"row" if ids is None else "id": "text", "cluster": "row"}
     columns = [list(range(len(labels)) if ids is None else ids), labels]
@@ -48,11 +48,13 @@ def _model(answers: Answers) -> bytes:
 
 def _sql(answers: Answers) -> bytes:
     tree, table = model_of(answers).tree_, Path(answers.title).stem or "data"
-    return f"{tree.export_sql(table, columns=answers.shown()[1].names)};\n".encode(errors="backslashreplace")
+    return f"{tree.export_sql(table, columns=answers.view_state()[1].names)};\n".encode(
+        errors="backslashreplace"
+    )
 
 
 def _report(answers: Answers) -> bytes:
-    state, shown = answers.shown()
+    state, shown = answers.view_state()
     page = report(
         model_of(answers),
         answers.session.rows.X,

@@ -70,7 +70,7 @@ class Rows:
             self._far = model, np.flatnonzero(far_rows(model, columns_of(model, self.X, self.of(model))))
         return self._far[1]
 
-    def counted(self, model: Any) -> tuple[MemoryRows, MemoryRows]:
+    def leave_out_far(self, model: Any) -> tuple[MemoryRows, MemoryRows]:
         """Return the rows in the space of a model and in the user's columns; far rows weigh nothing."""
         rows, far = self.of(model), self.far(model)
         if len(far):

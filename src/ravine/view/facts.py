@@ -18,7 +18,7 @@ from ravine.tree.arrays import TreeArrays
 from ravine.tree.summary import Means, means_by_leaf, means_of, nearest_to_means
 from ravine.view.density import NodeDensity, densities
 from ravine.view.explain import Explanation, explain_means
-from ravine.view.fitted import column_names, counted_rows, scales, tree_of
+from ravine.view.fitted import column_names, leave_out_far_rows, scales, tree_of
 from ravine.view.row_map import ClusterQuality, RowMap, cluster_quality, map_rows
 
 N_EXEMPLARS = 3  # typical rows shown of a cluster or a node
@@ -140,7 +140,7 @@ def facts_of(
     exemplars, or rows of the map, are read once more. The cluster of every row is held, 8 bytes each.
     """
     tree = tree_of(model)
-    rows, columns, far = counted_rows(model, X, sample_weight)
+    rows, columns, far = leave_out_far_rows(model, X, sample_weight)
     names, curved = column_names(model, feature_names, columns, rows), columns is not rows
     means = means_of(tree, rows)
     nearest = nearest_to_means(tree, rows, means, N_EXEMPLARS)

@@ -62,7 +62,7 @@ def far_rows(model: Any, columns: MemoryRows) -> npt.NDArray[np.bool_]:
     return np.asarray(columns.map(lambda block: rule.distances(block) > 0))
 
 
-def counted_rows(
+def leave_out_far_rows(
     model: Any, X: Any, sample_weight: Any = None
 ) -> tuple[MemoryRows, MemoryRows, npt.NDArray[np.bool_]]:
     """Return the rows in the space of the tree, the same in the user's columns, and which are set aside.

@@ -21,7 +21,7 @@ from ravine.tree.export import names_of, strongest
 from ravine.tree.score import profile_of
 from ravine.view import palette
 from ravine.view.density import bandwidth_of
-from ravine.view.fitted import counted_rows, scales, tree_of
+from ravine.view.fitted import leave_out_far_rows, scales, tree_of
 from ravine.view.pictures import place_nodes
 from ravine.view.row_map import MAP_ROWS, map_rows
 from ravine.view.words import many
@@ -55,7 +55,7 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
     if split is None:
         inner = ", ".join(str(one) for one in sorted(tree.inner)) or "none"
         raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
-    all_rows, _, far = counted_rows(model, X, sample_weight)
+    all_rows, _, far = leave_out_far_rows(model, X, sample_weight)
     root = run(measure(Node(all_rows, standardize=scales(model)))).standardization
     reached = ((members, distance) for at, members, distance in tree.visit(all_rows) if at == node)
     members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
@@ -180,7 +180,7 @@ def map(
     'principal component 1 (73 % of the variance)'
     """
     ax = _axes(ax)
-    grown, rows = tree_of(model), counted_rows(model, X, sample_weight)[0]
+    grown, rows = tree_of(model), leave_out_far_rows(model, X, sample_weight)[0]
     shown = map_rows(grown, rows, grown.route(rows), coordinates, standardize=scales(model))
     groups = grown.label[shown.leaf] if labels is None else np.asarray(labels)[shown.numbers]
     x, y = shown.points[shown.counted].T
