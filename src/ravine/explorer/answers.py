@@ -100,6 +100,7 @@ class Answers:
         """Return the map of a model's rows, which stays the same while its tree is edited."""
         rows, first = self.session.rows, self.session.states[0]
         own = rows.of(state.model)
+        # The sample is drawn by the clusters of the first tree, so that its rows stay when the tree changes.
         if self._map is None or self._map[0] is not own:
             counted, columns = rows.leave_out_far(state.model)
             found = map_rows(
@@ -181,7 +182,8 @@ class Answers:
     def _exemplars(self, shown: TreeView, node: int, columns: list[str]) -> dict[str, Any]:
         """Return the rows of a node that are nearest to its mean, with the columns that matter there."""
         members = shown.members(node)
-        members = members[:: max(1, -(-len(members) // MAP_ROWS))]  # of many, some
+        # Of many rows some are enough: the page shows three, and each action waits for them.
+        members = members[:: max(1, -(-len(members) // MAP_ROWS))]
         values = shown.columns.select(members).map(lambda block: block.dense())
         own = shown.means.standardization
         distance = (((values - shown.means.mean[node]) * own.inverse_scale) ** 2).sum(axis=1)

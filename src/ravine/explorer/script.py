@@ -43,7 +43,7 @@ def _lines(before: State, after: State) -> list[str]:
             lines = [f"tree = tree.move({given['node']}, {given['distance']!r}, {rows})"]
         case "merge" | "prune" | "cut":
             lines = [f"tree = tree.{after.action}({', '.join(map(str, given.values()))})"]
-        case "mark":
+        case "mark":  # y begins with the first mark, so that scripts without marks do not have it
             lines = [] if before.marks else [f"y = np.full(X.shape[0], {UNLABELED})"]
             lines.append(f"y[{sorted(given['numbers'])}] = {given['label']}")
         case _:

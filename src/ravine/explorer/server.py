@@ -98,6 +98,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        # Before any route is looked at: a route that is forgotten here would be open to all.
         refused = self._why_refused(Headers(scope=scope), scope["path"])
         app = self.app if refused is None else Response(refused, 403, HEADERS, "text/plain")
         await app(scope, receive, send)

@@ -126,7 +126,7 @@ class Session:
             index = json.loads((self.folder / INDEX).read_text("utf-8"))
             if {key: index[key] for key in FORMAT} != FORMAT:
                 raise InvalidModelError("it has another format, perhaps of another version of ravine")
-            if index["rows"] != self.digest:
+            if index["rows"] != self.digest:  # actions name rows by their numbers
                 raise InvalidModelError("it is about other rows")
             self._repeat(index["actions"], index["position"])
         except (

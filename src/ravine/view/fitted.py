@@ -73,6 +73,7 @@ def leave_out_far_rows(
     rows = rows_for_tree(model, X, sample_weight)
     columns = columns_of(model, X, rows, sample_weight)
     far = far_rows(model, columns)
+    # Which rows are far is known in the user's columns only; their weights then count in both.
     if far.any():
         weight = np.where(far, 0.0, columns.map(lambda block: block.weights))
         rows = rows_for_tree(model, X, weight)

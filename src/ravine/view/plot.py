@@ -41,6 +41,7 @@ class NodeRows:
 
     def across(self) -> FloatArray:
         """Return the position of every row in the direction of greatest variance orthogonal to the normal."""
+        # The covariance is projected instead of the rows, which are not copied.
         own, v = self.standardization, self.split.direction
         (matrix,) = self.rows.pass_over([Covariance(own)])[0]
         keep = np.eye(len(v)) - np.outer(v, v) / (v @ v)
@@ -55,6 +56,7 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
     if split is None:
         inner = ", ".join(str(one) for one in sorted(tree.inner)) or "none"
         raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
+    # As in the fit: columns are scaled by all rows, and then the rows of the node are measured.
     all_rows, _, far = leave_out_far_rows(model, X, sample_weight)
     root = run(measure(Node(all_rows, standardize=scales(model)))).standardization
     reached = ((members, distance) for at, members, distance in tree.visit(all_rows) if at == node)

@@ -50,9 +50,9 @@ if (map) showOnMap(all);
 // pictures are saved with the colors that they have on the page
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "paint-order", "opacity", "font-size",
   "font-family", "font-weight", "text-anchor", "display"];
-function save(text, name, type) {
+function save(text, name) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -71,7 +71,7 @@ function svgText(svg) {
 }
 for (const button of document.querySelectorAll("button.save")) {
   button.addEventListener("click", () => {
-    save(svgText(button.closest("figure").querySelector("svg")), button.dataset.file, "image/svg+xml");
+    save(svgText(button.closest("figure").querySelector("svg")), button.dataset.file);
   });
 }
 

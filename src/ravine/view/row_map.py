@@ -183,6 +183,7 @@ def _lines(tree: TreeArrays, shown: RowMap) -> dict[int, Hyperplane]:
         counted = shown.counted[members]
         if not isinstance(boundary, Hyperplane) or not counted.any():
             continue
+        # The gradient of the distance within the map: how the distance grows along its two axes.
         slope = shown.directions @ (boundary.normal * shown.scale)
         here, distance = shown.points[members][counted], distance[counted]
         line = Hyperplane(slope, here.mean(axis=0), -float(distance.mean()))
