@@ -18,9 +18,9 @@ model = ravine.MinimumDensity(n_clusters=3).fit(wine)
 print(ravine.explain(model, wine).words())
 
 # %%
-# The tree, with the density of the rows at every split.
+# The tree: wide nodes have many rows, tall splits a deep valley of the density.
 
-plot.tree(model, wine).figure.set_size_inches(8, 5)
+plot.tree(model).figure.set_size_inches(8, 5)
 
 # %%
 # The density across the first split. The blue line is the threshold.

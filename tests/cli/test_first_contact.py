@@ -226,9 +226,8 @@ def test_quiet_silences_the_progress_and_not_the_result(folder):
 
 
 def test_the_data_is_checked_before_the_fit(tmp_path):
-    rare = np.exp(3 * RNG.normal(size=N))
-    frame = FRAME.assign(customer=RNG.permutation(N) + 500, member=GROUP % 2, one=1, rare=rare, again=rare)
-    pd.concat([frame, frame[:2]]).to_csv(tmp_path / "t.csv", index=False)
+    frame = FRAME.assign(customer=RNG.permutation(N) + 500, member=GROUP % 2, one=1)
+    frame.to_csv(tmp_path / "t.csv", index=False)
     found = json.loads(succeed("fit", "t.csv", "--clusters", "2", "--report", "r.html", "--json",
                                where=tmp_path).stdout)["notes"]  # fmt: skip
     for note in (
@@ -236,8 +235,6 @@ def test_the_data_is_checked_before_the_fit(tmp_path):
         "--exclude customer, or copy it to the output with --id",
         "one is constant",
         "member has only two values",
-        "again is the same as rare; leave out with --exclude again",
-        "2 of 92 rows repeat an earlier one",
     ):
         assert any(line.startswith(note) for line in found), note
     page = (tmp_path / "r.html").read_text()

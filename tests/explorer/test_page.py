@@ -173,17 +173,11 @@ def test_the_script_is_copied(page, explorer):
     assert copied == explorer.script
 
 
-def test_names_and_colors(page, explorer):
+def test_names(page, explorer):
     name = page.find_element("css selector", '#clusters li[data-label="1"] input[type=text]')
     name.send_keys(BAD, "\n")
     done(page, explorer, "names = ")
     assert explorer.session.state.names == {1: BAD}
-    color = page.find_element("css selector", '#clusters li[data-label="0"] input[type=color]')
-    fill(page, color, "#123456")
-    done(page, explorer, "colors = ")
-    leaf = int(explorer.tree.leaves[0])
-    drawn = page.find_element("css selector", f'#tree g[data-node="{leaf}"] rect')
-    assert drawn.get_attribute("fill") == "#123456"
     assert BAD in page.find_element(
         "css selector", f'#tree g[data-node="{explorer.tree.leaves[1]}"]'
     ).get_attribute("aria-label")
@@ -240,29 +234,15 @@ def test_marked_rows_steer_the_split(page, explorer):
     click(page, "unmark")
     done(page, explorer, "= -1")
     assert text(page, "marks") == ""
-    page.execute_script("document.querySelector('#exemplars input').click()")
-    click(page, "aside")
-    done(page, explorer, r"w\[\[\d+\]\] = 0")
-    assert text(page, "asides") == "1 row is set aside."
-    assert len(explorer.session.state.aside) == 1
-    click(page, "back")
-    done(page, explorer, r"w = np\.ones")
-    assert explorer.session.state.aside == ()
 
 
-def test_methods_and_kernels_are_compared_and_used(page, explorer):
+def test_methods_and_kernels_are_used(page, explorer):
     from selenium.webdriver.support.ui import Select
 
-    Select(page.find_element("id", "other")).select_by_value("PrincipalDirection")
-    click(page, "compare")
-    until(page, lambda: len(page.find_elements("css selector", "#comparison article")) == 2)
-    expected = MinimumDensity(2).fit(X)
-    first = page.find_elements("css selector", "#comparison article")[0].text
-    assert " | ".join(map(str, np.bincount(expected.labels_))) in first
-    assert "adjusted Rand index" in text(page, "comparison")
-    assert len(explorer.session.states) == 1
-    page.find_elements("css selector", "#comparison button")[1].click()
-    until(page, lambda: "PrincipalDirection(2).fit(X)" in text(page, "code"))
+    Select(page.find_element("id", "method")).select_by_value("PrincipalDirection")
+    click(page, "split")
+    until(page, lambda: "PrincipalDirection(2).fit(X)" in text(page, "code") and not text(page, "busy"))
+    Select(page.find_element("id", "method")).select_by_value("MinimumDensity")
     Select(page.find_element("id", "kernel")).select_by_value("rbf")
     click(page, "split")
     until(page, lambda: "kernel='rbf'" in text(page, "code") and not text(page, "busy"))
@@ -300,11 +280,8 @@ def test_two_tabs_agree_and_a_reload_loses_nothing(page, explorer):
 
 
 def test_a_phone_and_the_dark(page):
-    fill(page, page.find_element("id", "other"), "PrincipalDirection")
     size = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    click(page, "compare")
-    until(page, lambda: len(page.find_elements("css selector", "#comparison article")) == 2)
     wide, width = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert width == 360
     assert wide <= width

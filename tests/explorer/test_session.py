@@ -2,8 +2,6 @@
 
 import json
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from inspect import signature
 
 import numpy as np
 import pytest
@@ -15,21 +13,17 @@ from ravine import InvalidInputError, MinimumDensity, explain
 from ravine.explorer.answers import Answers
 from ravine.explorer.exports import EXPORTS, model_of
 from ravine.explorer.session import Session, digest
-from ravine.explorer.state import ACTIONS, Rows
+from ravine.explorer.state import Rows
 
 X = load_wine().data
 MODEL = MinimumDensity(3).fit(X)
 WORK = [
     ("split", {"node": 2, "method": "MinimumDensity", "n_clusters": 2}),
     ("rename", {"label": 3, "name": 'it\'s "good"'}),
-    ("color", {"label": 1, "color": "#aa0000"}),
     ("move", {"node": 0, "distance": 0.25}),
     ("mark", {"numbers": [3, 70, 2], "label": 0}),
     ("mark", {"numbers": [100, 140], "label": 1}),
-    ("set_aside", {"numbers": [9, 8]}),
-    ("set_aside", {"numbers": [120]}),
     ("split", {"node": 1, "method": "MinimumDensity", "n_clusters": 3}),
-    ("set_aside", {"numbers": []}),
     ("split", {"node": 3, "method": "PrincipalDirection", "n_clusters": 2}),
     ("merge", {"a": 0, "b": 4}),
     ("prune", {"node": 2}),
@@ -71,12 +65,9 @@ def test_the_script_gives_the_same_labels_after_every_action(session):
         found = run(session)
         np.testing.assert_array_equal(found["labels"], labels(session), err_msg=action)
         assert found.get("names", {}) == session.state.names
-        assert found.get("colors", {}) == session.state.colors
         y = session.state.partial_labels(len(X))
         assert ("y" in found) == (y is not None)
         assert y is None or (found["y"] == y).all()
-        w = session.state.weights(len(X))
-        assert (found.get("w", np.ones(1)) == (1.0 if w is None else w)).all()
     assert len(np.unique(labels(session))) == 4
 
 
@@ -94,7 +85,7 @@ def test_with_a_kernel_too(session):
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     lines = [line for lines in session.code() for line in lines]  # the panel of the page
     assert sum(line.startswith("rows = rows_for_tree(model, X)") for line in lines) == 1
-    do(session, [("set_aside", {"numbers": [5]}), ("split", {"node": 1, "n_clusters": 2})])
+    do(session, [("split", {"node": 1, "n_clusters": 2})])
     np.testing.assert_array_equal(run(session)["labels"], labels(session))
     with pytest.raises(InvalidInputError, match="choose the root"):
         session.act("split", {"node": 1, "kernel": "rbf"})
@@ -105,7 +96,7 @@ def test_a_file_is_explored_like_an_array(session, tmp_path):
     file = ravine.open(tmp_path / "rows.npy")
     explorer = ravine.explore(MODEL, file, session=tmp_path / "file", open_browser=False)
     explorer.stop()
-    work = [WORK[6], WORK[8], WORK[3], ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"}), WORK[0]]
+    work = [WORK[5], WORK[2], ("split", {"node": 0, "n_clusters": 3, "kernel": "rbf"}), WORK[0]]
     do(explorer.session, work)
     do(session, work)
     np.testing.assert_array_equal(explorer.labels, labels(session))
@@ -138,12 +129,7 @@ def test_a_session_comes_back_where_it_was(session, tmp_path):
     found = Session(Rows(X), None, tmp_path, code=["model = MinimumDensity(3).fit(X)"])
     assert found.script() == session.script()
     assert [state.tree for state in found.states] == [state.tree for state in session.states]
-    assert (found.state.names, found.state.colors, found.state.marks, found.state.aside) == (
-        session.state.names,
-        session.state.colors,
-        session.state.marks,
-        session.state.aside,
-    )
+    assert (found.state.names, found.state.marks) == (session.state.names, session.state.marks)
     do(found, [("redo", {}), ("merge", {"a": 0, "b": 1})])
     again = Session(Rows(X), None, tmp_path)
     np.testing.assert_array_equal(labels(again), labels(found))
@@ -157,7 +143,7 @@ def test_a_session_comes_back_where_it_was(session, tmp_path):
 def test_a_continued_session_keeps_the_states_before(session, tmp_path):
     do(session, WORK[:4])
     found = Session(Rows(X), None, tmp_path)
-    do(found, [WORK[8], WORK[3]])
+    do(found, [WORK[5], WORK[2]])
     again = Session(Rows(X), None, tmp_path)
     assert [state.tree for state in again.states[:5]] == [state.tree for state in session.states]
     assert [state.tree for state in again.states] == [state.tree for state in found.states]
@@ -180,7 +166,6 @@ def test_an_action_that_fails_changes_nothing(session):
         ("cut", {"n_clusters": 99}),
         ("rename", {"label": 9, "name": "x"}),
         ("rename", {"label": 0, "name": 5}),
-        ("color", {"label": 0, "color": "url(x)"}),
         ("mark", {"numbers": [9999], "label": 0}),
         ("mark", {"numbers": [1], "label": "a"}),
         ("mark", {"numbers": [1], "label": 10**23}),
@@ -194,7 +179,7 @@ def test_an_action_that_fails_changes_nothing(session):
         ("split", {}),
         ("split", None),
         (None, {}),
-        ("set_aside", {"numbers": [-1]}),
+        ("mark", {"numbers": [-1], "label": 0}),
         ("exec", {}),
     ]
     for action, arguments in wrong:
@@ -224,7 +209,7 @@ def test_the_folder_always_holds_the_state_that_is_shown(session, tmp_path):
         session.act("undo", {})
         session.act("rename", {"label": 0, "name": f"right {i}"})
         index = json.loads((tmp_path / "session.json").read_text())
-        assert index["states"][index["position"]]["names"] == [[0, f"right {i}"]]
+        assert index["actions"][index["position"] - 1] == ["rename", {"label": 0, "name": f"right {i}"}]
         session.act("undo", {})
 
 
@@ -239,11 +224,11 @@ def test_an_action_that_cannot_be_saved_changes_nothing(session, monkeypatch):
 
 
 def test_other_files_in_the_folder_stay_as_they_are(session, tmp_path):
-    others = [tmp_path / name for name in ("my-notes2.txt", "tree-3.json", "tree-x9.json")]
+    others = [tmp_path / name for name in ("my-notes2.txt", "model.ravine", "rows.csv")]
     for file in others:
         file.write_text("mine")
     found = Session(Rows(X), None, tmp_path)
-    do(found, [WORK[0], WORK[3]])
+    do(found, [WORK[0], WORK[2]])
     assert [file.read_text() for file in others] == ["mine"] * 3
     np.testing.assert_array_equal(labels(Session(Rows(X), None, tmp_path)), labels(found))
 
@@ -251,8 +236,7 @@ def test_other_files_in_the_folder_stay_as_they_are(session, tmp_path):
 def test_no_text_of_a_session_folder_becomes_python(session, tmp_path):
     do(session, WORK[:3])
     index = json.loads((tmp_path / "session.json").read_text())
-    for record in index["states"]:
-        record |= {"code": ["import os; os.system('x')"], "imports": ["MinimumDensity; import os"]}
+    index |= {"code": ["import os; os.system('x')"], "imports": ["MinimumDensity; import os"]}
     (tmp_path / "session.json").write_text(json.dumps(index))
     found = Session(Rows(X), None, tmp_path)
     assert "import os" not in found.script()
@@ -262,41 +246,44 @@ def test_no_text_of_a_session_folder_becomes_python(session, tmp_path):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"names": [[0, 5]]},
-        {"names": [[0, ["a"]]]},
-        {"names": [[77, "a"]]},
-        {"names": 3},
-        {"colors": [[0, "url(x)"]]},
-        {"colors": [["0", "#aa0000"]]},
-        {"marks": [[9999, 0]]},
-        {"marks": [[1, "a"]]},
-        {"marks": [[[], 0]]},
-        {"aside": [-1]},
-        {"aside": ["1"]},
-        {"action": "os.system"},
-        {"action": ["split"]},
-        {"action": ""},
-        {"arguments": {"node": "0); import os", "distance": 1.0}},
-        {"arguments": {"node": 0, "distance": "1); import os"}},
-        {"arguments": {"node": 0, "distance": 1.0, "other": 1}},
-        {"arguments": [5]},
-        {"model": "../model-1.ravine"},
-        {"model": 5},
-        {"tree": "/etc/passwd"},
-        {"tree": ["tree-1.json"]},
+        5,
+        [],
+        ["undo", {}],
+        ["rename", {"label": 0, "name": 5}],
+        ["rename", {"label": 0, "name": ["a"]}],
+        ["rename", {"label": 77, "name": "a"}],
+        ["mark", {"numbers": [9999], "label": 0}],
+        ["mark", {"numbers": [1], "label": "a"}],
+        ["mark", {"numbers": [[]], "label": 0}],
+        ["os.system", {}],
+        [["split"], {"node": 0}],
+        ["", {}],
+        ["move", {"node": "0); import os", "distance": 1.0}],
+        ["move", {"node": 0, "distance": "1); import os"}],
+        ["move", {"node": 0, "distance": 1.0, "other": 1}],
+        ["move", [5]],
+        ["prune", {"node": 1e400}],
     ],
 )
-def test_wrong_fields_of_a_session_are_one_sentence(session, tmp_path, wrong):
+def test_wrong_actions_of_a_session_are_one_sentence(session, tmp_path, wrong):
     session.act("move", {"node": 0, "distance": 0.25})
     index = json.loads((tmp_path / "session.json").read_text())
-    index["states"][1] |= wrong
+    index["actions"][0] = wrong
     (tmp_path / "session.json").write_text(json.dumps(index))
     with pytest.raises(InvalidInputError, match=r"not a valid session.*another folder"):
         Session(Rows(X), None, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"position": -1}, {"position": 1e400}, {"position": 2}, {"states": []}, {"states": 5}]
+    "wrong",
+    [
+        {"position": -1},
+        {"position": 1e400},
+        {"position": "0"},
+        {"position": 2},
+        {"actions": None},
+        {"actions": 5},
+    ],
 )
 def test_wrong_places_of_a_session_are_one_sentence(session, tmp_path, wrong):
     index = json.loads((tmp_path / "session.json").read_text()) | wrong
@@ -305,10 +292,9 @@ def test_wrong_places_of_a_session_are_one_sentence(session, tmp_path, wrong):
         Session(Rows(X), None, tmp_path)
 
 
-def test_a_tree_of_other_columns_is_not_restored(session, tmp_path):
-    other = MinimumDensity(2).fit(X[:, :3])
-    (tmp_path / "tree-2.json").write_text(other.tree_.to_json())
-    with pytest.raises(InvalidInputError, match="other columns than its model"):
+def test_a_model_of_other_columns_is_not_continued(session, tmp_path):
+    ravine.save(MinimumDensity(2).fit(X[:, :3]), tmp_path / "first-model.ravine")
+    with pytest.raises(InvalidInputError, match="the tree was grown on 3"):
         Session(Rows(X), None, tmp_path)
 
 
@@ -318,22 +304,6 @@ def test_the_script_does_not_overwrite_a_file(session, tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.loadtxt("labels.csv"), labels(session))
     with pytest.raises(FileExistsError):
         exec(session.script(), {"X": X})
-
-
-def test_a_comparison_waits_for_an_action(session, monkeypatch):
-    seen, own = [], {"method": "PrincipalDirection", "n_clusters": 2}
-    split = ACTIONS["split"]
-
-    def watched(*arguments, **named):
-        # another thread cannot take the lock meanwhile
-        with ThreadPoolExecutor() as pool:
-            seen.append(pool.submit(session.lock.acquire, blocking=False).result())
-        return split(*arguments, **named)
-
-    monkeypatch.setitem(ACTIONS, "split", watched)
-    monkeypatch.setattr("ravine.explorer.state.signature", lambda _: signature(split))
-    Answers(session).compare(0, own, own)
-    assert seen == [False, False]
 
 
 def test_names_follow_their_clusters(session):
@@ -386,71 +356,32 @@ def session_with_far_rows(folder):
     return far, session
 
 
-def test_rows_far_from_all_others_are_named(tmp_path):
+def test_rows_far_from_all_others_are_counted(tmp_path):
     far, session = session_with_far_rows(tmp_path)
-    assert Answers(session).summary()["far"] == [3, 90]
-    assert Answers(Session(Rows(far), None, tmp_path)).summary()["far"] == [3, 90]
+    assert Answers(session).summary()["n_far"] == 2
+    assert Answers(Session(Rows(far), None, tmp_path)).summary()["n_far"] == 2
 
 
-def test_rows_that_are_far_or_set_aside_are_not_in_the_pictures(tmp_path):
+def test_rows_that_are_far_are_not_in_the_pictures(tmp_path):
     _, session = session_with_far_rows(tmp_path)
     answers = Answers(session)
     assert answers.summary()["nodes"][0]["weight"] == 176
     assert answers.node(0)["curve"]["points"][-1] < 20
     assert answers.places()["frame"]["half"] < 20
-    session.act("set_aside", {"numbers": [0, 1, 2, 3, 4, 5]})
-    assert answers.summary()["nodes"][0]["weight"] == 171
-    assert answers.node(0)["left"] + answers.node(0)["right"] == 171
-    assert "Split of 171 rows" in export(session, "report")
-    session.act("set_aside", {"numbers": list(range(178))})
-    assert answers.summary()["nodes"][0]["weight"] == 178  # all are shown where none would count
+    assert answers.node(0)["left"] + answers.node(0)["right"] == 176
+    assert "Split of 176 rows" in export(session, "report")
 
 
 def test_names_and_marks_compute_nothing_again(session):
     answers = Answers(session)
     answers.summary()
-    means = answers.shown().means
+    means = answers.view_state()[1].means
     session.act("rename", {"label": 0, "name": "first"})
     session.act("mark", {"numbers": [1], "label": 0})
-    assert answers.shown().means is means
+    assert answers.view_state()[1].means is means
     assert answers.summary()["clusters"][0]["name"] == "first"
     session.act("prune", {"node": 1})
-    assert answers.shown().means is not means
-
-
-def test_two_methods_are_compared_without_a_change(session):
-    answers = Answers(session)
-    first, second = (
-        {"method": "MinimumDensity", "n_clusters": 3},
-        {"method": "PrincipalDirection", "n_clusters": 2},
-    )
-    found = answers.compare(0, first, first)
-    assert found["agreement"] == 1.0
-    assert found["candidates"][0]["labels"] == MODEL.labels_.tolist()
-    assert found["candidates"][0]["sizes"] == np.bincount(MODEL.labels_).tolist()
-    other = answers.compare(1, first, second)
-    assert len(other["candidates"][1]["sizes"]) == 2
-    assert session.version == 0
-
-
-def test_rows_set_aside_have_a_label_and_no_influence(session):
-    session.act("set_aside", {"numbers": [0, 1, 2, 90]})
-    session.act("split", {"node": 0, "n_clusters": 3})
-    w = np.ones(len(X))
-    w[[0, 1, 2, 90]] = 0
-    np.testing.assert_array_equal(labels(session), MinimumDensity(3).fit(X, sample_weight=w).labels_)
-    session.act("set_aside", {"numbers": []})
-    assert session.state.weights(len(X)) is None
-
-
-def test_rows_set_aside_have_no_influence_below_the_root(session):
-    aside = np.flatnonzero(MODEL.labels_ != 1)[::2].tolist()
-    do(session, [("set_aside", {"numbers": aside}), ("split", {"node": 1})])
-    w = np.ones(len(X))
-    w[aside] = 0
-    expected = MODEL.tree_.resplit(1, MinimumDensity(2), X, sample_weight=w)
-    np.testing.assert_allclose(session.state.tree.weight, expected.weight)
-    assert (expected.weight != MODEL.tree_.resplit(1, MinimumDensity(2), X).weight).any()
+    assert answers.view_state()[1].means is not means
 
 
 def test_saved_labels_are_no_formulas_of_a_spreadsheet(session):

@@ -6,7 +6,6 @@ from sklearn.datasets import load_wine
 from ravine import MinimumDensity, PrincipalDirection
 from ravine.view.density import N_BINS, densities
 from ravine.view.fitted import rows_for_tree
-from ravine.view.node import node_rows
 
 WINE = load_wine(as_frame=True).data
 MODEL = MinimumDensity(4).fit(WINE)
@@ -64,7 +63,6 @@ def test_a_method_without_a_bandwidth_is_drawn_with_that_of_the_distances():
     distance = model.transform(WINE)[:, 0]
     expected = 0.9 * distance.std() * len(WINE) ** -0.2
     assert density_of(model, WINE)[0].bandwidth == pytest.approx(expected)
-    assert node_rows(model, WINE).curves.bandwidth == pytest.approx(expected)
 
 
 def test_rows_that_do_not_reach_a_split_leave_it_out():

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.integrate import trapezoid
+from scipy.stats import norm
 from sklearn.datasets import load_wine
 
 from ravine import InvalidInputError, MinimumDensity, RavineError, SpectralConnectivity
 from ravine.exceptions import OutlierWarning
 from ravine.view import plot
-from ravine.view.node import node_rows
+from ravine.view.plot import node_rows
 
 mpl.use("Agg")
 from matplotlib import pyplot
@@ -37,7 +38,7 @@ def test_each_takes_and_returns_an_axes():
         "density": lambda ax: plot.density(MODEL, WINE.data, ax=ax),
         "split": lambda ax: plot.split(MODEL, WINE.data, ax=ax),
         "map": lambda ax: plot.map(MODEL, WINE.data, ax=ax),
-        "tree": lambda ax: plot.tree(MODEL, WINE.data, ax=ax),
+        "tree": lambda ax: plot.tree(MODEL, ax=ax),
     }
     for name, function in draw.items():
         ax = pyplot.figure().subplots()
@@ -91,19 +92,10 @@ def test_across_is_the_most_variance_that_is_orthogonal_to_the_normal():
     assert len(node_rows(MODEL, WINE.data, inner).members) == MODEL.tree_.weight[inner]
 
 
-@pytest.mark.parametrize("draw", [plot.density, plot.split, plot.map, plot.tree])
+@pytest.mark.parametrize("draw", [plot.density, plot.split, plot.map])
 def test_models_of_a_tiny_bandwidth_are_drawn(draw):
     model = MinimumDensity(3, bandwidth_factor=1e-9).fit(WINE.data)
     draw(model, WINE.data)
-
-
-def test_the_tree_shows_every_node():
-    ax = plot.tree(MODEL, WINE.data, feature_names=WINE.feature_names)
-    texts = [text.get_text() for text in ax.texts]
-    assert sum("\n" in text for text in texts) == MODEL.tree_.n_nodes
-    for k in range(3):
-        assert f"{k}\n{(MODEL.labels_ == k).sum()}" in texts
-    assert "+proline\n0.30" in texts
 
 
 def test_a_method_without_an_interval_has_no_penalized_density():
@@ -111,6 +103,20 @@ def test_a_method_without_an_interval_has_no_penalized_density():
     shown = {item.get_label() for item in ax.get_lines()}
     assert {"density", "threshold"} <= shown
     assert "penalized density" not in shown
+
+
+def test_the_tree_shows_every_node():
+    ax = plot.tree(MODEL, feature_names=WINE.feature_names)
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, MODEL.tree_.weight[[0, 1]] / 178)
+    heights = [bar.get_height() for bar in ax.patches]
+    qualities = [MODEL.tree_.splits[node].quality for node in (0, 1)]
+    np.testing.assert_allclose(np.abs(heights), np.array(qualities) / sum(qualities))
+    texts = [text.get_text() for text in ax.texts]
+    assert sum("\n" in text for text in texts) == MODEL.tree_.n_nodes
+    for k in range(3):
+        assert f"{k}\n{(MODEL.labels_ == k).sum()}" in texts
+    assert "+proline\n0.30" in texts
 
 
 def test_the_line_of_the_map_is_the_first_split():
@@ -137,9 +143,10 @@ def test_sparse_rows_and_weights():
 
 def test_the_bandwidth_of_a_picture_is_that_of_the_model():
     model = MinimumDensity(2, bandwidth_factor=0.5).fit(WINE.data)
-    assert node_rows(model, WINE.data).curves.bandwidth == pytest.approx(
-        model.tree_.splits[0].facts["bandwidth"], rel=1e-9
-    )
+    h, found = model.tree_.splits[0].facts["bandwidth"], node_rows(model, WINE.data)
+    x, y = line(plot.density(model, WINE.data), "density").get_data()
+    exact = norm.pdf(x[:, None], found.distance, h).mean(axis=1)
+    np.testing.assert_allclose(y, exact, rtol=1e-6, atol=1e-9)
 
 
 def test_leaves_have_no_split_to_show():
@@ -153,7 +160,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(RavineError, match=r'pip install "ravine\[plot\]"'):
-        plot.tree(MODEL, WINE.data)
+        plot.tree(MODEL)
 
 
 def test_rows_far_from_all_others_are_not_drawn():

@@ -34,8 +34,6 @@ ADVICE = {  # which options help, by what a `TableError`, a note or a finding is
     "id": "leave it out with --exclude {columns}, or copy it to the output with --id",
     "constant": "constant columns have no influence",
     "two-valued": "--exclude {columns} leaves out what should not define clusters",
-    "duplicate column": "leave out with --exclude {columns}",
-    "duplicate rows": "remove them from the file, unless repeated rows are expected",
 }
 
 

@@ -18,8 +18,8 @@ from ravine.view.report import report
 
 def model_of(answers: Answers) -> Any:
     """Return the model with the tree as it is now."""
-    shown = answers.shown()
-    model = copy.copy(shown.state.model)
+    state, shown = answers.view_state()
+    model = copy.copy(state.model)
     names = None if shown.tree.mapped else tuple(shown.names)
     model.tree_ = replace(shown.tree, feature_names=names or shown.tree.feature_names)
     model.labels_ = shown.tree.label[shown.leaf]
@@ -27,8 +27,8 @@ def model_of(answers: Answers) -> Any:
 
 
 def _labels(answers: Answers) -> bytes:
-    shown, ids = answers.shown(), answers.row_ids
-    labels, names = shown.tree.label[shown.leaf], shown.state.names
+    (state, shown), ids = answers.view_state(), answers.row_ids
+    labels, names = shown.tree.label[shown.leaf], state.names
     kinds = {"row" if ids is None else "id": "text", "cluster": "row"}
     columns = [list(range(len(labels)) if ids is None else ids), labels]
     if names:
@@ -48,18 +48,18 @@ def _model(answers: Answers) -> bytes:
 
 def _sql(answers: Answers) -> bytes:
     tree, table = model_of(answers).tree_, Path(answers.title).stem or "data"
-    return f"{tree.export_sql(table, columns=answers.shown().names)};\n".encode(errors="backslashreplace")
+    return f"{tree.export_sql(table, columns=answers.view_state()[1].names)};\n".encode(
+        errors="backslashreplace"
+    )
 
 
 def _report(answers: Answers) -> bytes:
-    shown = answers.shown()
+    state, shown = answers.view_state()
     page = report(
         model_of(answers),
         answers.session.rows.X,
         feature_names=shown.names,
-        sample_weight=shown.weight,  # rows set aside count no more than on the page
-        names=shown.state.names,
-        colors=shown.state.colors,
+        names=state.names,
         row_ids=answers.row_ids,
         row_html=answers.row_html,
         source=answers.title,

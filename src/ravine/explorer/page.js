@@ -70,7 +70,6 @@ async function show(answer) {
 async function choose(number) {
   node = number;
   moved = null;
-  by("comparison").hidden = true;
   shown = await ask("api/node/" + node);
   drawTree();
   drawNode();
@@ -120,8 +119,7 @@ function drawState() {
   by("title").textContent = state.title || "ravine explorer";
   document.title = (state.title ? state.title + " – " : "") + "ravine explorer";
   const n = state.clusters.length;
-  const uncounted = new Set([...state.far, ...state.aside]).size;
-  by("lead").textContent = `${count(state.n_rows)} rows in ${many(n, "cluster")}` + (uncounted ? `; ${count(uncounted)} far away or set aside, not counted` : "");
+  by("lead").textContent = `${count(state.n_rows)} rows in ${many(n, "cluster")}` + (state.n_far ? `; ${count(state.n_far)} far from all others, not counted` : "");
   by("undo").disabled = !state.undo;
   by("redo").disabled = !state.redo;
   by("cut").max = state.most_clusters;
@@ -132,13 +130,9 @@ function drawState() {
   by("code").textContent = state.code.flat().join("\n");
   by("code").scrollTop = by("code").scrollHeight;
   by("copy").textContent = "Copy the script";
-  for (const [rows, note, button, what] of [[state.marks, "marks", "unmark", "marked"], [state.aside, "asides", "back", "set aside"]]) {
-    by(note).textContent = rows.length ? `${many(rows.length, "row")} ${rows.length === 1 ? "is" : "are"} ${what}.` : "";
-    by(button).hidden = !rows.length;
-  }
-  by("far").hidden = !state.far.length;
-  by("far").textContent = state.far.length === 1 ? "Choose the row far from all others" :
-    `Choose the ${count(state.far.length)} rows far from all others`;
+  const n_marks = state.marks.length;
+  by("marks").textContent = n_marks ? `${many(n_marks, "row")} ${n_marks === 1 ? "is" : "are"} marked.` : "";
+  by("unmark").hidden = !n_marks;
   drawClusters();
 }
 
@@ -149,9 +143,8 @@ function drawClusters() {
         ticked = event.target.checked ? [...ticked, cluster.label] : ticked.filter((one) => one !== cluster.label);
         by("merge").disabled = ticked.length !== 2;
       } });
-    const color = make("input", { type: "color", "aria-label": "Color of " + nameOf(cluster.label),
-      onchange: (event) => act("color", { label: cluster.label, color: event.target.value }) });
-    color.value = cluster.color;
+    const color = make("span", { class: "color" });
+    color.style.background = cluster.color;
     const name = make("input", { type: "text", placeholder: "cluster " + cluster.label, maxlength: 80,
       "aria-label": "Name of cluster " + cluster.label,
       onchange: (event) => act("rename", { label: cluster.label, name: event.target.value }) });
@@ -419,20 +412,14 @@ function drawRows(canvas, colors) {
   context.globalAlpha = 1;
 }
 
-// squares around rows that are chosen or marked, crosses over those set aside
+// squares around rows that are chosen or marked
 function drawMarks(context, place) {
   const marked = new Map(state.marks);
-  const aside = new Set(state.aside);
   context.strokeStyle = context.fillStyle = ink("ink");
   context.font = "600 22px system-ui, sans-serif";
   places.numbers.forEach((number, i) => {
     const [x, y] = place(places.points[i]);
     context.lineWidth = chosen.has(number) ? 4 : 2;
-    if (aside.has(number)) {
-      context.beginPath();
-      for (const a of [-8, 8]) { context.moveTo(x + a, y - 8); context.lineTo(x - a, y + 8); }
-      context.stroke();
-    }
     if (marked.has(number) || chosen.has(number)) context.strokeRect(x - 9, y - 9, 18, 18);
     if (marked.has(number)) context.fillText(marked.get(number), x + 11, y + 7);
   });
@@ -514,7 +501,7 @@ function pointOf(event, canvas) {
 
 function drawChosen() {
   by("chosen").textContent = chosen.size ? `${many(chosen.size, "row")} chosen.` : "No rows chosen.";
-  by("mark").disabled = by("aside").disabled = !chosen.size;
+  by("mark").disabled = !chosen.size;
   drawMap();
 }
 
@@ -550,36 +537,11 @@ function hover(event) {
   canvas.title = best[1] < 0 ? "" : `${places.ids[best[1]]}: ${nameOf(state.nodes[state.leaf[best[1]]].label)}`;
 }
 
-// --- splits and comparisons ---
+// --- splits ---
 
-function wanted(method = by("method").value) {
+function wanted() {
   const number = by("number").value.trim();
-  return { method, n_clusters: number === "auto" ? "auto" : Number(number), kernel: by("kernel").value || null };
-}
-
-function compare() {
-  return guarded(async () => {
-    const wishes = [wanted(), wanted(by("other").value)];
-    const answer = await ask("api/compare", { node, first: wishes[0], second: wishes[1] });
-    say("");
-    by("comparison").replaceChildren(...answer.candidates.map((one, i) => candidate(one, wishes[i])), make("p", { class: "whole" },
-      `Agreement of the two (adjusted Rand index, 1 where they are equal): ${answer.agreement.toFixed(2)}`));
-    by("comparison").hidden = false;
-  });
-}
-
-// what one method would make of the node: its first split, and the map
-function candidate(one, wish) {
-  const words = one.curve ? `${one.sizes.map(count).join(" | ")} rows, quality ${one.quality.toFixed(2)}` : "no split";
-  const card = make("article", {}, make("b", {}, wish.method), make("p", {}, words));
-  if (!one.curve) return card;
-  const picture = make("svg", { viewBox: "0 0 200 70", "aria-hidden": "true" });
-  picture.append(...curvePaths(scaled(one.curve, { width: 200, base: 68, top: 4 })));
-  const canvas = make("canvas", { width: 560, height: 420, role: "img", "aria-label": "Map with these clusters" });
-  const colorOf = new Map(one.clusters.map((cluster) => [cluster.label, cluster.color]));
-  drawRows(canvas, one.labels.map((label) => [colorOf.get(label), true]));
-  card.append(picture, canvas, make("p", {}, make("button", { type: "button", onclick: () => act("split", { node, ...wish }) }, "Use this one")));
-  return card;
+  return { method: by("method").value, n_clusters: number === "auto" ? "auto" : Number(number), kernel: by("kernel").value || null };
 }
 
 // --- beginning ---
@@ -592,13 +554,8 @@ function listen() {
   by("merge").addEventListener("click", () => act("merge", { a: ticked[0], b: ticked[1] }));
   by("prune").addEventListener("click", () => act("prune", { node }));
   by("split-form").addEventListener("submit", (event) => { event.preventDefault(); act("split", { node, ...wanted() }); });
-  by("compare").addEventListener("click", compare);
   by("mark").addEventListener("click", () => act("mark", { numbers: [...chosen], label: Number(by("class").value) })
     .then(() => { chosen = new Set(); drawChosen(); }));
-  by("aside").addEventListener("click", () => act("set_aside", { numbers: [...chosen] })
-    .then(() => { chosen = new Set(); drawChosen(); }));
-  by("far").addEventListener("click", () => { chosen = new Set(state.far); drawChosen(); });
-  by("back").addEventListener("click", () => act("set_aside", { numbers: [] }));
   by("unmark").addEventListener("click", () => act("mark", { numbers: state.marks.map(([row]) => row), label: -1 }));
   by("copy").addEventListener("click", () => guarded(() => navigator.clipboard.writeText(state.script).then(() => { by("copy").textContent = "Copied"; })));
   by("map").addEventListener("pointerdown", choosing);
@@ -629,10 +586,7 @@ guarded(async () => {
   const answer = await ask("api/state");
   const options = (names) => names.map((name) => make("option", { value: name }, name));
   by("method").replaceChildren(...options(answer.methods));
-  by("other").replaceChildren(...options(answer.methods));
   by("method").value = "MinimumDensity";
-  by("other").value = "SpectralConnectivity";
-  by("kernel").replaceChildren(make("option", { value: "" }, "none"), ...options(answer.kernels));
   await show(answer);
   setInterval(look, 1000);
 }, "Reading …");

@@ -38,38 +38,32 @@ def _lines(before: State, after: State) -> list[str]:
     given, rows = after.arguments, "rows" if before.tree.mapped else "X"
     match after.action:
         case "split":
-            lines = _split_lines(before, after)
+            lines = _split_lines(before, after, rows)
         case "move":
             lines = [f"tree = tree.move({given['node']}, {given['distance']!r}, {rows})"]
         case "merge" | "prune" | "cut":
             lines = [f"tree = tree.{after.action}({', '.join(map(str, given.values()))})"]
-        case "mark":
+        case "mark":  # y begins with the first mark, so that scripts without marks do not have it
             lines = [] if before.marks else [f"y = np.full(X.shape[0], {UNLABELED})"]
             lines.append(f"y[{sorted(given['numbers'])}] = {given['label']}")
-        case "set_aside":
-            lines = ["w = np.ones(X.shape[0])"] if not (given["numbers"] and before.aside) else []
-            lines += [f"w[{sorted(given['numbers'])}] = 0"] if given["numbers"] else []
         case _:
             lines = []
     if after.action == "rename" or after.names != before.names:
         lines.append(f"names = {after.names!r}")
-    if after.action == "color" or after.colors != before.colors:
-        lines.append(f"colors = {after.colors!r}")
     return lines
 
 
-def _split_lines(before: State, after: State) -> list[str]:
+def _split_lines(before: State, after: State, rows: str) -> list[str]:
+    """Return the lines of a split, with the rows that resplit takes."""
     given = after.arguments
     words = [repr(given["n_clusters"])] + ([f"kernel={given['kernel']!r}"] if given["kernel"] else [])
-    y, w = (", y=y" if before.marks else ""), (", sample_weight=w" if before.aside else "")
+    y = ", y=y" if before.marks else ""
     if given["node"] == 0:
-        fit = f"model = {given['method']}({', '.join(words)}).fit(X{y}{w})"
+        fit = f"model = {given['method']}({', '.join(words)}).fit(X{y})"
         return [fit, "tree = model.tree_", *_mapped_rows(after.tree)]
-    rows = "X"
     if before.tree.mapped:  # components of a kernel are not scaled
         words.append("standardize=False")
-        rows, w = ("rows_for_tree(model, X, w)" if w else "rows"), ""
-    return [f"tree = tree.resplit({given['node']}, {given['method']}({', '.join(words)}), {rows}{y}{w})"]
+    return [f"tree = tree.resplit({given['node']}, {given['method']}({', '.join(words)}), {rows}{y})"]
 
 
 def _mapped_rows(tree: ClusterTree) -> list[str]:

@@ -21,14 +21,14 @@ try:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
+    from starlette.datastructures import Headers
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import Route
+    from starlette.routing import Mount, Route
 except ImportError as error:
     raise RavineError('the explorer needs starlette and uvicorn: pip install "ravine[explore]"') from error
 
 HOST = "127.0.0.1"
-MAX_BODY = 1 << 22  # bytes of a request
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -59,7 +59,7 @@ class Server:
             ) from error
         self.port = int(self._socket.getsockname()[1])
         self.address = f"http://{HOST}:{self.port}/{token}/"
-        app = Guard(_application(answers), token, self.port)
+        app = Guard(_application(answers, token), token, self.port)
         config = uvicorn.Config(app, log_level="critical", access_log=False, timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
@@ -98,18 +98,12 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
-        refused = self._why_refused(headers, scope["path"])
-        if refused is not None:
-            await Response(refused, 403, HEADERS, "text/plain")(scope, receive, send)
-            return
-        inner = {**scope, "path": scope["path"][len(self.token) + 1 :], "root_path": ""}
-        inner["raw_path"] = inner["path"].encode()
-        await self.app(inner, receive, send)
+        # Before any route is looked at: a route that is forgotten here would be open to all.
+        refused = self._why_refused(Headers(scope=scope), scope["path"])
+        app = self.app if refused is None else Response(refused, 403, HEADERS, "text/plain")
+        await app(scope, receive, send)
 
-    def _why_refused(self, headers: dict[str, str], path: str) -> str | None:
+    def _why_refused(self, headers: Headers, path: str) -> str | None:
         if headers.get("host") not in self.hosts:
             return "This page is only for the machine that it runs on."
         origin = headers.get("origin")
@@ -125,18 +119,12 @@ class Guard:
         return None
 
 
-def _application(answers: Answers) -> Starlette:
-    """Return the routes of the page; what they answer is made of a request and its body."""
+def _application(answers: Answers, token: str) -> Starlette:
+    """Return the routes below the token; what they answer is made of a request and its body."""
 
     def act(_: Request, body: Any) -> Any:
         notes = answers.session.act(body.get("action"), body.get("arguments", {}))
         return {"notes": notes, **answers.summary()}
-
-    def compare(_: Request, body: Any) -> Any:
-        first, second = body.get("first"), body.get("second")
-        if not isinstance(first, dict) or not isinstance(second, dict):
-            raise InvalidInputError("a comparison takes a node and the arguments of two splits")
-        return answers.compare(body.get("node"), first, second)
 
     def export(request: Request, _: Any) -> Any:
         what = request.path_params["what"]
@@ -156,13 +144,12 @@ def _application(answers: Answers) -> Starlette:
         "/api/node/{node}": lambda request, _: answers.node(_number(request.path_params["node"])),
         "/export/{what}": export,
     }
-    posts: dict[str, Make] = {"/api/act": act, "/api/compare": compare}
     routes = [Route(path, _handler(make), methods=["GET"]) for path, make in gets.items()]
-    routes += [Route(path, _handler(make, has_body=True), methods=["POST"]) for path, make in posts.items()]
-    return Starlette(routes=routes)
+    routes.append(Route("/api/act", _handler(act), methods=["POST"]))
+    return Starlette(routes=[Mount(f"/{token}", routes=routes)])
 
 
-def _handler(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
+def _handler(make: Make) -> Callable[[Request], Any]:
     """Return a handler that answers with what `make` returns, as JSON where it is no response yet.
 
     It runs in a worker thread, because a search takes time. Wrong input is answered with its sentence; any
@@ -171,12 +158,13 @@ def _handler(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
 
     async def handle(request: Request) -> Response:
         try:
-            body = await _body(request) if has_body else None
+            body = await _body(request) if request.method == "POST" else None
             answer = await run_in_threadpool(make, request, body)
         except RavineError as error:
             return _json({"error": str(error)}, 400)
         except Exception as error:
-            logging.getLogger(__name__).exception("the explorer could not answer %s", request.scope["path"])
+            path = request.scope["path"].removeprefix(request.scope["root_path"])  # which has the token
+            logging.getLogger(__name__).exception("the explorer could not answer %s", path)
             text = f"an unexpected {type(error).__name__}, of which the terminal shows more: {error}"
             return _json({"error": text}, 500)
         return answer if isinstance(answer, Response) else _json(answer)
@@ -186,13 +174,8 @@ def _handler(make: Make, *, has_body: bool = False) -> Callable[[Request], Any]:
 
 async def _body(request: Request) -> dict[str, Any]:
     """Return the body of a request: a small object of JSON."""
-    raw = b""
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > MAX_BODY:
-            raise InvalidInputError("the request is too long")
     try:
-        body = json.loads(raw)
+        body = await request.json()
     except (ValueError, RecursionError):
         body = None
     kind = request.headers.get("content-type", "")  # that of a form of another page is never JSON

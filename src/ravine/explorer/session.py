@@ -9,7 +9,6 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,21 +16,20 @@ import numpy as np
 
 from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
 from ravine.explorer.script import code_of, script_of
-from ravine.explorer.state import ACTIONS, Rows, State, check_arguments, check_state
+from ravine.explorer.state import ACTIONS, Rows, State, check_arguments
 from ravine.io.atomic import write_atomically
 from ravine.store.model_file import load, save
-from ravine.tree.tree import ClusterTree
 
-INDEX = "session.json"
-FORMAT = {"format": "ravine session", "version": 2}  # at the head of the index
+INDEX, MODEL = "session.json", "first-model.ravine"
+FORMAT = {"format": "ravine session", "version": 3}  # at the head of the index
 
 
 class Session:
     """Rows, the states that actions have made of a model, and the place among them.
 
     Actions follow one another, from whichever tab they come. `version` grows with everything that changes.
-    Work is saved in `folder` after every action: each tree in a file of its own, then the index, each of them
-    whole or not at all, so that a session begun again in the same folder is where it was.
+    The folder has the first model and the list of the actions, which is written after each of them. A session
+    that is begun again in the same folder repeats them: the same actions give the same states.
     """
 
     held: BinaryIO | None = None  # keeps other explorers out of the folder
@@ -52,12 +50,11 @@ class Session:
         self.position, self.version = 0, 0
         self.states: list[State] = []
         self._start = list(code)  # lines of Python that make the rows and the first model
-        self._n_files = 0
         if model is None:
             self._restore()
         else:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.states.append(self._write(State(model, model.tree_)))
+            self.states.append(State(model, model.tree_))
+            save(model, folder / MODEL)
             self._save(self.states, 0)
 
     @property
@@ -73,16 +70,19 @@ class Session:
             if action in ("undo", "redo"):
                 position = self._next(-1 if action == "undo" else 1)
             else:
-                given, base = check_arguments(action, arguments, self.rows.n_rows), self._base(action)
-                found = ACTIONS[action](states[base], self.rows, **given)
-                found = self._write(replace(found, action=action, arguments=given))
-                states = [*states[: base + 1], found]
+                base = self._base(action)
+                states = [*states[: base + 1], self._carry_out(states[base], action, arguments)]
                 position = base + 1
             self._save(states, position)
             # only now: an action that fails, or cannot be saved, changes nothing
             self.states, self.position = states, position
             self.version += 1
         return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+
+    def _carry_out(self, state: State, action: str, arguments: Any) -> State:
+        """Return the state after an action, whose arguments are checked first."""
+        given = check_arguments(action, arguments, self.rows.n_rows)
+        return replace(ACTIONS[action](state, self.rows, **given), action=action, arguments=given)
 
     def _base(self, action: str) -> int:
         """Return the place of the state that an action changes: a cut replaces the cut before it."""
@@ -113,29 +113,12 @@ class Session:
             **FORMAT,
             "rows": self.digest,
             "position": position,
-            "states": [_record(state) for state in states],
+            "actions": [[state.action, state.arguments] for state in states[1:]],
         }
         write_atomically(self.folder / INDEX, json.dumps(index).encode())
 
-    def _write(self, state: State) -> State:
-        """Write the tree of a state, and its model unless it is saved; return it with their files."""
-        known = (old.files[0] for old in self.states if old.model is state.model)
-        model = next(known, None)
-        if model is None:
-            model = self._new_file("model", "ravine")
-            save(state.model, self.folder / model)
-        tree = self._new_file("tree", "json")
-        write_atomically(self.folder / tree, state.tree.to_json().encode())
-        return replace(state, files=(model, tree))
-
-    def _new_file(self, kind: str, suffix: str) -> str:
-        """Return a name that no file in the folder has."""
-        numbers = count(self._n_files + 1)
-        self._n_files = next(n for n in numbers if not (self.folder / f"{kind}-{n}.{suffix}").exists())
-        return f"{kind}-{self._n_files}.{suffix}"
-
     def _restore(self) -> None:
-        """Read the states that were saved in the folder, for the same rows.
+        """Repeat the actions that were saved in the folder, for the same rows.
 
         If no line of the script makes `model`, it loads that of the session.
         """
@@ -143,9 +126,9 @@ class Session:
             index = json.loads((self.folder / INDEX).read_text("utf-8"))
             if {key: index[key] for key in FORMAT} != FORMAT:
                 raise InvalidModelError("it has another format, perhaps of another version of ravine")
-            is_same = index["rows"] == self.digest
-            if is_same:
-                self._read(index["states"], index["position"])
+            if index["rows"] != self.digest:  # actions name rows by their numbers
+                raise InvalidModelError("it is about other rows")
+            self._repeat(index["actions"], index["position"])
         except (
             *(OSError, ValueError, LookupError, TypeError, AttributeError),
             *(RecursionError, OverflowError, RavineError),
@@ -153,47 +136,22 @@ class Session:
             raise InvalidInputError(
                 f"{self.folder} is not a valid session ({error}); name another folder, or delete it"
             ) from error
-        if not is_same:
-            raise InvalidInputError(f"the session in {self.folder} is about other rows; name another folder")
         if not any(line.startswith("model = ") for line in self._start):
-            file = (self.folder / self.states[0].files[0]).resolve()
+            file = (self.folder / MODEL).resolve()
             self._start.append(f"model = ravine.load({str(file)!r})  # as it was when the session began")
 
-    def _read(self, records: Any, position: Any) -> None:
-        """Set the states of which there are records; everything is checked, and no text becomes Python."""
-        models = {name: load(_inside(self.folder, name)) for name in {str(one["model"]) for one in records}}
-        if type(position) is not int or not 0 <= position < len(records):
+    def _repeat(self, actions: Any, position: Any) -> None:
+        """Set the states that actions make of the first model; no text of the folder becomes Python."""
+        if type(position) is not int or not 0 <= position <= len(actions):
             raise InvalidModelError(f"position {position!r} is none of its states")
-        for record in records:
-            tree = ClusterTree.from_json(_inside(self.folder, record["tree"]).read_text("utf-8"))
-            parts: dict[str, Any] = {key: dict(record[key]) for key in ("names", "colors", "marks")}
-            if self.states:
-                arguments = check_arguments(record["action"], record["arguments"], self.rows.n_rows)
-                parts |= {"action": record["action"], "arguments": arguments}
-            files = record["model"], record["tree"]
-            state = State(models[files[0]], tree, aside=tuple(record["aside"]), files=files, **parts)
-            check_state(state, self.rows)
-            self.states.append(state)
-        self.position = position
-
-
-def _record(state: State) -> dict[str, Any]:
-    """Return what is saved of a state besides its model and its tree."""
-    return {
-        "model": state.files[0],
-        "tree": state.files[1],
-        "action": state.action,
-        "arguments": state.arguments,
-        "aside": list(state.aside),
-        **{key: list(getattr(state, key).items()) for key in ("names", "colors", "marks")},
-    }
-
-
-def _inside(folder: Path, name: Any) -> Path:
-    """Return a file of the folder; a name that leads out of it is refused."""
-    if not isinstance(name, str) or Path(name).name != name:
-        raise InvalidModelError(f"{name!r} is not the name of a file in it")
-    return folder / name
+        model = load(self.folder / MODEL)
+        self.rows.of(model)  # refuses a model of other columns
+        states = [State(model, model.tree_)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were told when the action was made
+            for action, arguments in actions:
+                states.append(self._carry_out(states[-1], action, arguments))
+        self.states, self.position = states, position
 
 
 def hold(folder: Path) -> BinaryIO:

@@ -9,36 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from ravine._validate import UNLABELED, FloatArray, IntArray, check_int, check_real, listed
+from ravine._validate import UNLABELED, IntArray, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
 from ravine.data.threads import Threads
 from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.tree.tree import ClusterTree
 from ravine.view.fitted import columns_of, far_rows, rows_for_tree
-from ravine.view.palette import check_colors
-
-KERNELS = ("rbf", "diffusion", "polynomial", "cosine", "laplacian")
 
 
 @dataclass(frozen=True)
 class State:
-    """A tree with the names and colors of its clusters, rows marked with a class, and rows set aside.
+    """A tree with the names of its clusters, and rows marked with a class.
 
     `model` is the clusterer whose tree was edited; it has the kernel, where there is one. `action` and its
-    `arguments` led here from the state before; the first state has none. `files` are those of its model and
-    its tree in the folder of the session.
+    `arguments` led here from the state before; the first state has none.
     """
 
     model: Any
     tree: ClusterTree
     names: Mapping[int, str] = field(default_factory=dict)
-    colors: Mapping[int, str] = field(default_factory=dict)
     marks: Mapping[int, int] = field(default_factory=dict)
-    aside: tuple[int, ...] = ()
     action: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    files: tuple[str, str] = ("", "")
 
     def partial_labels(self, n_rows: int) -> IntArray | None:
         """Return the class of every marked row and -1 for all others; None without marks."""
@@ -47,14 +40,6 @@ class State:
         y = np.full(n_rows, UNLABELED)
         y[list(self.marks)] = list(self.marks.values())
         return y
-
-    def weights(self, n_rows: int) -> FloatArray | None:
-        """Return 0 for the rows that were set aside and 1 for all others; None where there are none."""
-        if not self.aside:
-            return None
-        w = np.ones(n_rows)
-        w[list(self.aside)] = 0.0
-        return w
 
 
 class Rows:
@@ -85,17 +70,14 @@ class Rows:
             self._far = model, np.flatnonzero(far_rows(model, columns_of(model, self.X, self.of(model))))
         return self._far[1]
 
-    def counted(self, state: State) -> FloatArray | None:
-        """Return 0 for the rows that are far from all others or set aside, and 1 for the rest.
-
-        None where all rows count, or where none would.
-        """
-        aside = {*self.far(state.model).tolist(), *state.aside}
-        return replace(state, aside=tuple(aside)).weights(self.n_rows) if len(aside) < self.n_rows else None
-
-    def weighted(self, model: Any, weights: FloatArray | None) -> MemoryRows:
-        """Return the rows in the space of a model with weights of their own."""
-        return self.of(model) if weights is None else replace(self.of(model), weights=weights)
+    def leave_out_far(self, model: Any) -> tuple[MemoryRows, MemoryRows]:
+        """Return the rows in the space of a model and in the user's columns; far rows weigh nothing."""
+        rows, far = self.of(model), self.far(model)
+        if len(far):
+            weights = np.ones(self.n_rows)
+            weights[far] = 0.0
+            rows = replace(rows, weights=weights)
+        return rows, columns_of(model, self.X, rows, rows.weights)
 
 
 # --- actions: each takes a state, the rows and its own arguments, after `check_arguments` ---
@@ -112,13 +94,13 @@ def split(
 ) -> State:
     """Grow everything below a node again with a method; at the root, with a kernel as well.
 
-    Rows that are marked with classes guide the splits, and rows that are set aside have no influence on them.
+    Rows that are marked with classes guide the splits.
     """
     make: Any = CLUSTERERS[method]
     estimator = make(n_clusters, kernel=kernel, n_jobs=rows.n_jobs)
-    y, w = state.partial_labels(rows.n_rows), state.weights(rows.n_rows)
+    y = state.partial_labels(rows.n_rows)
     if node == 0:
-        model = estimator.fit(rows.X, y, sample_weight=w)
+        model = estimator.fit(rows.X, y)
         model.set_params(n_jobs=None)
         names = None if state.tree.mapped else state.tree.feature_names
         tree = replace(model.tree_, feature_names=model.tree_.feature_names or names)
@@ -127,7 +109,7 @@ def split(
         raise InvalidInputError("a kernel applies to the whole tree: choose the root to split with a kernel")
     if state.tree.mapped:  # components of a kernel are not scaled
         estimator.set_params(standardize=False)
-    return _with_tree(state, rows, state.tree.resplit(node, estimator, rows.weighted(state.model, w), y=y))
+    return _with_tree(state, rows, state.tree.resplit(node, estimator, rows.of(state.model), y=y))
 
 
 def move(state: State, rows: Rows, *, node: int, distance: float) -> State:
@@ -152,19 +134,10 @@ def cut(state: State, rows: Rows, *, n_clusters: int) -> State:
 
 def rename(state: State, rows: Rows, *, label: int, name: str) -> State:
     """Give a cluster a name; an empty one removes it."""
-    names = {k: v for k, v in {**state.names, _check_label(state, label): name.strip()}.items() if v}
-    return replace(state, names=names)
-
-
-def color(state: State, rows: Rows, *, label: int, color: str) -> State:
-    """Give a cluster a color."""
-    return replace(state, colors={**state.colors, _check_label(state, label): color})
-
-
-def _check_label(state: State, label: int) -> int:
     if label not in state.tree.label[state.tree.leaves]:
         raise InvalidInputError(f"there is no cluster {label!r}")
-    return label
+    names = {k: v for k, v in {**state.names, label: name.strip()}.items() if v}
+    return replace(state, names=names)
 
 
 def mark(state: State, rows: Rows, *, numbers: Sequence[int], label: int) -> State:
@@ -173,35 +146,27 @@ def mark(state: State, rows: Rows, *, numbers: Sequence[int], label: int) -> Sta
     return replace(state, marks={i: k for i, k in marks.items() if k != UNLABELED})
 
 
-def set_aside(state: State, rows: Rows, *, numbers: Sequence[int]) -> State:
-    """Set rows aside, besides those that are: they get a label, but no influence. No rows take all back."""
-    return replace(state, aside=tuple(sorted({*state.aside, *numbers})) if numbers else ())
-
-
 ACTIONS: dict[str, Callable[..., State]] = {
-    action.__name__: action for action in (split, move, merge, prune, cut, rename, color, mark, set_aside)
+    action.__name__: action for action in (split, move, merge, prune, cut, rename, mark)
 }
 
 
 def _with_tree(
     state: State, rows: Rows, tree: ClusterTree, model: Any = None, keep: int | None = None
 ) -> State:
-    """Return a state with another tree, in which clusters that stay the same keep their name and color.
+    """Return a state with another tree, in which clusters that stay the same keep their name.
 
     These are the ones whose rows are still one whole cluster. After a merge of cluster `keep` with another,
     the new cluster counts as the same as `keep`.
     """
     after = replace(state, model=model or state.model, tree=tree)
-    if not (state.names or state.colors):
+    if not state.names:
         return after
     old, new = (one.tree.route(rows.of(one.model)) for one in (state, after))
     pairs = np.unique(np.stack([old, new], axis=1), axis=0).tolist()
     befores, afters = [a for a, _ in pairs], [b for _, b in pairs]
     same = {a: b for a, b in pairs if befores.count(a) == 1 and (afters.count(b) == 1 or a == keep)}
-    names, colors = (
-        {same[k]: value for k, value in given.items() if k in same} for given in (state.names, state.colors)
-    )
-    return replace(after, names=names, colors=colors)
+    return replace(after, names={same[k]: name for k, name in state.names.items() if k in same})
 
 
 # --- what comes from the page or from a file is checked before it is used ---
@@ -225,10 +190,11 @@ def check_arguments(action: Any, arguments: Any, n_rows: int) -> dict[str, Any]:
 
 def check_value(name: str, value: Any, n_rows: int) -> Any:
     """Return the value of an argument, which is checked by its name."""
-    choices = {"method": tuple(CLUSTERERS), "kernel": (*KERNELS, None)}
-    if name in choices:
-        if value not in choices[name]:
-            raise InvalidInputError(f"{name} has to be one of {listed(choices[name], 9)}, got {value!r}")
+    if name == "method":
+        return check_choice(name, value, tuple(CLUSTERERS))
+    if name == "kernel":  # a fit knows which kernels there are; a function could not be repeated
+        if value is not None and not isinstance(value, str):
+            raise InvalidInputError(f"a kernel is a name, got {value!r}")
     elif name == "n_clusters":
         return value if value in ("auto", "best") else check_int(name, value, 1, or_else='"auto" or "best"')
     elif name == "distance":
@@ -236,30 +202,9 @@ def check_value(name: str, value: Any, n_rows: int) -> Any:
     elif name == "name":
         if not isinstance(value, str):
             raise InvalidInputError(f"a name is a text, got {value!r}")
-    elif name == "color":
-        check_colors([value])
     elif name == "numbers":
         if not isinstance(value, list) or not all(type(i) is int and 0 <= i < n_rows for i in value):
             raise InvalidInputError(f"rows are given as a list of numbers from 0 to {n_rows - 1}")
     else:
         return check_int(name, value, UNLABELED if name == "label" else 0)
     return value
-
-
-def check_state(state: State, rows: Rows) -> None:
-    """Refuse a state from a file that is not one of these rows."""
-    model, tree, n_rows = state.model, state.tree, rows.n_rows
-    if model.n_features_in_ != rows.X.shape[1] or tree.mapped != model.tree_.mapped:
-        raise InvalidInputError("the model is not one of these rows")
-    n_columns = rows.X.shape[1] if model.feature_map_ is None else model.feature_map_.n_components
-    if any(
-        split is not None and len(split.direction) != n_columns for split in (*tree.splits, *tree.refused)
-    ):
-        raise InvalidInputError("the tree has other columns than its model")
-    for name, given in (("name", state.names), ("color", state.colors)):
-        for label, value in given.items():
-            _check_label(state, check_int("label", label, 0))
-            check_value(name, value, n_rows)
-    check_value("numbers", [*state.aside, *state.marks], n_rows)
-    for label in state.marks.values():
-        check_int("label", label, 0)

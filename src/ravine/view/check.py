@@ -1,4 +1,4 @@
-"""A check of a table before it is clustered: columns and rows that make clusters for the wrong reason."""
+"""A check of a table before it is clustered: columns that make clusters for the wrong reason."""
 
 from __future__ import annotations
 
@@ -10,30 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ravine._validate import check_rows, is_block_source, listed
+from ravine._validate import FloatArray, check_rows, is_block_source, listed
 from ravine.data.memory import cache_rows
 from ravine.data.rows import is_dask
+from ravine.data.sample import hashes
 from ravine.exceptions import InvalidInputError
-from ravine.view.column_facts import ColumnFacts
-
-Mask = npt.NDArray[np.bool_]
 
 ID_SHARE = 0.95  # share of different values from which whole numbers look like ids; it is known to 1.6 %
-MIN_ID_ROWS = 30  # rows below which whole numbers are often all different by chance
-
-# What a kind of finding says about columns, with the verb for one of them or for several, and what to do.
-SENTENCES = {
-    "id": (
-        "{have} a different whole number in nearly every row, like an id",
-        "leave out columns that measure nothing",
-    ),
-    "constant": ("{are} constant", "constant columns have no influence"),
-    "two-valued": (
-        "{have} only two values, so that the gap between them looks like a valley",
-        "leave out what should not define clusters",
-    ),
-    "not a number": ("{have} no numbers", "encode, for instance one-hot, or leave out"),
-}
+KEPT_HASHES = 4096  # smallest hashes of a column: up to so many different values are counted exactly
 
 
 @dataclass(frozen=True)
@@ -43,10 +27,9 @@ class Finding:
     Attributes
     ----------
     kind : str
-        "id", "constant", "two-valued", "duplicate column", "duplicate rows", "missing", "infinite" or
-        "not a number".
+        "id", "constant", "two-valued", "missing", "infinite" or "not a number".
     columns : tuple of str
-        Names of the columns; empty for duplicate rows.
+        Names of the columns.
     fact : str
         What was found.
     advice : str
@@ -92,15 +75,14 @@ class DataCheck:
 
 
 def check(X: Any, feature_names: Sequence[str] | None = None) -> DataCheck:
-    """Find columns and rows that create clusters for the wrong reason.
+    """Find columns that create clusters for the wrong reason.
 
-    Reports columns that look like ids, are constant, two-valued, or the same as another one,
-    and the number of duplicate rows and of missing values. Each finding says what to do; the data are
-    not changed. For a sparse matrix, only constant and repeated columns, duplicate rows and values that are
-    not finite are reported.
+    Reports columns that look like ids, are constant or two-valued, or have missing values. Each finding says
+    what to do; the data are not changed. For a sparse matrix, only constant columns and values that are not
+    finite are reported.
 
-    Cost: one pass over the rows, O(n d) time, and 17 bytes of memory per row. Of a file or a Dask collection,
-    one block or partition is in memory at a time.
+    Cost: one pass over the rows and O(n d) time. Of a file or a Dask collection, one block or partition is in
+    memory at a time.
 
     Parameters
     ----------
@@ -126,7 +108,9 @@ def check(X: Any, feature_names: Sequence[str] | None = None) -> DataCheck:
     two-valued ('member',)
     """
     X, names, others = _numeric_columns(X)
-    of_others = tuple(_about("not a number", others, np.full(len(others), True)))
+    of_others = tuple(
+        _about("not a number", others, "{have} no numbers", "encode, for instance one-hot, or leave out")
+    )
     if names == []:
         return DataCheck(len(X), len(others), of_others)
     width, parts = _parts(X)
@@ -178,6 +162,61 @@ def _blocks(parts: Iterable[Any]) -> Iterator[Any]:
             yield rows[start : start + step]
 
 
+class ColumnFacts:
+    """Counts and ranges of the columns of a table; ranges leave out what is not finite."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.n_rows, self.n_columns = 0, n_columns
+        self.n_missing, self.n_infinite = np.zeros(n_columns, np.int64), np.zeros(n_columns, np.int64)
+        self.low, self.high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+        self.whole = np.ones(n_columns, dtype=bool)  # whether all values are whole numbers
+        self.different = [np.empty(0, dtype=np.uint64)] * n_columns  # the smallest hashes of the values
+
+    def add(self, rows: Any) -> None:
+        """Add a block of rows, an array or a CSR matrix."""
+        if sparse.issparse(rows):
+            self._add_stored(rows)
+        else:
+            self._add_values(np.asarray(rows, dtype=np.float64))
+        self.n_rows += rows.shape[0]
+
+    def _add_stored(self, rows: Any) -> None:
+        """Add the stored values of a CSR matrix: only counts and range."""
+        values, where, d = rows.data.astype(np.float64), rows.indices, self.n_columns
+        self.n_missing += np.bincount(where[np.isnan(values)], minlength=d)
+        self.n_infinite += np.bincount(where[np.isinf(values)], minlength=d)
+        finite = np.where(np.isfinite(values), values, 0.0)
+        bounded = sparse.csr_array((finite, where, rows.indptr), shape=rows.shape)
+        self.low = np.minimum(self.low, bounded.min(axis=0).toarray().ravel())
+        self.high = np.maximum(self.high, bounded.max(axis=0).toarray().ravel())
+
+    def _add_values(self, values: FloatArray) -> None:
+        finite = np.isfinite(values)
+        self.n_missing += np.isnan(values).sum(axis=0)
+        self.n_infinite += np.isinf(values).sum(axis=0)
+        self.low = np.minimum(self.low, np.where(finite, values, np.inf).min(axis=0))
+        self.high = np.maximum(self.high, np.where(finite, values, -np.inf).max(axis=0))
+        self.whole &= (finite & (np.floor(values) == values)).all(axis=0)
+        for j, kept in enumerate(self.different):
+            # nobody asks how many different values other columns have
+            if self.whole[j] or len(kept) <= 2:
+                bits = (values[finite[:, j], j] + 0.0).view(np.int64)  # of -0 as of 0
+                self.different[j] = np.union1d(kept, hashes(bits, 0))[:KEPT_HASHES]
+
+    def n_different(self, column: int) -> float:
+        """Return how many different values a column has, estimated beyond KEPT_HASHES.
+
+        It is at least 3 for columns of more than two values that are not all whole numbers, and 0 for those
+        of a sparse matrix.
+        """
+        kept = self.different[column]
+        if len(kept) < KEPT_HASHES:
+            return float(len(kept))
+        # Hashes are spread evenly over the numbers of 64 bits: how far up the smallest ones reach tells how
+        # many there are.
+        return (KEPT_HASHES - 1) / (float(kept[-1]) / 2.0**64)
+
+
 def _findings(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:
     """Yield what there is to say about a table; of the values of a sparse matrix, only what is constant."""
     impute = "impute them, for instance with sklearn.impute.SimpleImputer, or leave those rows out"
@@ -192,35 +231,31 @@ def _findings(facts: ColumnFacts, names: Sequence[str]) -> Iterator[Finding]:
             fact = f"{total} {kind} value{'s' * (total > 1)} in {few}"
             yield Finding(kind, tuple(names[j] for j in columns), fact, advice)
     constant = (facts.low >= facts.high) & (facts.n_missing + facts.n_infinite == 0)
-    yield from _about("constant", names, constant)
     different = np.array([facts.n_different(j) for j in range(facts.n_columns)])
-    ids = facts.whole & (different >= ID_SHARE * facts.n_rows) & (facts.n_rows >= MIN_ID_ROWS)
-    yield from _about("id", names, ids)
-    yield from _about("two-valued", names, different == 2)
-    yield from _find_repeated(facts, names, ~constant)
-    if n := facts.n_duplicate_rows():
-        what = f"{n} of {facts.n_rows} rows repeat{'s' * (n == 1)} an earlier one"
-        yield Finding("duplicate rows", (), what, "remove them, unless repeated rows are expected")
+    ids = facts.whole & (different >= ID_SHARE * facts.n_rows)
+
+    def names_where(found: npt.NDArray[np.bool_]) -> list[str]:
+        return [names[j] for j in np.flatnonzero(found).tolist()]
+
+    yield from _about(
+        "constant", names_where(constant), "{are} constant", "constant columns have no influence"
+    )
+    yield from _about(
+        "id",
+        names_where(ids),
+        "{have} a different whole number in nearly every row, like an id",
+        "leave out columns that measure nothing",
+    )
+    yield from _about(
+        "two-valued",
+        names_where(different == 2),
+        "{have} only two values, so that the gap between them looks like a valley",
+        "leave out what should not define clusters",
+    )
 
 
-def _find_repeated(facts: ColumnFacts, names: Sequence[str], candidates: Mask) -> Iterator[Finding]:
-    """Yield the columns that are the same as an earlier one."""
-    first: dict[int, int] = {}
-    pairs = []
-    for j in np.flatnonzero(candidates).tolist():
-        earlier = first.setdefault(int(facts.column_hash[j]), j)
-        if earlier != j:
-            pairs.append((j, earlier))
-    if pairs:
-        fact = listed([f"{names[j]} is the same as {names[i]}" for j, i in pairs])
-        columns = tuple(names[j] for j, _ in pairs)
-        yield Finding("duplicate column", columns, fact, "leave one of them out")
-
-
-def _about(kind: str, names: Sequence[str], where: Mask) -> Iterator[Finding]:
-    """Yield a finding about some columns, if there are any."""
-    columns = tuple(name for name, found in zip(names, where, strict=True) if found)
+def _about(kind: str, columns: Sequence[str], fact: str, advice: str) -> Iterator[Finding]:
+    """Yield a finding about some columns, if there are any, with the verb for one of them or for several."""
     if columns:
         verbs = {"are": "is", "have": "has"} if len(columns) == 1 else {"are": "are", "have": "have"}
-        fact, advice = SENTENCES[kind]
-        yield Finding(kind, columns, f"{listed(columns)} {fact.format(**verbs)}", advice)
+        yield Finding(kind, tuple(columns), f"{listed(columns)} {fact.format(**verbs)}", advice)

@@ -11,7 +11,7 @@ import numpy as np
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.export import DEEPER, DEEPEST, ranked
 from ravine.tree.summary import Means, means_by_leaf, means_of
-from ravine.view.fitted import column_names, counted_rows, tree_of
+from ravine.view.fitted import column_names, leave_out_far_rows, tree_of
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def explain(
     101 | 77 rows, driven by proline (552.7 against 1002, 17%), flavanoids (1.338 against 2.936, 17%)
     """
     model, tree = tree, tree_of(tree)
-    rows, columns, _ = counted_rows(model, X, sample_weight)
+    rows, columns, _ = leave_out_far_rows(model, X, sample_weight)
     means = means_of(tree, rows) if columns is rows else means_by_leaf(tree, columns, tree.leaf_of(rows))
     names = column_names(model, feature_names, columns, rows)
     return explain_means(tree, means, names, n_features, surrogate=columns is not rows)
@@ -218,8 +218,6 @@ def _rules(tree: TreeArrays, splits: dict[int, SplitExplanation], n_features: in
     rules = {0: "every row"}
     for node in range(1, tree.n_nodes):
         parent, depth = int(tree.parent[node]), tree.depth[node]
-        if parent < 0:  # no path leads to a class of pairs
-            continue
         if depth > DEEPEST + 1:
             rules[node] = rules[parent]
             continue

@@ -16,10 +16,9 @@ from ravine.metrics import purity, v_measure
 from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays
 from ravine.tree.summary import Means, means_by_leaf, means_of, nearest_to_means
-from ravine.view.classes import ClassPairs
 from ravine.view.density import NodeDensity, densities
 from ravine.view.explain import Explanation, explain_means
-from ravine.view.fitted import column_names, counted_rows, scales, tree_of
+from ravine.view.fitted import column_names, leave_out_far_rows, scales, tree_of
 from ravine.view.row_map import ClusterQuality, RowMap, cluster_quality, map_rows
 
 N_EXEMPLARS = 3  # typical rows shown of a cluster or a node
@@ -48,9 +47,9 @@ class Facts:
     """A tree in a set of rows: its densities and explanations, and how it agrees with classes.
 
     `model` is the clusterer, if the tree belongs to one. `means` are those of these rows in nodes and
-    clusters. `exemplars` are the most typical rows of each cluster. `groups` are the names of a classifier's
-    classes, which are its clusters, and `given_names` those that the user gave to clusters. `aside` are the
-    rows far from all others, which weigh nothing. `curved` is set where a kernel has bent the boundaries.
+    clusters. `exemplars` are the most typical rows of each cluster, and `given_names` the names that the user
+    gave to clusters. `aside` are the rows far from all others, which weigh nothing. `curved` is set where a
+    kernel has bent the boundaries.
     """
 
     tree: TreeArrays
@@ -63,20 +62,10 @@ class Facts:
     densities: dict[int, NodeDensity]
     row_map: RowMap
     quality: dict[int, ClusterQuality]
-    cluster_of: IntArray
     aside: IntArray
     exemplars: list[list[Exemplar]]
-    groups: list[str]
     agreement: Agreement | None
     given_names: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def labels(self) -> IntArray:
-        """The label of every row: its cluster, or -1 for rows set aside with outliers="label"."""
-        labels = self.cluster_of.copy()
-        if getattr(self.model, "outliers", "") == "label":
-            labels[self.aside] = -1
-        return labels
 
     @property
     def profile(self) -> FloatArray:
@@ -86,26 +75,7 @@ class Facts:
 
     def name(self, label: int) -> str:
         """Return what a cluster is called."""
-        return f"Class {self.groups[label]}" if self.groups else self.own_name(label) or f"Cluster {label}"
-
-    def own_name(self, label: int) -> str:
-        """Return the name of a class, or the one that a cluster was given, if any."""
-        return self.groups[label] if self.groups else self.given_names.get(label, "")
-
-    @property
-    def word(self) -> str:
-        """What a leaf of the tree is: a cluster, or a class."""
-        return "class" if self.groups else "cluster"
-
-    @property
-    def words(self) -> str:
-        """What several leaves are."""
-        return "classes" if self.groups else "clusters"
-
-    @property
-    def in_pairs(self) -> bool:
-        """Whether there is one boundary per pair of classes instead of a tree."""
-        return isinstance(self.tree, ClassPairs)
+        return self.given_names.get(label) or f"Cluster {label}"
 
     @property
     def first_leaves(self) -> dict[int, int]:
@@ -115,10 +85,8 @@ class Facts:
     def nodes_in_order(self) -> list[tuple[int, int]]:
         """Return the nodes as a page lists them, each with the number of lists that end after it.
 
-        A list of the children begins after a split. Of pairs there are the classes only.
+        A list of the children begins after a split.
         """
-        if self.in_pairs:
-            return [(leaf, 0) for leaf in self.tree.leaves.tolist()]
         found, stack = [], [0]
         while stack:
             node = stack.pop()
@@ -172,7 +140,7 @@ def facts_of(
     exemplars, or rows of the map, are read once more. The cluster of every row is held, 8 bytes each.
     """
     tree = tree_of(model)
-    rows, columns, far = counted_rows(model, X, sample_weight)
+    rows, columns, far = leave_out_far_rows(model, X, sample_weight)
     names, curved = column_names(model, feature_names, columns, rows), columns is not rows
     means = means_of(tree, rows)
     nearest = nearest_to_means(tree, rows, means, N_EXEMPLARS)
@@ -181,7 +149,6 @@ def facts_of(
         means = means_by_leaf(tree, columns, tree.leaf_of(rows))
     shown = columns if curved else None
     row_map = map_rows(tree, rows, cluster_of, coordinates, standardize=scales(model), columns=shown)
-    quality = cluster_quality(tree, row_map, standardize=scales(model))
     return Facts(
         tree=tree,
         model=None if model is tree else model,
@@ -192,10 +159,8 @@ def facts_of(
         curved=curved,
         densities=densities(tree, rows),
         row_map=row_map,
-        quality={one.label: one for one in quality},
-        cluster_of=cluster_of,
+        quality=cluster_quality(tree, row_map),
         aside=np.flatnonzero(far),
-        groups=[str(name) for name in getattr(model, "classes_", ())],
         exemplars=_exemplars(columns, names, nearest, row_ids),
         agreement=_compare(cluster_of, int(tree.label.max()) + 1, labels),
         given_names=given_names or {},

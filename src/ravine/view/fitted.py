@@ -15,30 +15,17 @@ from ravine.data.memory import MemoryRows
 from ravine.exceptions import InvalidInputError
 from ravine.tree.arrays import TreeArrays, as_rows
 from ravine.tree.export import names_of
-from ravine.view.classes import ClassPairs, tree_of_classes
 
 
 def tree_of(model: Any) -> TreeArrays:
-    """Return the tree of a fitted clusterer or classifier, or the tree itself; or the pairs of classes."""
-    if hasattr(model, "boundaries_"):
-        return tree_of_classes(model)
+    """Return the tree of a fitted clusterer, or the tree itself."""
     if isinstance(model, TreeArrays):
         return model
     check_is_fitted(model)
     tree: TreeArrays | None = getattr(model, "tree_", None)
     if tree is None:
         kind = type(getattr(model, "best_estimator_", model)).__name__  # of several methods, the best one
-        raise InvalidInputError(f"{kind} has no tree to show; fit with methods of ravine, which have one")
-    return tree
-
-
-def walked_tree(model: Any) -> TreeArrays:
-    """Return the tree of a model; refuse the pairs of classes, along which no row walks."""
-    tree = tree_of(model)
-    if isinstance(tree, ClassPairs):
-        raise InvalidInputError(
-            'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
-        )
+        raise InvalidInputError(f"{kind} has no tree to show; fit with a clusterer of ravine, which has one")
     return tree
 
 
@@ -75,7 +62,7 @@ def far_rows(model: Any, columns: MemoryRows) -> npt.NDArray[np.bool_]:
     return np.asarray(columns.map(lambda block: rule.distances(block) > 0))
 
 
-def counted_rows(
+def leave_out_far_rows(
     model: Any, X: Any, sample_weight: Any = None
 ) -> tuple[MemoryRows, MemoryRows, npt.NDArray[np.bool_]]:
     """Return the rows in the space of the tree, the same in the user's columns, and which are set aside.
@@ -86,6 +73,7 @@ def counted_rows(
     rows = rows_for_tree(model, X, sample_weight)
     columns = columns_of(model, X, rows, sample_weight)
     far = far_rows(model, columns)
+    # Which rows are far is known in the user's columns only; their weights then count in both.
     if far.any():
         weight = np.where(far, 0.0, columns.map(lambda block: block.weights))
         rows = rows_for_tree(model, X, weight)

@@ -22,7 +22,7 @@ def show(model: Any) -> str:
     ]
     return render(
         "notebook.html.j2",
-        colors=palette.colors(),
+        colors=palette.CLUSTERS,
         boxes=pictures.place_nodes(tree, tree.weight),
         names=names,
         listed=html(tree),  # which escapes the names of columns

@@ -27,7 +27,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     spoken = words.count, words.many, words.number, words.percent, words.share, words.deviations
-    for write in (*spoken, words.minus, words.shorten, break_name, draw_path, palette.text_on):
+    for write in (*spoken, words.shorten, break_name, draw_path, palette.text_on):
         made.filters[write.__name__] = write
     made.globals["n_colors"] = len(palette.CLUSTERS)
     return made

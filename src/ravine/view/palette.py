@@ -7,12 +7,6 @@ Sides of a split are gray, so that they never look like a cluster.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-from ravine.exceptions import InvalidInputError
-
 CLUSTERS = (
     *("#137cc7", "#f5c83e", "#a23206", "#f5b2fe", "#38ac5c", "#8b3586", "#66eca5", "#fe809c", "#987009"),
     *("#126e50", "#a6a2fa", "#18c6c6", "#4c4fb2", "#b0b728", "#b94980", "#00a1cb", "#6e8af0", "#cc7e02"),
@@ -55,21 +49,3 @@ def heat(share: float) -> str:
     end, part = high if share > 0 else low, min(1.0, abs(share))
     mixed = (round(m + part * (e - m)) for m, e in zip(middle, end, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)
-
-
-def check_colors(colors: Iterable[Any]) -> None:
-    """Refuse colors that are not written as #rrggbb."""
-    for color in colors:
-        if not re.fullmatch("#[0-9a-fA-F]{6}", str(color)):
-            raise InvalidInputError(f"a color is written as #rrggbb, got {color!r}")
-
-
-def colors(given: Mapping[int, str] | None = None) -> list[str]:
-    """Return the colors of all clusters; `given` are those that the user chose for some of them.
-
-    >>> colors({0: "#ffff00"})[:2]
-    ['#ffff00', '#f5c83e']
-    """
-    given = given or {}
-    check_colors(given.values())
-    return [given.get(label, color) for label, color in enumerate(CLUSTERS)]

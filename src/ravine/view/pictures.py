@@ -13,7 +13,6 @@ from ravine.view.density import NodeDensity
 from ravine.view.row_map import MAP_ASPECT, RowMap
 
 LEAST_HEIGHT = 0.03  # of a split in the tree, in units of its quality: one of quality 0 is seen, too
-N_FEWER = 16  # numbers of clusters in the picture of fewer clusters
 N_HEAT = 30  # columns of the heat map
 
 
@@ -130,48 +129,6 @@ def place_nodes(tree: TreeArrays, weight: FloatArray) -> list[Box]:
         )
         for node, split in enumerate(tree.splits)
     ]
-
-
-# --- fewer clusters ---
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The tree after some splits: one band per leaf, with its node, its label and whether it is new.
-
-    `quality` is that of the last split, None before the first.
-    """
-
-    bands: list[tuple[int, int, bool]]
-    quality: float | None
-
-
-def stages(tree: TreeArrays) -> list[Stage]:
-    """Return the leaves of the tree after each of its last splits, from left to right."""
-    found, label = [], tree.label.copy()
-    for node in np.flatnonzero(tree.left >= 0)[::-1]:  # a node has the color of its first leaf
-        label[node] = label[tree.left[node]]
-    for n_splits in range(max(0, tree.n_leaves - N_FEWER), tree.n_leaves):
-        last = int(tree.inner[n_splits - 1]) if n_splits else -1
-        split = tree.splits[last] if n_splits else None
-        bands = [
-            (node, int(label[node]), n_splits > 0 and tree.parent[node] == last)
-            for node in _leaves_after(tree, n_splits)
-        ]
-        found.append(Stage(bands, None if split is None else split.quality))
-    return found
-
-
-def _leaves_after(tree: TreeArrays, n_splits: int) -> list[int]:
-    """Return the leaves of the tree of the first splits, from left to right."""
-    made, stack, found = set(tree.inner[:n_splits].tolist()), [0], []
-    while stack:
-        node = stack.pop()
-        if node in made:
-            stack += [int(tree.right[node]), int(tree.left[node])]
-        else:
-            found.append(node)
-    return found
 
 
 # --- columns ---

@@ -3,23 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ravine._validate import FloatArray
-from ravine.exceptions import RavineError
-from ravine.tree.arrays import TreeArrays
+from ravine._validate import FloatArray, IntArray, check_int
+from ravine.data.memory import MemoryRows
+from ravine.data.node import Node, measure
+from ravine.data.principal import Covariance
+from ravine.data.query import run
+from ravine.data.standardization import Standardization, in_user_units
+from ravine.exceptions import InvalidInputError, RavineError
+from ravine.index.density import MinimumDensityIndex
+from ravine.split.split import Split
 from ravine.tree.export import names_of, strongest
+from ravine.tree.score import profile_of
 from ravine.view import palette
-from ravine.view.density import NodeDensity, densities
-from ravine.view.fitted import counted_rows, scales, tree_of, walked_tree
-from ravine.view.node import NodeRows, node_rows
+from ravine.view.density import bandwidth_of
+from ravine.view.fitted import leave_out_far_rows, scales, tree_of
+from ravine.view.pictures import place_nodes
 from ravine.view.row_map import MAP_ROWS, map_rows
 from ravine.view.words import many
 
-DISTANCE = "signed distance from the split"  # the axis along a normal
 MARKERS = "osv^DPX*"  # one per label, for readers who do not see the colors
+
+
+@dataclass(frozen=True)
+class NodeRows:
+    """The rows that reach one split: their numbers, their standardization, their distances from the split."""
+
+    split: Split
+    members: IntArray
+    rows: MemoryRows
+    standardization: Standardization
+    distance: FloatArray
+
+    def across(self) -> FloatArray:
+        """Return the position of every row in the direction of greatest variance orthogonal to the normal."""
+        # The covariance is projected instead of the rows, which are not copied.
+        own, v = self.standardization, self.split.direction
+        (matrix,) = self.rows.pass_over([Covariance(own)])[0]
+        keep = np.eye(len(v)) - np.outer(v, v) / (v @ v)
+        normal = own.normals(np.linalg.eigh(keep @ matrix @ keep)[1][:, -1])
+        return self.rows.map(lambda block: block.project(own.mean, normal[None, :])[0])
+
+
+def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> NodeRows:
+    """Return the rows of X that reach a split, in the user's units."""
+    tree = tree_of(model)
+    split = tree.splits[node] if check_int("node", node, 0) < tree.n_nodes else None
+    if split is None:
+        inner = ", ".join(str(one) for one in sorted(tree.inner)) or "none"
+        raise InvalidInputError(f"node {node} has no split to show; the nodes with a split are: {inner}")
+    # As in the fit: columns are scaled by all rows, and then the rows of the node are measured.
+    all_rows, _, far = leave_out_far_rows(model, X, sample_weight)
+    root = run(measure(Node(all_rows, standardize=scales(model)))).standardization
+    reached = ((members, distance) for at, members, distance in tree.visit(all_rows) if at == node)
+    members, distance = next(reached, (np.zeros(0, dtype=np.int64), np.zeros(0)))
+    members, distance = members[~far[members]], distance[~far[members]]
+    if len(members) < 2:
+        raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
+    rows = all_rows.select(members)
+    standardization = in_user_units(run(measure(Node(rows, root=root))).standardization)
+    return NodeRows(split, members, rows, standardization, distance)
 
 
 def _axes(ax: Any) -> Any:
@@ -50,6 +97,15 @@ def _labels(node: NodeRows, labels: Any) -> tuple[Any, str]:
     return np.asarray(labels)[node.members], "class"
 
 
+def _name_axis(ax: Any, node: int, found: NodeRows) -> Any:
+    """Draw the threshold of a split, and name what is drawn along its normal."""
+    ax.axvline(0.0, color="#0072b2", linewidth=2, label="threshold")
+    ax.set_xlabel("signed distance from the split")
+    ax.set_title(f"node {node}: {found.rows.total:g} rows, quality {found.split.quality:.2f}")
+    ax.legend(fontsize="small", loc="upper right")
+    return ax
+
+
 def density(
     model: Any, X: Any, node: int = 0, labels: Any = None, ax: Any = None, *, sample_weight: Any = None
 ) -> Any:
@@ -70,23 +126,25 @@ def density(
     """
     ax = _axes(ax)
     found = node_rows(model, X, node, sample_weight)
-    curves, top = found.curves, float(found.curves.density.max()) or 1.0
-    ax.fill_between(curves.points, curves.density, color="0.9", linewidth=0)
-    ax.plot(curves.points, curves.density, color="0.1", label="density")
-    if curves.penalized is not None:
-        shown = np.where(curves.penalized <= 1.15 * top, curves.penalized, np.nan)
-        ax.plot(curves.points, shown, color="#d55e00", linestyle="--", label="penalized density")
-        ax.axvspan(*curves.interval, color="#56b4e9", alpha=0.15, label="feasible interval")
-    ax.axvline(0.0, color="#0072b2", linewidth=2, label="threshold")
+    profile, mean = profile_of(found.distance, found.rows.map(lambda block: block.weights))
+    h = bandwidth_of(found.split, profile.std, profile.total)
+    points = np.linspace(profile.points[0] - 3 * h, profile.points[-1] + 3 * h, 400)
+    curve = np.exp(MinimumDensityIndex(h, np.inf).curve(profile, points))
+    top = float(curve.max()) or 1.0
+    ax.fill_between(points + mean, curve, color="0.9", linewidth=0)
+    ax.plot(points + mean, curve, color="0.1", label="density")
+    if np.isfinite(alpha := float(found.split.facts.get("alpha", np.inf))):
+        penalized = np.exp(MinimumDensityIndex(h, alpha).curve(profile, points))
+        shown = np.where(penalized <= 1.15 * top, penalized, np.nan)
+        ax.plot(points + mean, shown, color="#d55e00", linestyle="--", label="penalized density")
+        half = alpha * profile.std
+        ax.axvspan(mean - half, mean + half, color="#56b4e9", alpha=0.15, label="feasible interval")
     # Multiples of the golden ratio spread neighbors over the height of the band below the axis.
     height = 0.25 + 0.7 * np.modf(np.arange(len(found.distance)) * 0.618033988749895)[0]
     _scatter(ax, found.distance, -0.16 * top * height, *_labels(found, labels))
     ax.set_ylim(-0.184 * top, 1.15 * top)
-    ax.legend(fontsize="small", loc="upper right")
     ax.set_ylabel("density")
-    ax.set_xlabel(DISTANCE)
-    ax.set_title(f"node {node}: {found.rows.total:g} rows, quality {found.split.quality:.2f}")
-    return ax
+    return _name_axis(ax, node, found)
 
 
 def split(
@@ -96,12 +154,8 @@ def split(
     ax = _axes(ax)
     found = node_rows(model, X, node, sample_weight)
     _scatter(ax, found.distance, found.across(), *_labels(found, labels))
-    ax.axvline(0.0, color="0.1", linewidth=2, label="threshold")
-    ax.set_xlabel(DISTANCE)
     ax.set_ylabel("direction of greatest variance within the hyperplane")
-    ax.set_title(f"node {node}: {found.rows.total:g} rows")
-    ax.legend(fontsize="small")
-    return ax
+    return _name_axis(ax, node, found)
 
 
 def map(
@@ -128,7 +182,7 @@ def map(
     'principal component 1 (73 % of the variance)'
     """
     ax = _axes(ax)
-    grown, rows = tree_of(model), counted_rows(model, X, sample_weight)[0]
+    grown, rows = tree_of(model), leave_out_far_rows(model, X, sample_weight)[0]
     shown = map_rows(grown, rows, grown.route(rows), coordinates, standardize=scales(model))
     groups = grown.label[shown.leaf] if labels is None else np.asarray(labels)[shown.numbers]
     x, y = shown.points[shown.counted].T
@@ -146,57 +200,25 @@ def map(
     return ax
 
 
-def tree(
-    model: Any,
-    X: Any,
-    ax: Any = None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    sample_weight: Any = None,
-) -> Any:
-    """Draw the tree with the density of the rows at each split, the strongest feature, and the clusters."""
-    grown, ax = walked_tree(model), _axes(ax)
-    rows = counted_rows(model, X, sample_weight)[0]
-    curves, names = densities(grown, rows), names_of(grown, feature_names, rows.shape[1])
-    x, y = _places(grown), -grown.depth.astype(float)
-    style = {"fontsize": 9 if grown.n_leaves <= 12 else 6, "va": "center", "zorder": 3}
-    for node, made in enumerate(grown.splits):
-        parent = int(grown.parent[node])
-        if parent >= 0:
-            ax.plot([x[parent], x[node]], [y[parent] - 0.25, y[node] + 0.25], color="0.6", zorder=1)
-        if made is None:
-            text, color = (
-                f"{grown.label[node]}\n{grown.weight[node]:g}",
-                palette.cluster(int(grown.label[node])),
-            )
-            box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color, "linewidth": 2}
-            ax.text(x[node], y[node], text, ha="center", bbox=box, **style)
-            continue
-        if node in curves:
-            _small_density(ax, curves[node], x[node], y[node])
-        words = f"{strongest(made, names, 1)}\n{made.quality:.2f}"
-        ax.text(x[node] + 0.48, y[node] + 0.1, words, **style)
-    ax.set_xlim(-0.7, grown.n_leaves - 0.1)
-    ax.set_ylim(float(y.min()) - 0.5, 0.6)
+def tree(model: Any, ax: Any = None, *, feature_names: Sequence[str] | None = None) -> Any:
+    """Draw the tree as the report does: width is a share of the rows, height the depth of a valley.
+
+    A split is named by its strongest feature and its quality, a leaf by its cluster and its rows.
+    """
+    grown, ax = tree_of(model), _axes(ax)
+    names = names_of(grown, feature_names)
+    style = {"fontsize": 9 if grown.n_leaves <= 12 else 6, "ha": "center"}
+    for box in place_nodes(grown, grown.weight):
+        middle, made = box.x + box.width / 2, grown.splits[box.node]
+        if made is None:  # a leaf has no height: it is the label below its last split
+            color = palette.cluster(box.label)
+            label = {"boxstyle": "round", "facecolor": color, "edgecolor": "none"}
+            words = f"{box.label}\n{grown.weight[box.node]:g}"
+            ax.text(middle, -box.y, words, va="top", color=palette.text_on(color), bbox=label, **style)
+        else:
+            ax.bar(middle, -box.height, box.width, -box.y, color="0.85", edgecolor="white")
+            words = f"{strongest(made, names, 1)}\n{made.quality:.2f}"
+            ax.text(middle, -box.y - box.height / 2, words, va="center", **style)
     ax.set_axis_off()
     ax.set_title(f"{many(grown.n_clusters, 'cluster')} of {grown.weight[0]:g} rows")
     return ax
-
-
-def _places(grown: TreeArrays) -> FloatArray:
-    """Return the horizontal position of each node: leaves in order, others between their children."""
-    x = np.zeros(grown.n_nodes)
-    x[grown.leaves] = np.arange(grown.n_leaves)
-    for node in range(grown.n_nodes - 1, -1, -1):
-        if grown.left[node] >= 0:
-            x[node] = (x[grown.left[node]] + x[grown.right[node]]) / 2
-    return x
-
-
-def _small_density(ax: Any, curve: NodeDensity, x: float, y: float) -> None:
-    span = curve.points[-1] - curve.points[0]
-    along = x - 0.42 + 0.84 * (curve.points - curve.points[0]) / span
-    height = y - 0.22 + 0.44 * curve.density / curve.density.max()
-    for side, color in ((curve.points <= 0, palette.LEFT), (curve.points > 0, palette.RIGHT)):
-        ax.fill_between(along[side], y - 0.22, height[side], color=color, linewidth=0, zorder=2)
-    ax.plot(along, height, color="0.1", linewidth=0.8, zorder=2)

@@ -25,9 +25,7 @@ openTarget();
 // the map shows the split that was opened last: other rows are dim, and its line is drawn where the map shows it
 const map = document.querySelector("svg.map");
 const note = document.getElementById("map-note");
-// what the map shows at first: the first split, unless that is about two of several classes only
-const drawn = map ? map.querySelectorAll(".dots").length : 0;
-const all = nodes[0].dataset.leaves.split(" ").length === drawn ? nodes[0] : null;
+const all = nodes[0]; // what the map shows at first: the first split
 let onMap = null;
 function showOnMap(node) {
   onMap = node;
@@ -52,9 +50,9 @@ if (map) showOnMap(all);
 // pictures are saved with the colors that they have on the page
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "paint-order", "opacity", "font-size",
   "font-family", "font-weight", "text-anchor", "display"];
-function save(text, name, type) {
+function save(text, name) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -73,25 +71,9 @@ function svgText(svg) {
 }
 for (const button of document.querySelectorAll("button.save")) {
   button.addEventListener("click", () => {
-    save(svgText(button.closest("figure").querySelector("svg")), button.dataset.file, "image/svg+xml");
+    save(svgText(button.closest("figure").querySelector("svg")), button.dataset.file);
   });
 }
-
-// the cluster of every row, written as CSV
-function labelsText(data) {
-  const lines = [];
-  const quoted = (text) => (/[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
-  for (const part of data.labels.split(" ")) {
-    const [label, times = 1] = part.split("*");
-    for (let i = 0; i < Number(times); i++) {
-      const id = data.ids.length ? quoted(data.ids[lines.length]) : String(lines.length);
-      lines.push(id + "," + label);
-    }
-  }
-  return (data.ids.length ? "id" : "row") + ",cluster\n" + lines.join("\n") + "\n";
-}
-const saver = document.getElementById("save-labels");
-if (saver) saver.addEventListener("click", () => save(labelsText(JSON.parse(saver.dataset.labels)), "labels.csv", "text/csv"));
 
 // a click on a heading sorts a table, again the other way; a field finds rows
 function key(cell) {

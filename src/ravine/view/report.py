@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-
-from ravine._validate import IntArray
 from ravine.exceptions import InvalidInputError
 from ravine.view import palette, pictures, words
 from ravine.view.check import check
@@ -26,7 +22,6 @@ from ravine.view.fitted import changed_parameters, tree_of
 from ravine.view.pages import render
 
 MAX_LEAVES = 1000  # leaves of a tree that has a page: about 20 MB, in seconds
-MAX_SAVED = 200_000  # rows whose clusters the page carries for its button, and characters of their ids
 
 RowHtml = Callable[[int], str]
 
@@ -42,7 +37,6 @@ def report(
     coordinates: Any = None,
     row_html: RowHtml | None = None,
     names: Mapping[int, str] | None = None,
-    colors: Mapping[int, str] | None = None,
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
@@ -53,9 +47,8 @@ def report(
 
     Parameters
     ----------
-    model : fitted clusterer, ClusterTree, or classifier
-        With a kernel, the clusterer and not its tree alone; this costs two more passes. A classifier's page
-        is about its classes; with "one-vs-one" it has a table of the boundaries instead of a tree.
+    model : fitted clusterer or ClusterTree
+        With a kernel, the clusterer and not its tree alone; this costs two more passes.
     X : array, memmap, CSR matrix, data frame, file of `ravine.open` or dask collection
         The rows that densities, profiles and exemplars are taken from: the training rows, or others.
     feature_names : sequence of str, optional
@@ -70,7 +63,7 @@ def report(
         which the lines of splits can be drawn.
     row_html : function from a row number to HTML, optional
         Shows typical rows, for example as pictures. What it returns is trusted: it is not escaped.
-    names, colors : mappings from the label of a cluster to its name or its color (#rrggbb), optional
+    names : mapping from the label of a cluster to its name, optional
     title, source, command : str, optional
         The heading, where the rows come from, and the command that made the model.
 
@@ -88,7 +81,7 @@ def report(
             f"a report shows at most {MAX_LEAVES} leaves, got {n}; cut the tree (tree.cut, or 'ravine cut')"
         )
     facts = facts_of(model, X, feature_names, sample_weight, row_ids, labels, coordinates, names)
-    clusters = f"{facts.tree.n_clusters} {facts.word if facts.tree.n_clusters == 1 else facts.words}"
+    clusters = words.many(facts.tree.n_clusters, "cluster")
     style, script = (
         resources.files("ravine.view").joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js")
     )
@@ -97,7 +90,7 @@ def report(
         style=style,
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        colors=palette.colors(colors),
+        colors=palette.CLUSTERS,
         clusters=clusters,
         heading=title or f"{clusters} in {words.many(facts.n_rows, 'row')}",
         source=source,
@@ -105,7 +98,6 @@ def report(
         facts=facts,
         row_html=row_html,
         aside=ids_of(row_ids, facts.aside.tolist()[:20]),
-        saved=_labels_to_save(facts, row_ids),
         findings=_findings(facts, X),
         versions=[f"{name} {version(name)}" for name in ("ravine", "numpy", "scikit-learn")],
         python=platform.python_version(),
@@ -119,27 +111,10 @@ def _pictures(facts: Facts) -> dict[str, Any]:
     labels = list(dict.fromkeys(facts.tree.label[facts.tree.leaves].tolist()))
     return {
         "map": pictures.place_map(facts.row_map),
-        "boxes": [] if facts.in_pairs else pictures.place_nodes(facts.tree, facts.means.weight),
+        "boxes": pictures.place_nodes(facts.tree, facts.means.weight),
         "outlines": {node: pictures.outline(curve) for node, curve in facts.densities.items()},
         "heat": pictures.heat_of(facts.profile[labels], facts.names, labels),
-        "stages": [] if facts.groups else pictures.stages(facts.tree),
     }
-
-
-def _labels_to_save(facts: Facts, row_ids: RowIds | None) -> str | None:
-    """Return the cluster of every row as JSON, for the script of the page; None for too many rows."""
-    if facts.n_rows > MAX_SAVED:
-        return None
-    ids = [] if row_ids is None else list(ids_of(row_ids, range(facts.n_rows)).values())
-    ids = ids if sum(map(len, ids)) <= MAX_SAVED else []
-    return json.dumps({"labels": _pack(facts.labels), "ids": ids}, ensure_ascii=False)
-
-
-def _pack(labels: IntArray) -> str:
-    """Return labels as text: those of neighbors that are equal as "label*times"."""
-    starts = np.flatnonzero(np.concatenate([[True], labels[1:] != labels[:-1]]))
-    times = np.diff(np.append(starts, len(labels)))
-    return " ".join(f"{k}*{n}" if n > 1 else str(k) for k, n in zip(labels[starts], times, strict=True))
 
 
 def _findings(facts: Facts, X: Any) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import silhouette_samples
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
@@ -184,6 +183,7 @@ def _lines(tree: TreeArrays, shown: RowMap) -> dict[int, Hyperplane]:
         counted = shown.counted[members]
         if not isinstance(boundary, Hyperplane) or not counted.any():
             continue
+        # The gradient of the distance within the map: how the distance grows along its two axes.
         slope = shown.directions @ (boundary.normal * shown.scale)
         here, distance = shown.points[members][counted], distance[counted]
         line = Hyperplane(slope, here.mean(axis=0), -float(distance.mean()))
@@ -195,44 +195,29 @@ def _lines(tree: TreeArrays, shown: RowMap) -> dict[int, Hyperplane]:
 
 @dataclass(frozen=True)
 class ClusterQuality:
-    """How well a cluster is set apart: its weakest boundary, and means over its rows of a sample.
+    """How well a cluster is set apart.
 
     `depth` is the lowest quality of the splits above its leaves, `membership` the mean membership of its own
-    rows, `silhouette` the mean silhouette in standardized columns; NaN where there is only one cluster.
+    rows on the map.
     """
 
-    label: int
     depth: float
     membership: float
-    silhouette: float
 
 
-def cluster_quality(tree: TreeArrays, shown: RowMap, *, standardize: bool) -> list[ClusterQuality]:
-    """Return the figures of every cluster from the rows of the map."""
+def cluster_quality(tree: TreeArrays, shown: RowMap) -> dict[int, ClusterQuality]:
+    """Return the figures of every cluster with rows on the map; none where there is only one cluster."""
     if tree.n_clusters < 2:
-        return []
-    shares, label = tree.memberships(shown.rows), tree.label[shown.leaf]
-    own = shares[np.arange(len(label)), label]
-    silhouette = _silhouettes(shown, label, standardize=standardize)
-    found = []
-    for k in np.unique(label[shown.counted]).tolist():
-        here = shown.counted & (label == k)
-        figures = (float(values[here].mean()) for values in (own, silhouette))
-        found.append(ClusterQuality(k, _weakest(tree, k), *figures))
-    return found
+        return {}
+    label = tree.label[shown.leaf]
+    own = tree.memberships(shown.rows)[np.arange(len(label)), label]
+    return {
+        k: ClusterQuality(_weakest(tree, k), float(own[shown.counted & (label == k)].mean()))
+        for k in np.unique(label[shown.counted]).tolist()
+    }
 
 
 def _weakest(tree: TreeArrays, label: int) -> float:
     """Return the lowest quality of the splits above the leaves of a cluster."""
     above = {node for leaf in np.flatnonzero(tree.label == label) for node in tree.path(int(leaf))[:-1]}
     return min(split.quality for node in above if (split := tree.splits[node]) is not None)
-
-
-def _silhouettes(shown: RowMap, label: IntArray, *, standardize: bool) -> FloatArray:
-    """Return the silhouette of every row that counts; 0 for the others."""
-    values, counted = np.zeros(len(label)), np.flatnonzero(shown.counted)
-    if 2 <= len(np.unique(label[counted])) < len(counted):
-        few = shown.rows.select(counted)
-        own = run(measure(Node(few, standardize=standardize))).standardization
-        values[counted] = silhouette_samples(few.map(lambda block: own.apply(block.dense())), label[counted])
-    return values
