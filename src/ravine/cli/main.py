@@ -15,10 +15,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, TextIO, cast
 
-from ravine.cli.arguments import COMMANDS, build_parser, did_you_mean
-from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
+from ravine.cli.arguments import COMMANDS, build_parser
+from ravine.cli.errors import DATA_ERROR, INTERRUPTED, USAGE_ERROR, UsageError
 from ravine.exceptions import RavineError
 
 ASCII_LINES = str.maketrans("├└│─", "|`|-")  # the lines of a tree, for streams that cannot encode them
@@ -34,17 +34,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = build_parser().parse_args(given)
     except UsageError as error:
         command = f" {given[0]}" if given and given[0] in COMMANDS else ""
-        sentence = f"{error}{did_you_mean(str(error), command.strip())}; see 'ravine{command} --help'"
         with escaped_streams():
-            return _fail(sentence, USAGE_ERROR, as_json="--json" in given)
+            return _fail(f"{error}; see 'ravine{command} --help'", USAGE_ERROR, as_json="--json" in given)
     arguments.typed = shlex.join(["ravine", *given])
+    end_on_signals()
     with escaped_streams():
-        received = end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
-        return _finish(arguments, received)
+        return _finish(arguments)
 
 
-def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
-    """Run a command to its end and return its exit code; `received` are the signals."""
+def _finish(arguments: argparse.Namespace) -> int:
+    """Run a command to its end and return its exit code."""
     try:
         _run(arguments)
         sys.stdout.flush()
@@ -52,12 +51,10 @@ def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
     except BrokenPipeError:  # the reader of our output, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (Exception, KeyboardInterrupt, Ended) as error:
+    except (Exception, SystemExit) as error:
         if arguments.debug:
             traceback.print_exc()
-        return _fail(
-            *_sentence(received[0] if received else error), as_json=getattr(arguments, "json", False)
-        )
+        return _fail(*_sentence(error), as_json=getattr(arguments, "json", False))
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -115,33 +112,23 @@ def _to_ascii(error: UnicodeError) -> tuple[str, int]:
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
 
 
-def end_on_signals(*, keep_interrupts: bool = False) -> list[Ended]:
+def end_on_signals() -> None:
     """Let Ctrl-C and SIGTERM end the program by an exception, so that partial files are deleted.
 
-    With `keep_interrupts`, Ctrl-C acts as in Python, where an interrupted fit keeps the tree found so far.
-    Return the list to which received signals are added: code that is ended in the middle may raise another
-    exception instead.
+    It is no `KeyboardInterrupt`, after which a fit would keep the tree found so far and the command go on.
     """
-    received: list[Ended] = []
 
-    def end(number: int, _: Any) -> NoReturn:
-        is_interrupt = number == signal.SIGINT
-        text, code = ("interrupted", INTERRUPTED) if is_interrupt else ("terminated by SIGTERM", TERMINATED)
-        received.append(Ended(text, code))
-        raise received[0]
+    def end(*_: Any) -> None:
+        sys.exit(INTERRUPTED)
 
     signal.signal(signal.SIGTERM, end)
-    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a background job of a script
-    if not keep_interrupts and not is_ignored:
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # which a background job of a script ignores
         signal.signal(signal.SIGINT, end)
-    return received
 
 
 def _sentence(error: BaseException) -> tuple[str, int]:
     """Return an error as one sentence, and its exit code."""
-    if isinstance(error, Ended):
-        return error.sentence, error.exit_code
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, SystemExit):
         return "interrupted", INTERRUPTED
     if isinstance(error, UsageError | RavineError):
         return str(error), USAGE_ERROR if isinstance(error, UsageError) else DATA_ERROR

@@ -26,11 +26,9 @@ ADVICE = {  # which options help, by what a `TableError`, a note or a finding is
     "missing": "fill them in with --impute median, or leave the columns out with --exclude",
     "infinite": "correct them, or leave the columns out with --exclude",
     "not a number": "correct it, or leave the column out with --exclude {columns}",
-    "text": "encode it with --one-hot {columns}, or leave it out",
-    "text left out": "--one-hot encodes such columns, --id copies one to the output",
+    "text": "leave it out of --columns",
+    "text left out": "--id copies one to the output",
     "unnamed left out": "--columns uses them, --id copies one to the output",
-    "too many values": "leave it out with --exclude {columns}",
-    "model": "the model comes first: ravine {command} MODEL FILE",
     "id": "leave it out with --exclude {columns}, or copy it to the output with --id",
     "constant": "constant columns have no influence",
     "two-valued": "--exclude {columns} leaves out what should not define clusters",
@@ -41,7 +39,7 @@ ADVICE = {  # which options help, by what a `TableError`, a note or a finding is
 
 def with_advice(arguments: Namespace, text: str, about: str | None, columns: str = "") -> str:
     """Add to an error or a note which options help; `predict` and `report` cannot leave columns out."""
-    advice = ADVICE.get(about or "", "").format(columns=columns, command=arguments.command)
+    advice = ADVICE.get(about or "", "").format(columns=columns)
     if "exclude" not in arguments:
         advice = advice.split(", or leave")[0]
     return f"{text}; {advice}" if advice else text
@@ -51,10 +49,7 @@ def with_advice(arguments: Namespace, text: str, about: str | None, columns: str
 def data_path(arguments: Namespace) -> Iterator[Path]:
     """Yield the path of the data; standard input is copied to a file, because it is read several times."""
     if arguments.data != "-":
-        path = Path(arguments.data)
-        if path.is_dir():
-            raise InvalidInputError(f"{path} is a folder, not a file")
-        yield path
+        yield Path(arguments.data)
         return
     with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
         path = Path(folder) / source_name(arguments)
@@ -88,14 +83,13 @@ def read(
     reader: Callable[[Source, Choice], Table] = read_table,
 ) -> tuple[Table, list[str]]:
     """Return the table and the notes about it, which are also printed."""
-    one_hot = getattr(arguments, "one_hot", [])
     choice = Choice(
         columns=getattr(arguments, "columns", None),
         exclude=getattr(arguments, "exclude", []),
         id=arguments.id,
         label=arguments.label,
-        one_hot="all" if one_hot == ["all"] else one_hot,
         impute=arguments.impute is not None,
+        memory_limit=getattr(arguments, "memory_limit", None),
     )
     table = reader(source, choice)
     notes = [with_advice(arguments, *note) for note in table.notes]
@@ -106,13 +100,11 @@ def read(
 def check_notes(arguments: Namespace, table: Table) -> list[str]:
     """Return what `ravine.check` finds in a table, with the options that help."""
     return [
-        with_advice(arguments, finding.fact, finding.kind, exclude_value(table, finding.columns))
+        with_advice(arguments, finding.fact, finding.kind, exclude_value(finding.columns))
         for finding in check(table.values, table.names)
     ]
 
 
-def exclude_value(table: Table, names: Sequence[str]) -> str:
-    """Return the value of --exclude for some columns; an indicator is left out with its column."""
-    columns = dict(zip(table.names, table.columns, strict=True))
-    quoted = (f'"{name}"' if "," in name else name for name in dict.fromkeys(columns[n] for n in names))
-    return shlex.quote(",".join(quoted))
+def exclude_value(names: Sequence[str]) -> str:
+    """Return the value of --exclude for some columns."""
+    return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))
