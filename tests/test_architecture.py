@@ -71,7 +71,7 @@ ONE_PLACE = {
     "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},
 }
-# The view of an estimator in a notebook; a file small enough for memory; a table that is a model file;
+# The view of an estimator in a notebook; a file small enough for memory;
 # models, which name their classes; joining leaves again, which edits the tree.
 EXCEPTIONS = {
     ("io/block_file.py", "ravine.data.memory"),

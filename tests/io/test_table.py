@@ -1,7 +1,9 @@
 """Tables from files: the same rows from every format, in memory and on disk, and clear errors."""
 
 import gzip
+import io
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -309,6 +311,21 @@ def test_the_time_to_read_a_wide_table_is_linear_in_its_columns(tmp_path):
 def test_a_missing_file_raises_file_not_found():
     with pytest.raises(FileNotFoundError):
         open_source(Path("no such file.csv"))
+
+
+def test_threads_that_read_one_file_do_not_disturb_each_other(tmp_path):
+    rows = np.arange(40.0).reshape(20, 2)
+    rows.tofile(tmp_path / "rows")
+
+    class Slow(io.FileIO):
+        def readinto(self, buffer):
+            time.sleep(0.002)  # another thread may move the position now
+            return super().readinto(buffer)
+
+    with Slow(tmp_path / "rows") as file, ThreadPoolExecutor(4) as pool:
+        matrix = MatrixFile(Path("rows"), file, rows.shape)
+        found = list(pool.map(lambda i: matrix[i : i + 1][0], range(20)))
+    np.testing.assert_array_equal(found, rows)
 
 
 def test_values_filled_in_for_one_reading_are_missing_in_the_next(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from ravine._validate import IntArray, check_int
 from ravine.data.memory import chunk_rows
 from ravine.exceptions import InvalidInputError
+from ravine.io.source import BLOCK_ROWS
 
 MEMORY_LIMIT = 1 << 30  # bytes for blocks of rows and what is made of them, unless a user says otherwise
 BLOCKS_PER_LIMIT = 8  # a block is an eighth of the limit: two or more are in memory, and what is made of them
@@ -83,8 +85,8 @@ class BlockFile(ABC):
 class MatrixFile(BlockFile):
     """A matrix of numbers in an open file, in C order or column by column ("F"), in blocks of equal length.
 
-    The file is mapped anew for every block. So its rows never count as memory of the process, whatever the
-    number of passes, and a file that became shorter is an error and no signal.
+    Unlike those of a memmap, its rows never count as memory of the process, whatever the number of passes,
+    and a file that becomes shorter is an error and no signal.
 
     >>> import tempfile
     >>> file = tempfile.TemporaryFile()
@@ -113,32 +115,50 @@ class MatrixFile(BlockFile):
         super().__init__(path, None, width if columns is None else len(columns), lengths.tolist(), dtype)
         self._file, self._shape, self._offset, self._order = file, shape, offset, order
         self._columns = columns
+        self._lock = threading.Lock()  # threads share the file's position
 
     @property
     def nbytes(self) -> int:
         """The bytes that the rows would take in memory."""
         return int(self.shape[0] * self.shape[1] * self.dtype.itemsize)
 
-    def only(self, columns: IntArray, memory_limit: int | None) -> MatrixFile:
+    def only(self, columns: IntArray | None, memory_limit: int | None) -> MatrixFile:
         """Return the matrix of some columns; nothing is read."""
         layout = self._shape, self.dtype, self._offset, self._order
         return MatrixFile(self.path, self._file, *layout, columns=columns, memory_limit=memory_limit)
 
     def read(self, block: int) -> npt.NDArray[Any]:
         """Return the rows of one block."""
-        return self._choose_columns(np.array(self._map()[self.bounds[block] : self.bounds[block + 1]]))
+        return self._read(self.bounds[block], self.bounds[block + 1])
 
     def _gather(self, numbers: IntArray) -> npt.NDArray[Any]:
-        return self._choose_columns(self._map()[numbers])
+        found = [np.empty((0, self.shape[1]), dtype=self.dtype)]
+        # rows between selected ones are read too, which is faster than to read each by itself
+        for run in np.split(numbers, np.flatnonzero(np.diff(numbers // BLOCK_ROWS)) + 1):
+            if len(run):
+                found.append(self._read(run[0], run[-1] + 1)[run - run[0]])
+        return np.concatenate(found)
 
-    def _map(self) -> npt.NDArray[Any]:
-        try:
-            return np.memmap(self._file, self.dtype, "r", self._offset, self._shape, self._order)
-        except ValueError as error:
-            raise InvalidInputError("the file of the rows became shorter while it was being read") from error
+    def _read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return the rows from start to stop."""
+        n, width = self._shape
+        if self._order == "C":
+            rows = np.empty((stop - start, width), dtype=self.dtype)
+            self._fill(rows, start * width)
+            return rows if self._columns is None else rows[:, self._columns]
+        strips = np.empty((self.shape[1], stop - start), dtype=self.dtype)
+        columns = range(width) if self._columns is None else self._columns
+        for strip, column in zip(strips, columns, strict=True):
+            self._fill(strip, column * n + start)
+        return strips.T
 
-    def _choose_columns(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return rows if self._columns is None else rows[:, self._columns]
+    def _fill(self, array: npt.NDArray[Any], start: int) -> None:
+        """Fill an array with the numbers of the file from `start` on."""
+        with self._lock:
+            self._file.seek(self._offset + int(start) * self.dtype.itemsize)
+            n_bytes = self._file.readinto(array.data.cast("B")) if array.size else 0  # type: ignore[attr-defined]
+        if n_bytes != array.nbytes:
+            raise InvalidInputError("the file of the rows became shorter while it was being read")
 
 
 def _row_numbers(index: Any, n_rows: int) -> IntArray:

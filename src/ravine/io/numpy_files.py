@@ -29,7 +29,8 @@ class Matrix(Source):
 
     def select(self, names: Sequence[str], memory_limit: int | None) -> MatrixFile:
         """Return some columns of the matrix, in their file."""
-        return self.rows.only(self._columns(names), memory_limit)
+        columns = None if list(names) == self.names else self._columns(names)  # choosing all copies rows
+        return self.rows.only(columns, memory_limit)
 
     def _columns(self, names: Sequence[str]) -> IntArray:
         return np.array([self.place[name] for name in names], dtype=np.int64)
