@@ -166,13 +166,6 @@ def test_a_title_above_the_table_is_skipped_on_request(tmp_path, expected, top):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_decimal_sign_can_be_given(tmp_path, expected):
-    FRAME.to_csv(tmp_path / "t.csv", index=False, sep="|", decimal=",")
-    assert "no numeric column" in fail(1, "fit", "t.csv", where=tmp_path)
-    found, _ = labels("fit", "t.csv", "--decimal", ",", *OPTIONS, where=tmp_path)
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_swapped_model_and_data(folder):
     line = fail(1, "predict", "plain.csv", "m.ravine", where=folder)
     assert "plain.csv is not a valid ravine model" in line

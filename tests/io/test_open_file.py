@@ -48,13 +48,6 @@ def arrow(folder, values):
     return folder / "rows.arrow"
 
 
-def stream(folder, values):
-    table = table_of(values)
-    with pa.OSFile(str(folder / "s.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=1000)
-    return folder / "s.arrow"
-
-
 def directory(folder, values):
     (folder / "parts").mkdir()
     step = chunk_rows(len(values))
@@ -68,7 +61,7 @@ def csv(folder, values):
     return folder / "rows.csv"
 
 
-FORMATS = (npy, fortran, parquet, arrow, stream, directory, csv)
+FORMATS = (npy, fortran, parquet, arrow, directory, csv)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -76,7 +69,7 @@ FORMATS = (npy, fortran, parquet, arrow, stream, directory, csv)
 def test_every_format_gives_the_bits_of_the_array(write, dtype, tmp_path, monkeypatch):
     monkeypatch.setattr("ravine.data.node.LOCAL_CELLS", 10_000)
     values = X.astype(dtype)
-    if write in (arrow, stream, csv):  # converted to float64
+    if write in (arrow, csv):  # converted to float64
         values = values.astype(np.float64)
     one = MinimumDensity(4).fit(values)
     two = MinimumDensity(4).fit(file := ravine.open(write(tmp_path, values)))
@@ -198,9 +191,7 @@ def test_rows_of_a_file_are_selected_as_those_of_an_array(tmp_path, write):
     for index in ([N], [-N - 1], N, [True, False], [0.5], None, (slice(0, 2), 1), [[1, 2]], True):
         with pytest.raises(IndexError):
             file[index]
-    with pytest.raises(IndexError, match=f"no row {N}: there are {N} rows"):
-        file[N]
-    with pytest.raises(IndexError, match="to select columns, index the result"):
+    with pytest.raises(IndexError):
         file[:, 0]
 
 

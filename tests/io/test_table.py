@@ -38,16 +38,16 @@ WRITERS = {
     "t.parquet": lambda f, p: f.to_parquet(p),
     "misnamed.csv": lambda f, p: f.to_parquet(p),
     "t.feather": lambda f, p: f.to_feather(p),
-    "t.arrow": lambda f, p: _write_stream(f, p),
+    "t.arrow": lambda f, p: _write_batches(f, p),
 }
 
 
-def _write_stream(frame, path):
+def _write_batches(frame, path):
     import pyarrow as pa
 
     rows = pa.Table.from_pandas(frame)
-    with pa.ipc.new_stream(str(path), rows.schema) as writer:
-        writer.write_table(rows, max_chunksize=50)
+    with pa.ipc.new_file(str(path), rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=80)
 
 
 def read(path, **choice):
@@ -144,8 +144,8 @@ def test_words_that_mean_a_missing_value(tmp_path):
 
 
 BAD = {
-    "ragged": ("a,b\n1,2\n3\n", "1 field in line 3"),
-    "cut off": ("a,b,c\n1,2,3\n4,5,6\n7,8", r"2 fields in line 4"),
+    "ragged": ("a,b\n1,2\n3\n", "1 field in row 2, but 2 columns"),
+    "cut off": ("a,b,c\n1,2,3\n4,5,6\n7,8", r"2 fields in row 3"),
     "twice": ("a,b,a\n1,2,3\n", r"2 columns are named 'a'"),
     "header only": ("a,b\n", r"column names but no rows"),
     "blank": ("\n\n", r"is empty"),

@@ -94,8 +94,6 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", help="column of true classes: used only to score the clusters")
     add("--impute", choices=["median"], help="replace missing values by the median of their column")
     add("--delimiter", type=_delimiter, metavar="CHAR", help="field delimiter of text files, or tab")
-    text = "decimal sign in text files (default: the point; with semicolons, also the comma)"
-    add("--decimal", choices=[".", ","], help=text)
     add("--skip", type=_count, default=0, metavar="N", help="lines to skip at the top of text files (0)")
     add("--encoding", type=_encoding, metavar="NAME", help="encoding of text files (default: UTF-8)")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import io
 import json
 import os
@@ -21,7 +20,6 @@ from ravine.cli.arguments import COMMANDS, build_parser
 from ravine.cli.errors import DATA_ERROR, INTERRUPTED, USAGE_ERROR, UsageError
 from ravine.exceptions import RavineError
 
-ASCII_LINES = str.maketrans("├└│─", "|`|-")  # the lines of a tree, for streams that cannot encode them
 # What a terminal obeys, as escapes of JSON; our own lines end with the first and may have the second.
 CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
@@ -71,15 +69,14 @@ def prepare_streams() -> None:
     """Make the standard streams safe to use.
 
     Closed streams are opened on the null device; otherwise the next file to be opened would get their
-    descriptor. Characters that a stream cannot encode are replaced by ASCII.
+    descriptor. Characters that a stream cannot encode are replaced by their codes.
     """
     for name in ("stdin", "stdout", "stderr"):  # in this order: each open takes the lowest free descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
-    codecs.register_error("ravine", _to_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="ravine")
+            stream.reconfigure(errors="backslashreplace")
 
 
 class _Escaped:
@@ -104,12 +101,6 @@ def escaped_streams() -> Iterator[None]:
     out, err = (cast(TextIO, _Escaped(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
-
-
-def _to_ascii(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    text = error.object[error.start : error.end].translate(ASCII_LINES)
-    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
 
 
 def end_on_signals() -> None:

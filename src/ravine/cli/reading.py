@@ -22,7 +22,7 @@ from ravine.view.check import check
 MAX_FIELD = 1 << 24  # characters per field of text; a quote that is never closed would take the whole file
 ADVICE = {  # which options help, by what a `TableError`, a note or a finding is about
     "encoding": "name its encoding, for example --encoding latin-1",
-    "delimiter": "try another --delimiter, --decimal, or skip lines at the top with --skip",
+    "delimiter": "try another --delimiter, or skip lines at the top with --skip",
     "missing": "fill them in with --impute median, or leave the columns out with --exclude",
     "infinite": "correct them, or leave the columns out with --exclude",
     "not a number": "correct it, or leave the column out with --exclude {columns}",
@@ -67,7 +67,7 @@ def source_name(arguments: Namespace) -> str:
 def opened(arguments: Namespace) -> Iterator[Source]:
     """Yield the table of a command; errors about it, also later, end with advice."""
     csv.field_size_limit(MAX_FIELD)
-    options = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "skip")}
+    options = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "skip")}
     with data_path(arguments) as path:
         try:
             yield open_source(path, **options)

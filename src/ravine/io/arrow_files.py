@@ -70,26 +70,18 @@ def open_parquet(path: Path) -> Source:
 
 
 def open_arrow(path: Path) -> Source:
-    """Open an Arrow or Feather file, in the file format or the stream format."""
+    """Open an Arrow or Feather file; not the stream format, which has no beginning to be known by."""
     pyarrow = import_pyarrow()
-
-    def open_reader(file: Any) -> Any:
-        try:
-            return pyarrow.ipc.open_file(file)
-        except pyarrow.ArrowInvalid:
-            file.seek(0)
-            return pyarrow.ipc.open_stream(file)
 
     def batches(names: list[str]) -> Iterator[Any]:
         with pyarrow.OSFile(str(path)) as file:
-            reader = open_reader(file)
-            n_batches = getattr(reader, "num_record_batches", None)  # a stream does not know
-            for batch in reader if n_batches is None else map(reader.get_batch, range(n_batches)):
+            reader = pyarrow.ipc.open_file(file)
+            for batch in map(reader.get_batch, range(reader.num_record_batches)):
                 for start in range(0, batch.num_rows, BLOCK_ROWS):
                     yield batch.select(names).slice(start, BLOCK_ROWS)
 
     with pyarrow.OSFile(str(path)) as file:
-        return _table(path, open_reader(file).schema, batches)
+        return _table(path, pyarrow.ipc.open_file(file).schema, batches)
 
 
 def write_parquet(file: BinaryIO, kinds: Mapping[str, str], blocks: Iterable[Sequence[Any]]) -> None:

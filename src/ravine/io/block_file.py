@@ -60,14 +60,13 @@ class BlockFile(ABC):
 
     def __getitem__(self, index: Any) -> npt.NDArray[Any]:
         """Return some rows, selected as in an array."""
-        numbers = _row_numbers(index, len(self))
-        if numbers.ndim == 0:
-            row: npt.NDArray[Any] = self._gather(numbers.reshape(1))[0]
-            return row
-        if (numbers[1:] > numbers[:-1]).all():
-            return self._gather(numbers)
+        n = len(self)
+        numbers = np.arange(*index.indices(n)) if isinstance(index, slice) else np.arange(n)[index]
+        if np.ndim(numbers) > 1:
+            raise IndexError("rows are selected by a number, a slice, a list of numbers or a mask")
         distinct, places = np.unique(numbers, return_inverse=True)
-        return self._gather(distinct)[places]
+        found = self._gather(distinct)
+        return found if np.array_equal(distinct, numbers) else found[places.reshape(np.shape(numbers))]
 
     def _gather(self, numbers: IntArray) -> npt.NDArray[Any]:
         """Return rows by their numbers, which increase; reads the blocks that hold them."""
@@ -132,6 +131,8 @@ class MatrixFile(BlockFile):
         return self._read(self.bounds[block], self.bounds[block + 1])
 
     def _gather(self, numbers: IntArray) -> npt.NDArray[Any]:
+        if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
+            return self._read(numbers[0], numbers[-1] + 1)
         found = [np.empty((0, self.shape[1]), dtype=self.dtype)]
         # rows between selected ones are read too, which is faster than to read each by itself
         for run in np.split(numbers, np.flatnonzero(np.diff(numbers // BLOCK_ROWS)) + 1):
@@ -159,25 +160,3 @@ class MatrixFile(BlockFile):
             n_bytes = self._file.readinto(array.data.cast("B")) if array.size else 0  # type: ignore[attr-defined]
         if n_bytes != array.nbytes:
             raise InvalidInputError("the file of the rows became shorter while it was being read")
-
-
-def _row_numbers(index: Any, n_rows: int) -> IntArray:
-    """Return the numbers, from 0 on, of the rows that a slice, a mask or numbers of rows select."""
-    if isinstance(index, slice):
-        return np.arange(*index.indices(n_rows), dtype=np.int64)
-    numbers = np.asarray([] if isinstance(index, tuple) or index is None else index)
-    if numbers.dtype == np.bool_ and numbers.ndim == 1:
-        if len(numbers) != n_rows:
-            raise IndexError(f"the mask has {len(numbers)} values, but there are {n_rows} rows")
-        return np.flatnonzero(numbers)
-    is_empty = isinstance(index, list) and not index
-    if numbers.ndim > 1 or not (numbers.dtype.kind in "iu" or is_empty):
-        raise IndexError(
-            "rows are selected by a number, a slice, a list of numbers or a mask with a value per row, "
-            f"got {index!r:.60}; to select columns, index the result"
-        )
-    beyond = numbers[(numbers < -n_rows) | (numbers >= n_rows)]
-    if beyond.size:
-        raise IndexError(f"there is no row {beyond.flat[0]}: there are {n_rows} rows, the first is row 0")
-    numbers = numbers.astype(np.int64)
-    return np.where(numbers < 0, numbers + n_rows, numbers)

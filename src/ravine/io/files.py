@@ -10,23 +10,17 @@ from ravine.io.numpy_files import open_npy
 from ravine.io.source import Source, TableError, translate_read_errors
 from ravine.io.text_files import GZIP, UTF_16, open_csv
 
-# How the formats that are not text begin; an Arrow file in the stream format begins with 0xffffffff.
+# How the formats that are not text begin.
 BINARY_FORMATS = {
     b"PAR1": open_parquet,
     b"ARROW1": open_arrow,
-    b"\xff\xff\xff\xff": open_arrow,
     b"\x93NUMPY": open_npy,
 }
 HEAD_BYTES = 512  # bytes of a file that are looked at: the first block of a tar archive
 
 
 def open_source(
-    path: Path,
-    *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    skip: int = 0,
+    path: Path, *, delimiter: str | None = None, encoding: str | None = None, skip: int = 0
 ) -> Source:
     """Open the table in a file, whose first bytes tell the format; the parameters are those of `open_csv`."""
     with open(path, "rb") as file:
@@ -39,7 +33,7 @@ def open_source(
                 return open_binary(path)
         if encoding is None:
             _check_text(path, head)
-        return open_csv(path, delimiter, encoding, decimal, skip)
+        return open_csv(path, delimiter, encoding, skip)
 
 
 def _check_text(path: Path, head: bytes) -> None:
