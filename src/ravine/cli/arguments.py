@@ -160,7 +160,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_columns(fit)
     _add_reading(fit)
     add = fit.add_argument_group("large data").add_argument
-    text = "memory for blocks of rows, such as 500M or 2G; data above an eighth are read from disk in every pass (1G)"
+    text = "memory for blocks of rows, such as 500M; data above an eighth stay on disk in every pass (1G)"
     add("--memory-limit", type=_bytes, metavar="SIZE", help=text)
     text = "save finished searches, so that the same command resumes an interrupted fit; deleted at the end"
     add("--checkpoint", metavar="FILE", help=text)
