@@ -67,16 +67,14 @@ ONE_PLACE = {
     "jinja2": {"view/pages.py"},
     "matplotlib": {"view/plot.py"},
     "pyarrow": {"io/arrow_files.py"},
-    "shtab": {"cli/completion.py"},
     "starlette": {"explorer/server.py"},
     "uvicorn": {"explorer/server.py"},
     "threadpoolctl": {"data/threads.py"},
 }
-# The view of an estimator in a notebook; a file small enough for memory; a table that is a model file;
+# The view of an estimator in a notebook; a file small enough for memory;
 # models, which name their classes; joining leaves again, which edits the tree.
 EXCEPTIONS = {
-    ("io/open_file.py", "ravine.data.memory"),
-    ("io/files.py", "ravine.store.archive"),
+    ("io/block_file.py", "ravine.data.memory"),
     ("store/model_file.py", "ravine.estimators.auto_cluster"),
     ("store/model_file.py", "ravine.estimators.methods"),
     ("store/model_file.py", "ravine.estimators.classifier"),

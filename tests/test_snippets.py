@@ -26,8 +26,7 @@ PAGES = [
 ]
 LANGUAGES = {"python", "console", "text", "", "{toctree}"}
 HELP_TEXTS = [
-    arguments.help_of(add)[1]
-    for add in (arguments.build_parser, arguments._add_fit, arguments._add_explore, arguments._add_completion)
+    arguments.help_of(add)[1] for add in (arguments.build_parser, arguments._add_fit, arguments._add_explore)
 ]
 HELP_COMMANDS = sorted(
     {
@@ -103,7 +102,7 @@ def commands_of(page):
 
 
 def commands_in_sentences(page):
-    """The commands and options in the running text of a page: `ravine fit --one-hot city`."""
+    """The commands and options in the running text of a page: `ravine fit --impute median`."""
     text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"`ravine ([a-z]+)( [^`]*)?`", text)
 
@@ -163,9 +162,9 @@ def folder(tmp_path_factory):
     return where
 
 
-@pytest.mark.parametrize("command", [c for c in HELP_COMMANDS if not re.search("explore|demo|completion", c)])
+@pytest.mark.parametrize("command", [c for c in HELP_COMMANDS if not re.search("explore|demo", c)])
 def test_examples_of_help_run(command, folder):
-    """Others that wait for a browser or change the shell are only understood, below."""
+    """Others that wait for a browser are only understood, below."""
     words = arguments_of(command)
     words += ["--force"] * (words[0] == "fit")
     data = (folder / "data.csv").read_text() if "|" in command else ""

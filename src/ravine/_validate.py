@@ -63,14 +63,14 @@ def not_finite(
 
 
 def check_rows(X: Any, estimator: Any = None, *, reset: bool = True, min_rows: int = 0) -> Any:
-    """Return rows of numbers as an array, a canonical CSR matrix or a `FileMatrix`; copied only if necessary.
+    """Return rows of numbers as an array, a canonical CSR matrix or a block source; copied only if necessary.
 
     With an estimator, the number and names of the columns are also checked, or stored if `reset`. Values are
     not read: the first pass over the rows finds NaN and infinity.
     """
     from sklearn.utils.validation import check_array, validate_data
 
-    if is_block_source(X) or callable(getattr(X, "read_into", None)):  # rows that stay in their file
+    if is_block_source(X):
         if estimator is not None:
             _check_columns(X, estimator, reset)
         return X

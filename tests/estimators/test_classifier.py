@@ -445,7 +445,7 @@ def test_a_kernel_of_strings():
     assert model.predict(["abba", "dccd"]).tolist() == [0, 1]
 
 
-def test_the_command_line_has_a_report_and_no_clusters_of_a_classifier(tmp_path, capsys):
+def test_the_command_line_has_no_clusters_of_a_classifier(tmp_path, capsys):
     from ravine.cli.main import main
 
     X, y = ridge_and_noise()
@@ -455,7 +455,3 @@ def test_the_command_line_has_a_report_and_no_clusters_of_a_classifier(tmp_path,
     assert (
         "contains a MinimumDensityClassifier, but this command needs a clusterer" in capsys.readouterr().err
     )
-    page = tmp_path / "page.html"
-    files = [str(tmp_path / "model"), str(tmp_path / "rows.csv"), "--out", str(page)]
-    assert main(["report", *files]) == 0
-    assert "2 classes in" in page.read_text(encoding="utf-8")

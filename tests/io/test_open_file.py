@@ -28,10 +28,6 @@ def npy(folder, values):
     return folder / "rows.npy"
 
 
-def memmap(folder, values):
-    return np.load(npy(folder, values), mmap_mode="r")
-
-
 def fortran(folder, values):
     return npy(folder, np.asfortranarray(values))
 
@@ -48,15 +44,8 @@ def parquet(folder, values):
 def arrow(folder, values):
     table = table_of(values)
     with pa.OSFile(str(folder / "rows.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=chunk_rows(len(values)))
-    return folder / "rows.arrow"
-
-
-def stream(folder, values):
-    table = table_of(values)
-    with pa.OSFile(str(folder / "s.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=1000)
-    return folder / "s.arrow"
+    return folder / "rows.arrow"
 
 
 def directory(folder, values):
@@ -72,7 +61,7 @@ def csv(folder, values):
     return folder / "rows.csv"
 
 
-FORMATS = (npy, memmap, fortran, parquet, arrow, stream, directory, csv)
+FORMATS = (npy, fortran, parquet, arrow, directory, csv)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -80,14 +69,13 @@ FORMATS = (npy, memmap, fortran, parquet, arrow, stream, directory, csv)
 def test_every_format_gives_the_bits_of_the_array(write, dtype, tmp_path, monkeypatch):
     monkeypatch.setattr("ravine.data.node.LOCAL_CELLS", 10_000)
     values = X.astype(dtype)
-    if write is csv:
+    if write in (arrow, csv):  # converted to float64
         values = values.astype(np.float64)
     one = MinimumDensity(4).fit(values)
     two = MinimumDensity(4).fit(file := ravine.open(write(tmp_path, values)))
     assert file.shape == values.shape
     assert len(file.lengths) > 2
-    if write is stream:  # its blocks are not those of the array in memory only if the limit says so
-        assert file.lengths[0] == chunk_rows(N)
+    assert file.lengths[0] == chunk_rows(N)  # as in memory, unless the limit or the row groups are smaller
     np.testing.assert_array_equal(one.labels_, two.labels_)
     np.testing.assert_array_equal(one.transform(values), two.transform(file))
     np.testing.assert_array_equal(two.predict(file), one.labels_)
@@ -141,7 +129,7 @@ def test_columns_are_chosen_by_name_and_checked(tmp_path):
         two = ravine.open(write(tmp_path, X), columns=[2, "x0"])
         np.testing.assert_array_equal(two[10:12], X[10:12][:, [2, 0]])
         np.testing.assert_array_equal(two.read(1), X[two.bounds[1] : two.bounds[2]][:, [2, 0]])
-    with pytest.raises(InvalidInputError, match="has no column 9"):
+    with pytest.raises(InvalidInputError, match="has no column 'x9'; it has x0, x1, x2, x3"):
         ravine.open(tmp_path / "rows.npy", columns=[9])
 
 
@@ -164,7 +152,7 @@ def test_missing_values_and_damaged_files_are_refused(tmp_path):
     with pytest.raises(RavineError, match=r"block \d of .*rows.npy .* became shorter"):
         MinimumDensity(2).fit(file)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RavineError, match="no Parquet or Arrow files"):
+    with pytest.raises(RavineError, match="has no Parquet files"):
         ravine.open(tmp_path / "empty")
 
 
@@ -195,7 +183,7 @@ INDICES = [
 ]
 
 
-@pytest.mark.parametrize("write", [npy, fortran, memmap, parquet, arrow, csv])
+@pytest.mark.parametrize("write", [npy, fortran, parquet, arrow, csv])
 def test_rows_of_a_file_are_selected_as_those_of_an_array(tmp_path, write):
     file = ravine.open(write(tmp_path, X))
     for index in INDICES:
@@ -203,9 +191,7 @@ def test_rows_of_a_file_are_selected_as_those_of_an_array(tmp_path, write):
     for index in ([N], [-N - 1], N, [True, False], [0.5], None, (slice(0, 2), 1), [[1, 2]], True):
         with pytest.raises(IndexError):
             file[index]
-    with pytest.raises(IndexError, match=f"no row {N}: there are {N} rows"):
-        file[N]
-    with pytest.raises(IndexError, match="to select columns, index the result"):
+    with pytest.raises(IndexError):
         file[:, 0]
 
 

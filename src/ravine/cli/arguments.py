@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import codecs
 import csv
-import difflib
 import inspect
 import re
 from collections.abc import Callable
@@ -25,10 +24,6 @@ METHODS = {
     "principal-direction": "PrincipalDirection",
 }
 DIALECTS = ("duckdb", "sqlite", "postgres", "standard", "mysql", "bigquery", "mssql")
-KERNELS = (
-    *("rbf", "diffusion", "polynomial", "poly", "cosine", "laplacian", "sigmoid", "linear"),
-    *("chi2", "additive_chi2", "precomputed"),
-)
 
 Options = argparse._ActionsContainer  # a parser, or a group of its options
 
@@ -63,10 +58,6 @@ _clusters = _value("a whole number of at least 1, auto or best", r"0*[1-9]\d*", 
 _count = _value("a whole number of at least 0", r"\d+", int)
 _port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: range(65536)[int(text)])
 _jobs = _value("a whole number that is not 0", r"-?0*[1-9]\d*", int)
-_gamma = _value("a number above 0, or auto", ".+", float, auto="auto")
-_landmarks = _value("a whole number, auto or all", r"\d+", int, auto="auto", all=None)
-_share = "a whole number, a share such as 0.9, or all"
-_components = _value(_share, ".+", lambda text: int(text) if text.isdigit() else float(text), all=None)
 _bytes = _value("a number of bytes such as 500M or 2G", r"0*[1-9]\d*[KMGT]?", _to_bytes)
 _delimiter = _value("one character, or tab", r'[^"\r\n]', str, **{"tab": "\t", "\\t": "\t"})
 _encoding = _value("the name of an encoding such as latin-1", ".+", lambda text: codecs.lookup(text).name)
@@ -103,8 +94,6 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", help="column of true classes: used only to score the clusters")
     add("--impute", choices=["median"], help="replace missing values by the median of their column")
     add("--delimiter", type=_delimiter, metavar="CHAR", help="field delimiter of text files, or tab")
-    text = "decimal sign in text files (default: the point; with semicolons, also the comma)"
-    add("--decimal", choices=[".", ","], help=text)
     add("--skip", type=_count, default=0, metavar="N", help="lines to skip at the top of text files (0)")
     add("--encoding", type=_encoding, metavar="NAME", help="encoding of text files (default: UTF-8)")
 
@@ -113,8 +102,6 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("columns").add_argument
     add("--columns", type=_names, metavar="A,B", help="use only these columns")
     add("--exclude", type=_names, default=[], metavar="A,B", help="do not use these columns")
-    text = "encode these text columns, with one indicator column per value; 'all' encodes all of them"
-    add("--one-hot", type=_names, default=[], metavar="A,B", help=text)
 
 
 def _add_search(parser: argparse.ArgumentParser, *, method: bool = True) -> Options:
@@ -149,75 +136,54 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
       ravine fit data.csv --clusters 5 --out labels.csv
       ravine fit data.csv --append clustered.csv --proba
       ravine fit data.csv --id name --exclude date,city --report report.html
-      ravine fit data.csv --impute median --one-hot all
+      ravine fit data.csv --impute median
       ravine fit data.csv --method principal-direction --set threshold=density
       ravine fit data.csv --kernel diffusion --clusters 2
-      ravine fit data.csv --kernel rbf --gamma 0.5 --components 0.9
+      ravine fit data.csv --kernel rbf --set "kernel_params={'gamma': 0.5}"
       zcat data.csv.gz | ravine fit - --json
 
     files:
-      CSV and TSV (also compressed by gzip), Parquet, Arrow or Feather, NPY, NPZ. In an NPZ file, the
-      rows are the matrix named X or the only matrix; its vectors can serve as --label or --id. Columns
-      of a matrix are named x0, x1, ... Tables above 128 MB go through a temporary file (in $TMPDIR), so
-      that memory use hardly grows with the number of rows.
+      CSV and TSV (also compressed by gzip), Parquet, Arrow or Feather, NPY, whose columns are named
+      x0, x1, ... Tables above 128 MB go through a temporary file (in $TMPDIR), so that memory use
+      hardly grows with the number of rows.
 
     Text columns are left out with a note. Missing values ('', NA, NaN, null, none, ?) are an error
     unless --impute fills them in. No file is overwritten without --force.
     """
     _add_positions(fit, "data")
     add = _add_search(fit).add_argument
+    add(
+        "--kernel", metavar="NAME", help="split the feature space of a kernel, such as rbf: curved boundaries"
+    )
     text = "another parameter of the method, such as bandwidth_factor=0.5; can be repeated"
     add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=text)
-    _add_kernel(fit)
     _add_columns(fit)
     _add_reading(fit)
     add = fit.add_argument_group("large data").add_argument
-    text = "memory for blocks of rows, such as 500M or 2G; larger data are read from disk in every pass (1G)"
+    text = "memory for blocks of rows, such as 500M; data above an eighth stay on disk in every pass (1G)"
     add("--memory-limit", type=_bytes, metavar="SIZE", help=text)
     text = "save finished searches, so that the same command resumes an interrupted fit; deleted at the end"
     add("--checkpoint", metavar="FILE", help=text)
     group = fit.add_argument_group("writing")
     add = group.add_argument
     _add_labels(group, ".csv, .tsv, .parquet, or - (standard output)")
-    add("--model", metavar="FILE", help="write the model, for 'ravine predict' and 'ravine report'")
+    add("--model", metavar="FILE", help="write the model, for 'ravine predict'")
     add("--report", metavar="FILE", help="write an HTML page that explains the clusters")
     add("--sql", metavar="FILE", help="write a SELECT that assigns the rows of a table to the clusters")
     add("--table", default="data", metavar="NAME", help="name of the table for --sql (data)")
     add("--dialect", choices=DIALECTS, default="duckdb", help="SQL dialect (duckdb)")
-    text = "if Ctrl-C ends the fit, write the clusters found so far (default: write nothing)"
-    add("--save-partial", action="store_true", help=text)
     _add_flags(group, "json", "force", "quiet")
-
-
-def _add_kernel(fit: argparse.ArgumentParser) -> None:
-    add = fit.add_argument_group("kernel").add_argument
-    add("--kernel", choices=KERNELS, help="split the feature space of a kernel: curved boundaries")
-    # so that an option that was not given can be recognized
-    absent: dict[str, Any] = {"default": argparse.SUPPRESS}
-    add("--gamma", type=_gamma, metavar="X|auto", help="how fast the kernel falls (auto)", **absent)
-    text = "dimensions of the feature space: a number, or a share of the variance (all)"
-    metavar = "N|SHARE|all"
-    add("--components", dest="n_components", type=_components, metavar=metavar, help=text, **absent)
-    text = "rows that define the feature space (auto: all if there are few)"
-    add("--landmarks", type=_landmarks, metavar="N|auto|all", help=text, **absent)
 
 
 def _add_predict(predict: argparse.ArgumentParser) -> None:
     """Assign the rows of another file to the clusters of a model."""
     _add_positions(predict, "model", "data")
-    _add_labels(predict, ".csv, .tsv, .parquet (default: CSV on standard output)")
+    _add_labels(predict, ".csv, .tsv, .parquet (without any output: CSV on standard output)")
+    predict.add_argument(
+        "--report", metavar="FILE", help="write an HTML page about the clusters of these rows"
+    )
     _add_reading(predict)
     _add_flags(predict, "force", "quiet")
-
-
-def _add_report(report: argparse.ArgumentParser) -> None:
-    """Write an HTML report about a model and the rows of a file."""
-    _add_positions(report, "model", "data")
-    text = "name of the HTML page (report.html)"
-    report.add_argument("--out", metavar="FILE", default="report.html", help=text)
-    report.add_argument("--title", metavar="TEXT", help="heading of the page")
-    _add_reading(report)
-    _add_flags(report, "force", "quiet")
 
 
 def _add_compare(compare: argparse.ArgumentParser) -> None:
@@ -273,29 +239,14 @@ def _add_demo(demo: argparse.ArgumentParser) -> None:
     _add_flags(demo, "force")
 
 
-def _add_completion(completion: argparse.ArgumentParser) -> None:
-    """Print a script for shell completion.
-
-    examples:
-      eval "$(ravine completion bash)"                 in ~/.bashrc
-      eval "$(ravine completion zsh)"                  in ~/.zshrc, after compinit
-      ravine completion fish > ~/.config/fish/completions/ravine.fish
-
-    This needs the package shtab: pip install "ravine[completion]"
-    """
-    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
-
-
 COMMANDS = {  # the module of each command, and what adds its options
     "fit": ("commands", _add_fit),
     "predict": ("model_commands", _add_predict),
-    "report": ("model_commands", _add_report),
     "show": ("model_commands", _add_show),
     "cut": ("model_commands", _add_cut),
     "compare": ("commands", _add_compare),
     "explore": ("explore_command", _add_explore),
     "demo": ("commands", _add_demo),
-    "completion": ("completion", _add_completion),
 }
 
 
@@ -314,7 +265,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     exit codes:
       0  success      1  the data cannot be used      2  the command is wrong
-      130  interrupted (Ctrl-C)      143  terminated by SIGTERM
+      130  interrupted (Ctrl-C or SIGTERM)
 
     'ravine COMMAND --help' describes one command.
     """
@@ -340,14 +291,3 @@ def help_of(add_options: Callable[..., Any]) -> tuple[str, str]:
     """Return what a command does, in one sentence, and the text below its options."""
     first, _, others = inspect.cleandoc(add_options.__doc__ or "").partition("\n\n")
     return first, others
-
-
-def did_you_mean(message: str, command: str) -> str:
-    """Return a guess for an option that does not exist, from the message about it, or nothing."""
-    unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-    if not unknown or command not in COMMANDS:
-        return ""
-    options = _Parser(add_help=False)
-    COMMANDS[command][1](options)
-    close = difflib.get_close_matches(unknown[1], list(options._option_string_actions), 1)
-    return f"; did you mean {close[0]}?" if close else ""

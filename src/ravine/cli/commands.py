@@ -23,16 +23,13 @@ from ravine import MinimumDensity, metrics
 from ravine._validate import FloatArray, listed
 from ravine.cli.arguments import METHODS
 from ravine.cli.console import Console
-from ravine.cli.errors import INTERRUPTED, Ended
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import check_notes, exclude_value, opened, read, source_name
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report, write_text
 from ravine.estimators.methods import DIFFUSION
 from ravine.io.atomic import all_or_none
-from ravine.io.on_disk import FileMatrix
-from ravine.io.open_file import matrix_blocks
 from ravine.io.source import Source, counted
-from ravine.io.table import MEMORY_BYTES, Table
+from ravine.io.table import Table
 
 FIT_OUTPUTS = ("out", "append", "model", "report", "sql")
 
@@ -48,32 +45,28 @@ def run_fit(arguments: Namespace) -> None:
 
 def _fit(arguments: Namespace, console: Console, model: Any, source: Source) -> None:
     table, notes = read(arguments, console, source)
-    rows = _rows(table, Path(source_name(arguments)), arguments.memory_limit)
     own = {"checkpoint": arguments.checkpoint} if arguments.checkpoint else {}
     start = time.perf_counter()
-    found, interrupted = fit_table(arguments, console, model, table, rows, **own)
+    found = fit_table(arguments, console, model, table, table.values, **own)
     seconds = time.perf_counter() - start
     _write_fit(arguments, model, source, table)
-    if arguments.checkpoint and not interrupted:
+    if arguments.checkpoint:
         Path(arguments.checkpoint).unlink(missing_ok=True)  # the results are written
     files = {
         option: path for option in FIT_OUTPUTS if (path := getattr(arguments, option)) not in (None, "-")
     }
     stream = sys.stderr if "-" in (arguments.out, arguments.append) else sys.stdout
     if arguments.json:
-        more = {"seconds": seconds, "notes": notes + found, "files": files, "interrupted": interrupted}
+        more = {"seconds": seconds, "notes": notes + found, "files": files}
         print(json.dumps({**_summary(arguments, model, table), **more}), file=stream)
     else:
         print(*_lines(model, table, files), sep="\n", file=stream)
-    if interrupted:
-        sys.stdout.flush()
-        raise Ended(f"interrupted: the result has the {model.n_clusters_} clusters found so far", INTERRUPTED)
 
 
 def fit_table(
     arguments: Namespace, console: Console, model: Any, table: Table, rows: Any, **own: Any
-) -> tuple[list[str], bool]:
-    """Fit a model to the rows of a table; return the notes, which are printed, and whether Ctrl-C ended it.
+) -> list[str]:
+    """Fit a model to the rows of a table; return the notes, which are printed.
 
     `own` are parameters of this fit only, which the model does not keep.
     """
@@ -81,7 +74,7 @@ def fit_table(
     console.notes(notes)
     size = f"{counted(table.n_rows, 'row')}, {counted(len(table.names), 'column')}"
     console.print(f"{size} of {source_name(arguments)}")
-    own |= {"verbose": console.progress, "n_jobs": arguments.jobs or os.cpu_count()}
+    own |= {"verbose": console.progress, "n_jobs": model.n_jobs or os.cpu_count()}
     before = {name: getattr(model, name) for name in own}
     model.set_params(**own)
     with console.capture_warnings() as caught:
@@ -90,16 +83,7 @@ def fit_table(
     _add_columns(model, table)
     found = _warning_texts(arguments, table, caught)
     console.notes(found)
-    interrupted = any(issubclass(warning.category, ravine.InterruptedWarning) for warning in caught)
-    return notes + found, interrupted
-
-
-def _rows(table: Table, path: Path, memory_limit: int | None) -> Any:
-    """Return the rows of a table; those of a large one are read from its file, block by block."""
-    rows = table.values
-    if not isinstance(rows, FileMatrix) or rows.nbytes <= min(MEMORY_BYTES, memory_limit or MEMORY_BYTES):
-        return rows
-    return matrix_blocks(path, table.names, rows, memory_limit)
+    return notes + found
 
 
 def _warning_texts(
@@ -114,7 +98,7 @@ def _warning_text(arguments: Namespace, table: Table, message: Any) -> str:
     """Return a warning as a note, with the names of columns, and with advice in terms of options."""
     if isinstance(message, ravine.DiscreteColumnWarning):
         shown = [table.names[j] for j in message.columns]
-        advice = f"--exclude {exclude_value(table, shown)} leaves out what should not define clusters"
+        advice = f"--exclude {exclude_value(shown)} leaves out what should not define clusters"
         return f"{message.reason} ({listed(shown)}); {advice}, --clusters auto ignores these gaps"
     if isinstance(message, ravine.OutlierWarning):
         offered = arguments.command == "fit" and "outliers" not in dict(arguments.set)
@@ -148,7 +132,7 @@ def _write_fit(arguments: Namespace, model: Any, source: Source, table: Table) -
             sql = model.tree_.export_sql(arguments.table, arguments.dialect)
             write_text(place(arguments.sql), f"{sql};\n")
         if arguments.report:
-            write_report(place(arguments.report), model, table, arguments, command=arguments.typed)
+            write_report(place(arguments.report), model, table, arguments, arguments.typed)
 
 
 def _lines(model: Any, table: Table, files: Mapping[str, str]) -> Iterator[str]:

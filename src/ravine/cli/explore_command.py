@@ -16,7 +16,7 @@ import ravine
 from ravine.cli.arguments import build_parser
 from ravine.cli.commands import fit_table
 from ravine.cli.console import Console
-from ravine.cli.errors import INTERRUPTED, Ended, UsageError
+from ravine.cli.errors import UsageError
 from ravine.cli.model_commands import model_of, rows_for
 from ravine.cli.options import check_files, make_clusterer
 from ravine.cli.reading import opened, read
@@ -52,9 +52,8 @@ def run_explore(arguments: Namespace) -> None:
     try:
         while explorer.is_running:
             time.sleep(0.2)
-    except Ended as ended:
-        if ended.exit_code != INTERRUPTED:
-            raise
+    except SystemExit:
+        pass  # a signal is how the explorer ends
     finally:
         explorer.stop()
 

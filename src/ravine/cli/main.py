@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import io
 import json
 import os
@@ -15,13 +14,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, TextIO, cast
 
-from ravine.cli.arguments import COMMANDS, build_parser, did_you_mean
-from ravine.cli.errors import DATA_ERROR, INTERRUPTED, TERMINATED, USAGE_ERROR, Ended, UsageError
+from ravine.cli.arguments import COMMANDS, build_parser
+from ravine.cli.errors import DATA_ERROR, INTERRUPTED, USAGE_ERROR, UsageError
 from ravine.exceptions import RavineError
 
-ASCII_LINES = str.maketrans("├└│─", "|`|-")  # the lines of a tree, for streams that cannot encode them
 # What a terminal obeys, as escapes of JSON; our own lines end with the first and may have the second.
 CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
@@ -34,17 +32,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = build_parser().parse_args(given)
     except UsageError as error:
         command = f" {given[0]}" if given and given[0] in COMMANDS else ""
-        sentence = f"{error}{did_you_mean(str(error), command.strip())}; see 'ravine{command} --help'"
         with escaped_streams():
-            return _fail(sentence, USAGE_ERROR, as_json="--json" in given)
+            return _fail(f"{error}; see 'ravine{command} --help'", USAGE_ERROR, as_json="--json" in given)
     arguments.typed = shlex.join(["ravine", *given])
+    end_on_signals()
     with escaped_streams():
-        received = end_on_signals(keep_interrupts=getattr(arguments, "save_partial", False))
-        return _finish(arguments, received)
+        return _finish(arguments)
 
 
-def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
-    """Run a command to its end and return its exit code; `received` are the signals."""
+def _finish(arguments: argparse.Namespace) -> int:
+    """Run a command to its end and return its exit code."""
     try:
         _run(arguments)
         sys.stdout.flush()
@@ -52,12 +49,10 @@ def _finish(arguments: argparse.Namespace, received: list[Ended]) -> int:
     except BrokenPipeError:  # the reader of our output, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (Exception, KeyboardInterrupt, Ended) as error:
+    except (Exception, SystemExit) as error:
         if arguments.debug:
             traceback.print_exc()
-        return _fail(
-            *_sentence(received[0] if received else error), as_json=getattr(arguments, "json", False)
-        )
+        return _fail(*_sentence(error), as_json=getattr(arguments, "json", False))
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -74,15 +69,14 @@ def prepare_streams() -> None:
     """Make the standard streams safe to use.
 
     Closed streams are opened on the null device; otherwise the next file to be opened would get their
-    descriptor. Characters that a stream cannot encode are replaced by ASCII.
+    descriptor. Characters that a stream cannot encode are replaced by their codes.
     """
     for name in ("stdin", "stdout", "stderr"):  # in this order: each open takes the lowest free descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
-    codecs.register_error("ravine", _to_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="ravine")
+            stream.reconfigure(errors="backslashreplace")
 
 
 class _Escaped:
@@ -109,39 +103,23 @@ def escaped_streams() -> Iterator[None]:
         yield
 
 
-def _to_ascii(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    text = error.object[error.start : error.end].translate(ASCII_LINES)
-    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
-
-
-def end_on_signals(*, keep_interrupts: bool = False) -> list[Ended]:
+def end_on_signals() -> None:
     """Let Ctrl-C and SIGTERM end the program by an exception, so that partial files are deleted.
 
-    With `keep_interrupts`, Ctrl-C acts as in Python, where an interrupted fit keeps the tree found so far.
-    Return the list to which received signals are added: code that is ended in the middle may raise another
-    exception instead.
+    It is no `KeyboardInterrupt`, after which a fit would keep the tree found so far and the command go on.
     """
-    received: list[Ended] = []
 
-    def end(number: int, _: Any) -> NoReturn:
-        is_interrupt = number == signal.SIGINT
-        text, code = ("interrupted", INTERRUPTED) if is_interrupt else ("terminated by SIGTERM", TERMINATED)
-        received.append(Ended(text, code))
-        raise received[0]
+    def end(*_: Any) -> None:
+        sys.exit(INTERRUPTED)
 
     signal.signal(signal.SIGTERM, end)
-    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a background job of a script
-    if not keep_interrupts and not is_ignored:
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # which a background job of a script ignores
         signal.signal(signal.SIGINT, end)
-    return received
 
 
 def _sentence(error: BaseException) -> tuple[str, int]:
     """Return an error as one sentence, and its exit code."""
-    if isinstance(error, Ended):
-        return error.sentence, error.exit_code
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, SystemExit):
         return "interrupted", INTERRUPTED
     if isinstance(error, UsageError | RavineError):
         return str(error), USAGE_ERROR if isinstance(error, UsageError) else DATA_ERROR

@@ -1,11 +1,9 @@
-"""The commands that use a model file: predict, report, show and cut."""
+"""The commands that use a model file: predict, show and cut."""
 
 from __future__ import annotations
 
 import json
-import zipfile
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 from ravine._validate import on_one_line
@@ -14,7 +12,6 @@ from ravine.cli.errors import UsageError
 from ravine.cli.options import check_files
 from ravine.cli.reading import opened, read
 from ravine.cli.results import score_line, scores_of, write_clusters, write_report
-from ravine.exceptions import InvalidModelError
 from ravine.io.atomic import all_or_none
 from ravine.io.source import Source
 from ravine.io.table import Choice, Table, read_for_model
@@ -23,14 +20,7 @@ from ravine.store.model_file import load, save, stored_parameters
 
 def model_of(arguments: Namespace, *, needs_tree: bool = True) -> Any:
     """Read the model of a command, and refuse one that it cannot use."""
-    try:
-        model = load(arguments.model)
-    except InvalidModelError:
-        if _is_model(getattr(arguments, "data", "-")):
-            right = f"ravine {arguments.command} {arguments.data} {arguments.model}"
-            text = f"{arguments.model} is not a ravine model, but {arguments.data} is"
-            raise UsageError(f"{text}; the model comes first: {right}") from None
-        raise
+    model = load(arguments.model)
     if needs_tree and not hasattr(model, "tree_"):
         text = f"{arguments.model} contains a {type(model).__name__}, but this command needs a clusterer"
         raise UsageError(f"{text}; use it from Python")
@@ -38,14 +28,6 @@ def model_of(arguments: Namespace, *, needs_tree: bool = True) -> Any:
         text = "--impute: the model was fitted without it and has no medians"
         raise UsageError(f"{text}; fit again with --impute")
     return model
-
-
-def _is_model(name: str) -> bool:
-    """Whether a file looks like a model."""
-    if name == "-" or not Path(name).is_file() or not zipfile.is_zipfile(name):
-        return False
-    with zipfile.ZipFile(name) as archive:
-        return "meta.npy" in archive.namelist()
 
 
 def rows_for(arguments: Namespace, console: Console, model: Any, source: Source) -> Table:
@@ -64,10 +46,10 @@ def columns_of(model: Any) -> list[str] | None:
 
 
 def run_predict(arguments: Namespace) -> None:
-    """Assign the rows of a file to the clusters of a model."""
-    if not arguments.out and not arguments.append:
+    """Assign the rows of a file to the clusters of a model, and write the requested outputs."""
+    if not (arguments.out or arguments.append or arguments.report):
         arguments.out = "-"
-    check_files(arguments, "out", "append")
+    check_files(arguments, "out", "append", "report")
     console = Console(arguments.quiet)
     model = model_of(arguments)
     with opened(arguments) as source:
@@ -75,22 +57,13 @@ def run_predict(arguments: Namespace) -> None:
         labels = model.predict(table.values)
         with all_or_none() as place:
             write_clusters(arguments, source, table, model, labels, place)
+            if arguments.report:
+                write_report(place(arguments.report), model, table, arguments)
     if scores := scores_of(table, labels):
         console.print(score_line(scores))
-    for name in (arguments.out, arguments.append):
-        if name not in (None, "-"):
-            console.print(f"labels: {name}")
-
-
-def run_report(arguments: Namespace) -> None:
-    """Write a page about a model and the rows of a file."""
-    check_files(arguments, "out")
-    console = Console(arguments.quiet)
-    model = model_of(arguments, needs_tree=False)
-    with opened(arguments) as source:
-        table = rows_for(arguments, console, model, source)
-    write_report(arguments.out, model, table, arguments, feature_names=table.names, title=arguments.title)
-    console.print(f"report: {arguments.out}")
+    for option in ("out", "append", "report"):
+        if (name := getattr(arguments, option)) not in (None, "-"):
+            console.print(f"{'labels' if option == 'out' else option}: {name}")
 
 
 def run_show(arguments: Namespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -17,14 +16,6 @@ from ravine.cli.errors import UsageError
 from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace
 from ravine.io.label_file import check_label_path
-
-OWN_OPTIONS = {  # parameters that --set refuses, and the option that sets them
-    "n_clusters": "--clusters",
-    "random_state": "--seed",
-    "n_jobs": "--jobs",
-    "kernel": "--kernel",
-    "checkpoint": "--checkpoint",
-}
 
 
 def check_files(arguments: Namespace, *outputs: str) -> None:
@@ -93,15 +84,13 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
     settings = _settings(make, arguments)
     if getattr(arguments, "sql", None):
         _check_sql(arguments, settings)
-    if getattr(arguments, "report", None) and isinstance(arguments.clusters, int):
-        _check_report(arguments.clusters)
+    if getattr(arguments, "report", None) and isinstance(settings["n_clusters"], int):
+        _check_report(settings["n_clusters"])
     if method == "auto" and (arguments.command == "explore" or arguments.report or arguments.sql):
         # a result that is to be explained by columns: no candidates on the diffusion map
         linear = [name for name in METHODS if name not in ("auto", "principal-direction")]
         settings.setdefault("methods", linear)
-    model = make(
-        n_clusters=arguments.clusters, random_state=arguments.seed, n_jobs=arguments.jobs, **settings
-    )
+    model = make(**settings)
     model._check_parameters(1)  # the number of columns is not known before the data is read
     return model
 
@@ -116,40 +105,23 @@ def _check_report(n_clusters: int) -> None:
 
 def _check_sql(arguments: Namespace, settings: Mapping[str, Any]) -> None:
     """Refuse what a query cannot compute from the columns of a table."""
-    if arguments.one_hot:
-        raise UsageError("--sql cannot be used with --one-hot: a table has no columns for the indicators")
-    if arguments.kernel or settings.get("n_directions", 1) != 1:
-        curved = "--kernel" if arguments.kernel else "--set n_directions"
-        raise UsageError(f"--sql cannot be used with {curved}: boundaries are not linear in the columns")
+    for name, linear in (("kernel", None), ("n_directions", 1)):
+        if settings.get(name, linear) != linear:
+            raise UsageError(f"--sql cannot be used with {name}: boundaries are not linear in the columns")
 
 
 def _settings(make: Any, arguments: Namespace) -> dict[str, Any]:
-    """Return the parameters given by --set and by the options of the kernel."""
+    """Return the parameters of an estimator that the options give; those of --set come last."""
+    found = {"n_clusters": arguments.clusters, "random_state": arguments.seed, "n_jobs": arguments.jobs}
     known = sorted(make().get_params(deep=False))
-    settings: dict[str, Any] = {}
-    for name, text in getattr(arguments, "set", ()):
-        if name in OWN_OPTIONS:
-            raise UsageError(f"--set: {name} cannot be set here; use {OWN_OPTIONS[name]}")
+    kernel = getattr(arguments, "kernel", None)
+    given = [("kernel", kernel)] if kernel is not None else []
+    given += [(name, _literal(text)) for name, text in getattr(arguments, "set", ())]
+    for name, value in given:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            guess = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
-            raise UsageError(f"--set: {make.__name__} has no parameter {name}; {guess}")
-        settings[name] = _literal(text)
-    if arguments.command != "fit":
-        return settings
-    names = ("gamma", "n_components", "landmarks")
-    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    if arguments.kernel is None and given:
-        option = next(iter(given)).removeprefix("n_")
-        raise UsageError(f"--{option} needs a kernel: add --kernel rbf, for example")
-    if arguments.kernel is not None:
-        if "kernel" not in known:
-            raise UsageError("--kernel cannot be used with --method auto, which tries diffusion itself")
-        settings["kernel"] = arguments.kernel
-    others = settings.get("kernel_params") or {}
-    if given and isinstance(others, dict):  # the clusterer refuses others
-        settings["kernel_params"] = {**others, **given}
-    return settings
+            raise UsageError(f"{make.__name__} has no parameter {name}; it has {', '.join(known)}")
+        found[name] = value
+    return found
 
 
 def _literal(text: str) -> Any:

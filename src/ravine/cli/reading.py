@@ -22,15 +22,13 @@ from ravine.view.check import check
 MAX_FIELD = 1 << 24  # characters per field of text; a quote that is never closed would take the whole file
 ADVICE = {  # which options help, by what a `TableError`, a note or a finding is about
     "encoding": "name its encoding, for example --encoding latin-1",
-    "delimiter": "try another --delimiter, --decimal, or skip lines at the top with --skip",
+    "delimiter": "try another --delimiter, or skip lines at the top with --skip",
     "missing": "fill them in with --impute median, or leave the columns out with --exclude",
     "infinite": "correct them, or leave the columns out with --exclude",
     "not a number": "correct it, or leave the column out with --exclude {columns}",
-    "text": "encode it with --one-hot {columns}, or leave it out",
-    "text left out": "--one-hot encodes such columns, --id copies one to the output",
+    "text": "leave it out of --columns",
+    "text left out": "--id copies one to the output",
     "unnamed left out": "--columns uses them, --id copies one to the output",
-    "too many values": "leave it out with --exclude {columns}",
-    "model": "the model comes first: ravine {command} MODEL FILE",
     "id": "leave it out with --exclude {columns}, or copy it to the output with --id",
     "constant": "constant columns have no influence",
     "two-valued": "--exclude {columns} leaves out what should not define clusters",
@@ -39,7 +37,7 @@ ADVICE = {  # which options help, by what a `TableError`, a note or a finding is
 
 def with_advice(arguments: Namespace, text: str, about: str | None, columns: str = "") -> str:
     """Add to an error or a note which options help; `predict` and `report` cannot leave columns out."""
-    advice = ADVICE.get(about or "", "").format(columns=columns, command=arguments.command)
+    advice = ADVICE.get(about or "", "").format(columns=columns)
     if "exclude" not in arguments:
         advice = advice.split(", or leave")[0]
     return f"{text}; {advice}" if advice else text
@@ -49,10 +47,7 @@ def with_advice(arguments: Namespace, text: str, about: str | None, columns: str
 def data_path(arguments: Namespace) -> Iterator[Path]:
     """Yield the path of the data; standard input is copied to a file, because it is read several times."""
     if arguments.data != "-":
-        path = Path(arguments.data)
-        if path.is_dir():
-            raise InvalidInputError(f"{path} is a folder, not a file")
-        yield path
+        yield Path(arguments.data)
         return
     with tempfile.TemporaryDirectory(prefix="ravine-") as folder:
         path = Path(folder) / source_name(arguments)
@@ -70,7 +65,7 @@ def source_name(arguments: Namespace) -> str:
 def opened(arguments: Namespace) -> Iterator[Source]:
     """Yield the table of a command; errors about it, also later, end with advice."""
     csv.field_size_limit(MAX_FIELD)
-    options = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "skip")}
+    options = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "skip")}
     with data_path(arguments) as path:
         try:
             yield open_source(path, **options)
@@ -86,14 +81,13 @@ def read(
     reader: Callable[[Source, Choice], Table] = read_table,
 ) -> tuple[Table, list[str]]:
     """Return the table and the notes about it, which are also printed."""
-    one_hot = getattr(arguments, "one_hot", [])
     choice = Choice(
         columns=getattr(arguments, "columns", None),
         exclude=getattr(arguments, "exclude", []),
         id=arguments.id,
         label=arguments.label,
-        one_hot="all" if one_hot == ["all"] else one_hot,
         impute=arguments.impute is not None,
+        memory_limit=getattr(arguments, "memory_limit", None),
     )
     table = reader(source, choice)
     notes = [with_advice(arguments, *note) for note in table.notes]
@@ -104,13 +98,11 @@ def read(
 def check_notes(arguments: Namespace, table: Table) -> list[str]:
     """Return what `ravine.check` finds in a table, with the options that help."""
     return [
-        with_advice(arguments, finding.fact, finding.kind, exclude_value(table, finding.columns))
+        with_advice(arguments, finding.fact, finding.kind, exclude_value(finding.columns))
         for finding in check(table.values, table.names)
     ]
 
 
-def exclude_value(table: Table, names: Sequence[str]) -> str:
-    """Return the value of --exclude for some columns; an indicator is left out with its column."""
-    columns = dict(zip(table.names, table.columns, strict=True))
-    quoted = (f'"{name}"' if "," in name else name for name in dict.fromkeys(columns[n] for n in names))
-    return shlex.quote(",".join(quoted))
+def exclude_value(names: Sequence[str]) -> str:
+    """Return the value of --exclude for some columns."""
+    return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))

@@ -55,14 +55,24 @@ def write_text(path: str | Path, text: str) -> None:
     write_atomically(Path(path), text.encode(errors="backslashreplace"))
 
 
-def write_report(path: str | Path, model: Any, table: Table, arguments: Namespace, **details: Any) -> None:
+def write_report(
+    path: Path, model: Any, table: Table, arguments: Namespace, command: str | None = None
+) -> None:
     """Write a page about a model and the rows of a table."""
     classes = None
     if table.class_of is not None:
         classes = np.array([*table.classes, None], dtype=object)[table.class_of]  # -1 is the None at the end
     ids = table.ids_of if table.id_name else None
     source = Path(source_name(arguments)).name
-    page = ravine.report(model, table.values, row_ids=ids, labels=classes, source=source, **details)
+    page = ravine.report(
+        model,
+        table.values,
+        feature_names=table.names,
+        row_ids=ids,
+        labels=classes,
+        source=source,
+        command=command,
+    )
     write_text(path, page)
 
 

@@ -6,17 +6,15 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import listed
 from ravine.exceptions import RavineError
-from ravine.io.block_file import BlockFile
+from ravine.io.block_file import BlockFile, block_rows
 from ravine.io.source import BLOCK_ROWS, Block, Source, TableError, check_names, to_text
-
-ARROW_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")  # what `open_row_groups` reads
 
 
 def import_pyarrow() -> Any:
@@ -72,26 +70,18 @@ def open_parquet(path: Path) -> Source:
 
 
 def open_arrow(path: Path) -> Source:
-    """Open an Arrow or Feather file, in the file format or the stream format."""
+    """Open an Arrow or Feather file; not the stream format, which has no beginning to be known by."""
     pyarrow = import_pyarrow()
-
-    def open_reader(file: Any) -> Any:
-        try:
-            return pyarrow.ipc.open_file(file)
-        except pyarrow.ArrowInvalid:
-            file.seek(0)
-            return pyarrow.ipc.open_stream(file)
 
     def batches(names: list[str]) -> Iterator[Any]:
         with pyarrow.OSFile(str(path)) as file:
-            reader = open_reader(file)
-            n_batches = getattr(reader, "num_record_batches", None)  # a stream does not know
-            for batch in reader if n_batches is None else map(reader.get_batch, range(n_batches)):
+            reader = pyarrow.ipc.open_file(file)
+            for batch in map(reader.get_batch, range(reader.num_record_batches)):
                 for start in range(0, batch.num_rows, BLOCK_ROWS):
                     yield batch.select(names).slice(start, BLOCK_ROWS)
 
     with pyarrow.OSFile(str(path)) as file:
-        return _table(path, open_reader(file).schema, batches)
+        return _table(path, pyarrow.ipc.open_file(file).schema, batches)
 
 
 def write_parquet(file: BinaryIO, kinds: Mapping[str, str], blocks: Iterable[Sequence[Any]]) -> None:
@@ -105,8 +95,16 @@ def write_parquet(file: BinaryIO, kinds: Mapping[str, str], blocks: Iterable[Seq
             writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
 
 
+class _RowGroup(NamedTuple):
+    """One row group of a file."""
+
+    path: Path
+    number: int
+    n_rows: int
+
+
 class RowGroups(BlockFile):
-    """Row groups of Parquet files, or record batches of Arrow files; a block is one of them or a few."""
+    """Row groups of Parquet files; a block is one of them or a few."""
 
     def __init__(self, path: Path, names: Sequence[str], groups: Sequence[Sequence[_RowGroup]], dtype: Any):
         lengths = [sum(group.n_rows for group in block) for block in groups]
@@ -115,78 +113,42 @@ class RowGroups(BlockFile):
 
     def read(self, block: int) -> npt.NDArray[Any]:
         """Return the rows of one block, column by column in memory; NaN where a value is missing."""
-        columns = np.empty((self.shape[1], self.lengths[block]), dtype=self.dtype)
+        names = list(self.names or ())
+        columns = np.empty((len(names), self.lengths[block]), dtype=self.dtype)
         start = 0
-        for group in self._groups[block]:
-            table = group.read(list(self.names or ()))
-            for j, name in enumerate(self.names or ()):
+        for path, number, n_rows in self._groups[block]:
+            with _parquet_file(path) as file:  # opened anew, so that threads share nothing
+                table = file.read_row_group(number, columns=names, use_threads=False).combine_chunks()
+            for j, name in enumerate(names):
                 column = table.column(name).cast(str(self.dtype).replace("float32", "float"))
-                columns[j, start : start + group.n_rows] = column.to_numpy(zero_copy_only=False)
-            start += group.n_rows
+                columns[j, start : start + n_rows] = column.to_numpy(zero_copy_only=False)
+            start += n_rows
         return columns.T
 
 
-@dataclass(frozen=True)
-class _RowGroup:
-    """One row group or record batch of a file."""
+def open_row_groups(path: Path, columns: list[str] | None, memory_limit: int | None) -> RowGroups:
+    """Open a Parquet file, or all those of a directory in the order of their names.
 
-    path: Path
-    number: int
-    n_rows: int
-    is_parquet: bool
-
-    def read(self, names: list[str]) -> Any:
-        """Read some columns; the file is opened anew, so that threads share nothing."""
-        if self.is_parquet:
-            with _parquet_file(self.path) as file:
-                return file.read_row_group(self.number, columns=names, use_threads=False).combine_chunks()
-        pyarrow = import_pyarrow()
-        with pyarrow.OSFile(str(self.path)) as file:
-            return pyarrow.ipc.open_file(file).get_batch(self.number).select(names)
-
-
-def open_row_groups(
-    path: Path, columns: list[str] | None, block_rows: Callable[[int, int], int]
-) -> RowGroups | None:
-    """Open a Parquet or Arrow file, or all such files of a directory in the order of their names.
-
-    Small row groups are read together, as many as `block_rows(n_rows, row_bytes)` allows; larger ones are not
-    divided. Returns None for the stream format of Arrow, which can only be read from its beginning.
+    Small row groups are read together, as many as a block may have; larger ones are not divided.
     """
     files = [path]
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in ARROW_SUFFIXES)
+        files = sorted(path.rglob("*.parquet"))
         if not files:
-            raise TableError(f"{path} has no Parquet or Arrow files ({', '.join(ARROW_SUFFIXES)})")
+            raise TableError(f"{path} has no Parquet files (*.parquet)")
     groups: list[_RowGroup] = []
     dtype = np.dtype(np.float32)
-    for file in files:
-        found = _find_groups(file)
-        if found is None:
-            return None
-        schema, here = found
-        columns, kind = _choose_columns(file, schema, columns)  # those of the first file, of all files
-        dtype = np.promote_types(dtype, kind)
-        groups += here
-    names = columns or []
-    most = block_rows(sum(group.n_rows for group in groups), dtype.itemsize * len(names))
-    return RowGroups(path, names, _pack_groups(groups, most), dtype)
-
-
-def _find_groups(path: Path) -> tuple[Any, list[_RowGroup]] | None:
-    """Return the schema of a file and its row groups; only its metadata are read."""
-    pyarrow = import_pyarrow()
-    if path.suffix.lower() in (".parquet", ".pq"):
-        with _parquet_file(path) as file:
+    for one in files:
+        with _parquet_file(one) as file:
+            schema = file.schema_arrow
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-            return file.schema_arrow, [_RowGroup(path, i, n, True) for i, n in enumerate(sizes)]
-    with pyarrow.memory_map(str(path)) as file:
-        try:
-            reader = pyarrow.ipc.open_file(file)
-        except pyarrow.ArrowInvalid:
-            return None
-        sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
-        return reader.schema, [_RowGroup(path, i, n, False) for i, n in enumerate(sizes)]
+        columns, kind = _choose_columns(one, schema, columns)  # those of the first file, of all files
+        dtype = np.promote_types(dtype, kind)
+        groups += [_RowGroup(one, i, n) for i, n in enumerate(sizes)]
+    names = columns or []
+    n_rows = sum(group.n_rows for group in groups)
+    most = block_rows(n_rows, dtype.itemsize * len(names), memory_limit)
+    return RowGroups(path, names, _pack_groups(groups, most), dtype)
 
 
 def _choose_columns(path: Path, schema: Any, columns: list[str] | None) -> tuple[list[str], np.dtype[Any]]:

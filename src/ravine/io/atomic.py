@@ -7,7 +7,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from ravine.exceptions import InvalidInputError
 
@@ -56,16 +55,9 @@ def all_or_none() -> Iterator[Callable[[str | Path], Path]]:
                 temporary.unlink()
 
 
-@contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file in the same folder; at the end it is renamed to `path`, on an error deleted."""
-    with all_or_none() as place, open(place(path), "xb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a whole file, or nothing."""
-    with atomic_file(path) as file:
+    with all_or_none() as place, open(place(path), "xb") as file:
         file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,35 +1,26 @@
-"""Open a table in CSV, TSV, Parquet, Arrow, NPY or NPZ format."""
+"""Open a table in CSV, TSV, Parquet, Arrow or NPY format."""
 
 from __future__ import annotations
 
 import gzip
-import zipfile
 from pathlib import Path
 
 from ravine.io.arrow_files import open_arrow, open_parquet
-from ravine.io.numpy_files import open_npy, open_npz
+from ravine.io.numpy_files import open_npy
 from ravine.io.source import Source, TableError, translate_read_errors
 from ravine.io.text_files import GZIP, UTF_16, open_csv
-from ravine.store.archive import ZIP
 
-# How the formats that are not text begin; an Arrow file in the stream format begins with 0xffffffff.
+# How the formats that are not text begin.
 BINARY_FORMATS = {
     b"PAR1": open_parquet,
     b"ARROW1": open_arrow,
-    b"\xff\xff\xff\xff": open_arrow,
     b"\x93NUMPY": open_npy,
-    ZIP: open_npz,
 }
 HEAD_BYTES = 512  # bytes of a file that are looked at: the first block of a tar archive
 
 
 def open_source(
-    path: Path,
-    *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    skip: int = 0,
+    path: Path, *, delimiter: str | None = None, encoding: str | None = None, skip: int = 0
 ) -> Source:
     """Open the table in a file, whose first bytes tell the format; the parameters are those of `open_csv`."""
     with open(path, "rb") as file:
@@ -39,14 +30,10 @@ def open_source(
     with translate_read_errors(path):
         for first, open_binary in BINARY_FORMATS.items():
             if head.startswith(first):
-                if first == ZIP:
-                    _check_archive(path)
                 return open_binary(path)
         if encoding is None:
             _check_text(path, head)
-        if delimiter is None and ".tsv" in path.suffixes:
-            delimiter = "\t"
-        return open_csv(path, delimiter, encoding, decimal, skip)
+        return open_csv(path, delimiter, encoding, skip)
 
 
 def _check_text(path: Path, head: bytes) -> None:
@@ -59,18 +46,6 @@ def _check_text(path: Path, head: bytes) -> None:
         raise _not_a_table(path)
 
 
-def _check_archive(path: Path) -> None:
-    """Refuse zip files that do not hold arrays: office documents, models, other archives."""
-    if not zipfile.is_zipfile(path):
-        raise TableError(f"{path} is a zip archive or an NPZ file without its end; copy it again")
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-    if "meta.npy" in names and "left.npy" in names:
-        raise TableError(f"{path} is a ravine model, where a table is expected", "model")
-    if not all(name.endswith(".npy") for name in names):
-        raise _not_a_table(path)
-
-
 def _not_a_table(path: Path) -> TableError:
-    formats = "CSV, TSV (also .gz), Parquet, Arrow, NPY or NPZ"
+    formats = "CSV, TSV (also .gz), Parquet, Arrow or NPY"
     return TableError(f"{path} is not a table that ravine reads: {formats}; save it as CSV or Parquet")

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidInputError
 from ravine.io.arrow_files import import_pyarrow, write_parquet
-from ravine.io.atomic import atomic_file
 from ravine.io.source import Source
 from ravine.io.table import Table
 from ravine.io.text_files import parse_number
@@ -94,7 +93,7 @@ def _write(
     if not isinstance(target, Path):
         write_delimited(target, ",", kinds, blocks)
         return
-    with atomic_file(target) as file:
+    with open(target, "wb") as file:
         if _is_parquet(target):
             write_parquet(file, kinds, blocks)
         else:

@@ -1,7 +1,7 @@
 """From a file to rows of numbers: which columns are features, how text and missing values are handled.
 
 Small tables stay in memory. Larger ones are written block by block to an unnamed temporary file and read from
-there (`FileMatrix`), so that a table larger than memory takes disk space instead.
+there (`MatrixFile`), so that a table larger than memory takes disk space instead.
 """
 
 from __future__ import annotations
@@ -9,48 +9,40 @@ from __future__ import annotations
 import difflib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray, listed
+from ravine.io.block_file import MatrixFile, block_bytes
 from ravine.io.numpy_files import Matrix
-from ravine.io.on_disk import FileMatrix
-from ravine.io.source import BLOCK_ROWS, Note, Source, TableError, Texts, counted, is_missing
-
-MEMORY_BYTES = 1 << 27  # 128 MB: larger tables go to a file, of which a block takes as much by default
-MAX_VALUES = 50  # distinct values of a one-hot encoded column; more are most likely ids or free text
-
-
-class Feature(NamedTuple):
-    """A numeric column, or the indicator of one value of a text column."""
-
-    column: str
-    value: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the feature: column, or column=value."""
-        return self.column if self.value is None else f"{self.column}={self.value}"
+from ravine.io.source import BLOCK_ROWS, Note, Source, TableError, counted, is_missing
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What to read from a file. `one_hot` names text columns to encode, or is "all"."""
+    """What to read from a file, and whether its rows go to a file however few they are."""
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
     id: str | None = None
     label: str | None = None
-    one_hot: Sequence[str] | str = ()
     impute: bool = False
+    memory_limit: int | None = None
+    in_file: bool = False
 
     @property
     def row_columns(self) -> list[str]:
         """The columns that describe rows and are never features: id and label."""
         return [name for name in (self.id, self.label) if name is not None]
+
+    @property
+    def most_bytes(self) -> int:
+        """The bytes of rows that stay in memory."""
+        return -1 if self.in_file else block_bytes(self.memory_limit)
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,6 @@ class Table:
 
     `fill` has the value per column that replaces missing ones, if any were to be filled in. `classes` has the
     values of the label column, and `class_of` the position of each row's class in it, -1 if it has none.
-    `columns` has the column of the file for each name: indicators of one column share it.
     `notes` are sentences about how the table was read, see `Note`.
     """
 
@@ -71,7 +62,6 @@ class Table:
     classes: tuple[str, ...] = ()
     class_of: IntArray | None = None
     notes: Sequence[Note] = ()
-    columns: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -97,8 +87,7 @@ class Table:
 
 def read_table(source: Source, choice: Choice) -> Table:
     """Read the chosen features, or all numeric columns."""
-    one_hot = () if choice.one_hot == "all" else choice.one_hot
-    _check_known(source, [*(choice.columns or ()), *choice.exclude, *one_hot, *choice.row_columns])
+    check_known(source, [*(choice.columns or ()), *choice.exclude, *choice.row_columns])
     features, texts, unnamed = _choose_features(source, choice)
     notes = list(source.notes)
     for left_out, lacks, about in (
@@ -117,11 +106,9 @@ def read_table(source: Source, choice: Choice) -> Table:
     return table
 
 
-def _choose_features(source: Source, choice: Choice) -> tuple[list[Feature], list[str], list[str]]:
+def _choose_features(source: Source, choice: Choice) -> tuple[list[str], list[str], list[str]]:
     """Return the features of the chosen columns, and which columns of text or without a name are left out."""
     excluded = {*choice.exclude, *choice.row_columns}
-    if choice.columns is None and isinstance(source, Matrix):
-        excluded |= source.vectors.keys()  # beside the matrix are labels or ids, which is nothing to note
     features, texts, unnamed = [], [], []
     for name in source.names if choice.columns is None else choice.columns:
         if name in excluded:
@@ -129,9 +116,7 @@ def _choose_features(source: Source, choice: Choice) -> tuple[list[Feature], lis
         if choice.columns is None and name in source.unnamed:
             unnamed.append(name)
         elif name in source.numeric:
-            features.append(Feature(name))
-        elif choice.one_hot == "all" or name in choice.one_hot:
-            features += [Feature(name, value) for value in _distinct_values(source, name)]
+            features.append(name)
         elif choice.columns is None:
             texts.append(name)
         else:
@@ -143,34 +128,24 @@ def read_for_model(
     source: Source, names: Sequence[str] | None, n_features: int, choice: Choice, fill: FloatArray | None
 ) -> Table:
     """Read the features of a model; `fill` has one value per feature for missing values, or is None."""
-    _check_known(source, choice.row_columns)
+    check_known(source, choice.row_columns)
     if names is None:
         others = {*choice.row_columns, *source.unnamed}
         names = [name for name in source.names if name in source.numeric and name not in others]
         if len(names) != n_features:
             found = f"{source.path} has {len(names)} numeric columns"
             raise TableError(f"{found}, but the model was fitted on {n_features}")
-    absent = [name for name in names if _find_feature(name, source) is None]
+    absent = [name for name in names if name not in source.place]
     if absent:
         raise TableError(f"{source.path} lacks columns that the model was fitted on: {listed(absent)}")
-    features = [feature for name in names if (feature := _find_feature(name, source)) is not None]
-    for column, value in features:
-        if value is None and column not in source.numeric:
-            raise TableError(f"{source.path}: column {column!r} holds text, where numbers are expected")
-    return _load(source, features, choice, fill, [])
+    for name in names:
+        if name not in source.numeric:
+            raise TableError(f"{source.path}: column {name!r} holds text, where numbers are expected")
+    return _load(source, names, choice, fill, [])
 
 
-def _find_feature(name: str, source: Source) -> Feature | None:
-    """Find a feature of a model in a file: a column, or an indicator column=value (both may contain "=")."""
-    if name in source.place:
-        return Feature(name)
-    for i in (i for i, letter in enumerate(name) if letter == "="):
-        if name[:i] in source.place:
-            return Feature(name[:i], name[i + 1 :])
-    return None
-
-
-def _check_known(source: Source, names: Sequence[str]) -> None:
+def check_known(source: Source, names: Sequence[str]) -> None:
+    """Refuse columns that a table does not have."""
     for name in names:
         if name not in source.place:
             close = difflib.get_close_matches(name, source.names, 1)
@@ -178,126 +153,102 @@ def _check_known(source: Source, names: Sequence[str]) -> None:
             raise TableError(f"{source.path} has no column {name!r}{guess}")
 
 
-def _distinct_values(source: Source, name: str) -> list[str]:
-    """Return the values of a text column, sorted; one pass over the file."""
-    found: set[str] = set()
-    for _, (texts,) in source.blocks([], [name]):
-        found.update(text for text in texts if text is not None and not is_missing(text))
-        if len(found) > MAX_VALUES:
-            text = f"{source.path}: column {name!r} has more than {MAX_VALUES} values, too many to encode"
-            raise TableError(text, "too many values", name)
-    return sorted(found)
-
-
-@dataclass
 class _Spool:
-    """Blocks of rows as they arrive: in memory up to MEMORY_BYTES, in an unnamed file above that."""
+    """Blocks of rows as they arrive: in memory up to some bytes, in an unnamed file above that."""
 
-    width: int
-    parts: list[FloatArray] = field(default_factory=list)
-    n_rows: int = 0
-    file: BinaryIO | None = None
+    def __init__(self, path: Path, width: int, choice: Choice) -> None:
+        self.path, self.width, self.choice = path, width, choice
+        self.parts: list[FloatArray] = []
+        self.n_rows = 0
+        self.file: BinaryIO | None = None
 
     def add(self, block: FloatArray) -> None:
         """Append one block."""
         self.n_rows += len(block)
         self.parts.append(block)
-        if self.file is None and 8 * self.n_rows * self.width > MEMORY_BYTES:
-            self.file = tempfile.TemporaryFile(prefix="ravine-", buffering=0)  # noqa: SIM115
+        if self.file is None and 8 * self.n_rows * self.width > self.choice.most_bytes:
+            self.file = tempfile.TemporaryFile(prefix="ravine-")  # noqa: SIM115
         if self.file is not None:
             for part in self.parts:
-                data = np.ascontiguousarray(part).data.cast("B")
-                while data.nbytes:  # an unbuffered write may stop short
-                    data = data[self.file.write(data) :]
+                self.file.write(np.ascontiguousarray(part).data)
             self.parts = []
 
     def rows(self) -> Any:
         """Return all rows."""
-        if self.file is not None:
-            return FileMatrix(self.file, (self.n_rows, self.width))
-        return np.concatenate(self.parts)
+        if self.file is None:
+            return np.concatenate(self.parts)
+        self.file.flush()
+        shape = self.n_rows, self.width
+        return MatrixFile(self.path, self.file, shape, memory_limit=self.choice.memory_limit)
 
 
 def _load(
-    source: Source,
-    features: Sequence[Feature],
-    choice: Choice,
-    fill: FloatArray | str | None,
-    notes: list[Note],
+    source: Source, names: Sequence[str], choice: Choice, fill: FloatArray | str | None, notes: list[Note]
 ) -> Table:
     """Read features, ids and labels in one pass; `fill` has a value per feature, or is "median"."""
-    numbers = list(dict.fromkeys(f.column for f in features if f.value is None))
-    encoded = [f.column for f in features if f.value is not None]
-    texts = list(dict.fromkeys([*encoded, *choice.row_columns]))
-    in_place = isinstance(source, Matrix) and not encoded  # its rows stay where they are
-    spool, classes = _Spool(len(features)), dict[str, int]()
+    texts = list(dict.fromkeys(choice.row_columns))
+    spool, classes = _Spool(source.path, len(names), choice), dict[str, int]()
     id_blocks, codes = [], []
-    n_rows, missing, infinite = 0, np.zeros(len(features), np.int64), np.zeros(len(features), np.int64)
-    for values, fields in source.blocks(numbers, texts):
+    n_rows, missing, infinite = 0, np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    for values, fields in source.blocks(names, texts):
         text_of = dict(zip(texts, fields, strict=True))
-        block = _assemble(features, dict(zip(numbers, values.T, strict=True)), text_of, len(values))
-        n_rows += len(block)
-        missing += np.isnan(block).sum(axis=0)
-        infinite += np.isinf(block).sum(axis=0)
+        n_rows += len(values)
+        missing += np.isnan(values).sum(axis=0)
+        infinite += np.isinf(values).sum(axis=0)
         if choice.id is not None:
             id_blocks.append(json.dumps(text_of[choice.id]).encode())
         if choice.label is not None:
             labels = text_of[choice.label]
             codes += [-1 if is_missing(t) else classes.setdefault(str(t), len(classes)) for t in labels]
-        if not in_place:
-            spool.add(block)
+        if not isinstance(source, Matrix):  # whose rows stay where they are
+            spool.add(values)
     if n_rows == 0:
         raise TableError(f"{source.path} has column names but no rows")
-    _check_finite(source, features, infinite, "infinite")
+    _check_finite(source, names, infinite, "infinite")
     if fill is None:
-        _check_finite(source, features, missing, "missing")
-    rows = source.select(numbers) if isinstance(source, Matrix) and in_place else spool.rows()
+        _check_finite(source, names, missing, "missing")
+    rows = source.select(names, choice.memory_limit) if isinstance(source, Matrix) else spool.rows()
     if isinstance(fill, str):
-        fill = _medians(rows)
+        fill = _find_medians(rows)
     if fill is not None and missing.any():
-        in_file = isinstance(rows, FileMatrix)
-        rows = rows.filled_with(fill) if in_file else np.where(np.isnan(rows), fill, rows)
+        rows = _fill_missing(rows, fill, _Spool(source.path, len(names), choice))
         filled = counted(int(missing.sum()), "missing value")
         notes.append((f"{filled} filled in with the median of the column", None))
+    if isinstance(rows, MatrixFile) and rows.nbytes <= choice.most_bytes:
+        rows = rows[:]
     class_of = None if choice.label is None else np.array(codes, dtype=np.int64)
-    names, columns = tuple(f.name for f in features), tuple(f.column for f in features)
-    return Table(names, rows, fill, choice.id, id_blocks, tuple(classes), class_of, notes, columns)
+    return Table(tuple(names), rows, fill, choice.id, id_blocks, tuple(classes), class_of, notes)
 
 
-def _assemble(
-    features: Sequence[Feature], numbers: Mapping[str, FloatArray], texts: Mapping[str, Texts], n_rows: int
-) -> FloatArray:
-    """Return the features of one block; where a text is missing, so are its indicators."""
-    block = np.empty((n_rows, len(features)))
-    for j, (column, value) in enumerate(features):
-        if value is None:
-            block[:, j] = numbers[column]
-        else:
-            block[:, j] = [np.nan if is_missing(text) else text == value for text in texts[column]]
-    return block
-
-
-def _check_finite(source: Source, features: Sequence[Feature], counts: IntArray, kind: str) -> None:
-    """Refuse missing or infinite values; the indicators of one column count once."""
-    by_column: dict[str, int] = {}
-    for feature, count in zip(features, counts, strict=True):
-        if count:
-            by_column.setdefault(feature.column, int(count))
-    if by_column:
-        named = listed([f"{name} ({count})" for name, count in by_column.items()])
-        values = counted(sum(by_column.values()), f"{kind} value")
+def _check_finite(source: Source, names: Sequence[str], counts: IntArray, kind: str) -> None:
+    """Refuse missing or infinite values."""
+    if counts.any():
+        named = listed([f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count])
+        values = counted(int(counts.sum()), f"{kind} value")
         raise TableError(f"{source.path} has {values} in {named}", kind)
 
 
-def _medians(rows: Any) -> FloatArray:
+def _find_medians(rows: Any) -> FloatArray:
     """Return the median of the values present in each column, as many columns at a time as memory allows."""
     n, d = rows.shape
-    step = max(1, MEMORY_BYTES // (8 * n))
+    step = max(1, block_bytes(None) // (8 * n))
     medians = np.zeros(d)
     for start in range(0, d, step):
-        pieces = (np.asarray(rows[i : i + BLOCK_ROWS], np.float64) for i in range(0, n, BLOCK_ROWS))
-        part = np.concatenate([piece[:, start : start + step] for piece in pieces])
+        part = np.concatenate([piece[:, start : start + step] for piece in _pieces(rows)])
         for j, column in enumerate(part.T, start):
             present = column[~np.isnan(column)]
             medians[j] = np.median(present) if len(present) else 0.0
     return medians
+
+
+def _fill_missing(rows: Any, fill: FloatArray, spool: _Spool) -> Any:
+    """Return the same rows with values in place of NaN."""
+    for piece in _pieces(rows):
+        spool.add(np.where(np.isnan(piece), fill, piece))
+    return spool.rows()
+
+
+def _pieces(rows: Any) -> Iterator[FloatArray]:
+    """Yield all rows, some at a time."""
+    for start in range(0, rows.shape[0], BLOCK_ROWS):
+        yield np.asarray(rows[start : start + BLOCK_ROWS], dtype=np.float64)

@@ -51,8 +51,7 @@ class _Csv(Source):
             reader = csv.reader(file, delimiter=self.delimiter, strict=True)
             records = filter(None, reader)  # blank lines are left out
             while block := list(itertools.islice(records, BLOCK_ROWS)):
-                if any(len(record) != len(self.names) for record in block):
-                    raise TableError(self._first_ragged_line(), "delimiter")
+                self._check_lengths(block, n_read)
                 columns = list(zip(*block, strict=True))
                 values = np.empty((len(block), len(numbers)))
                 for j, name in enumerate(numbers):
@@ -74,16 +73,14 @@ class _Csv(Source):
             raise TableError(f"{found}, where numbers are expected", "not a number", name)
         return np.array(numbers, dtype=np.float64)
 
-    def _first_ragged_line(self) -> str:
-        """Describe the first line that has another number of fields than the header."""
-        with open_text(self.path, self.encoding, self.n_before) as file:
-            reader = csv.reader(file, delimiter=self.delimiter)
-            n = next(len(record) for record in reader if record and len(record) != len(self.names))
-            line = self.n_before + reader.line_num
-            return (
-                f"{self.path} has {counted(n, 'field')} in line {line}, but {len(self.names)} "
-                "in the first line: the line is damaged, the file is truncated, or the delimiter is different"
-            )
+    def _check_lengths(self, block: Sequence[Sequence[str]], n_read: int) -> None:
+        """Refuse rows that have another number of fields than the header."""
+        for i, record in enumerate(block, start=n_read + 1):
+            if len(record) != len(self.names):
+                fields = counted(len(record), "field")
+                found = f"{self.path} has {fields} in row {i}, but {len(self.names)} columns"
+                reasons = "the row is damaged, the file is truncated, or the delimiter is different"
+                raise TableError(f"{found}: {reasons}", "delimiter")
 
 
 def parse_number(text: str, decimal: str = ".") -> float | None:
@@ -101,9 +98,7 @@ def parse_number(text: str, decimal: str = ".") -> float | None:
         return np.nan if word in MISSING else {"true": 1.0, "false": 0.0}.get(word)
 
 
-def open_csv(
-    path: Path, delimiter: str | None, encoding: str | None, decimal: str | None = None, skip: int = 0
-) -> Source:
+def open_csv(path: Path, delimiter: str | None, encoding: str | None, skip: int = 0) -> Source:
     """Open delimited text, after `skip` lines and any blank lines.
 
     By default the delimiter is the most frequent one in the first line. In files with semicolons, which are
@@ -128,7 +123,7 @@ def open_csv(
         raise TableError(f"{path} has column names but no rows")
     names, unnamed = _column_names(header) if has_header else ([f"x{j}" for j in range(len(header))], [])
     check_names(path, names)
-    decimal = decimal or ("," if delimiter == ";" else ".")
+    decimal = "," if delimiter == ";" else "."
     complete = [record for record in body if len(record) == len(names)]
     columns = {name: texts for name, *texts in zip(names, *complete, strict=True)}
     numeric = [name for name in names if _holds_numbers(columns[name], decimal)]
