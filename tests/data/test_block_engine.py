@@ -119,14 +119,6 @@ def test_samples_do_not_depend_on_bounds_and_blocks_answer_with_few_rows(n):
     same(one, two)
 
 
-def test_a_sample_that_its_bound_cut_short_is_drawn_again(monkeypatch):
-    monkeypatch.setattr("ravine.data.block_engine.bounded", lambda sample, n: Sample(sample.n, 9, 2**50))
-    engine = engine_of(X)
-    found = sampled(engine.answer([Asked(engine.rows(), Sample(100, 9)), Asked(engine.rows(), MOMENTS)])[0])
-    same(found, sampled(answer([Asked(MemoryRows(X), Sample(100, 9))])[0]))
-    assert engine.passes == 2
-
-
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_a_source_that_changes_is_refused_by_name(is_sparse):
     values = sparse.csr_array(X) if is_sparse else X.copy()

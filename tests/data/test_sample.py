@@ -35,7 +35,8 @@ def dense(values):
 
 def assert_same(answer, other):
     assert len(answer) == len(other)
-    for a, b in zip(answer, other, strict=True):
+    assert sparse.issparse(answer[3]) == sparse.issparse(other[3])
+    for a, b in zip(map(dense, answer), map(dense, other), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -89,7 +89,7 @@ def asked(name):
 
 def test_the_same_bits_for_any_number_of_threads(asked, monkeypatch):
     monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
-    monkeypatch.setattr("ravine.data.memory.BLOCK_BYTES", 64 * 4 * 8)
+    monkeypatch.setattr("ravine.data.blocks.BLOCK_BYTES", 64 * 4 * 8)
     one, two, four = (MemoryRows(X, WEIGHTS, Threads(n_jobs)).pass_over([asked])[0] for n_jobs in (1, 2, 4))
     for expected, *others in zip(read(asked, one), read(asked, two), read(asked, four), strict=True):
         for other in others:
