@@ -14,7 +14,6 @@ from ravine._validate import IntArray
 from ravine.data.blocks import Block, SparseBlock
 from ravine.data.query import Answer, AnyArray, Request
 
-HIGHEST = 2**64 - 1  # of all hashes
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits in no pattern: 2^64 over the golden ratio
 
 UnsignedArray = npt.NDArray[np.uint64]
@@ -48,7 +47,7 @@ class Sample(Request):
 
     n: int
     seed: int = 0
-    highest: int = HIGHEST
+    highest: int = int(np.iinfo(np.uint64).max)
 
     def start(self, n_features: int) -> Answer:
         empty = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0)

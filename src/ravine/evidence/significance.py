@@ -167,7 +167,7 @@ class Reference:
             rows,
             (*node.stream, number),
             node.min_weight * rows.total / node.total * share,
-            root=Standardization.identity(drawn.shape[1], rows.total),
+            root_standardization=Standardization.identity(drawn.shape[1], rows.total),
         )
 
 

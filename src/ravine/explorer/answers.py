@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from ravine._validate import FloatArray, IntArray, check_int
 from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError
 from ravine.explorer.session import Session
@@ -56,7 +57,7 @@ class StateView:
         return self.tree.leaf_of(self.rows)
 
     @cached_property
-    def columns(self) -> MemoryRows:
+    def columns(self) -> RowSet:
         """The rows in the user's columns."""
         return columns_of(self.state.model, self.session.rows.X, self.rows, self.weight)
 

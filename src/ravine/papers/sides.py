@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ravine._validate import check_choice, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.maximin_separation import MaximinSeparation
 from ravine.estimators.maximum_margin import MaximumMargin
 from ravine.split.margin import MarginMethod
@@ -33,7 +33,7 @@ class CPMMC(MaximumMargin):
     max_iter: int = 200
     outliers: Literal["assign", "label", "include"] = "include"
 
-    def _method(self, rows: MemoryRows | None = None) -> MarginMethod:
+    def _method(self, rows: RowSet | None = None) -> MarginMethod:
         found = super()._method(rows)
         return replace(found, balance_of_sum=True, random_starts=True, samples=False)
 
@@ -61,7 +61,7 @@ class MSPC(MaximinSeparation):
     min_share: float = 0.0
     outliers: Literal["assign", "label", "include"] = "include"
 
-    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
+    def _method(self, rows: RowSet | None = None) -> BaseMethod:
         check_choice("solver", self.solver, ("mpm", "gep", "eig"))
         found = super()._method(rows)
         assert isinstance(found, SeparationMethod)

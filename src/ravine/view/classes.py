@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays, Visit
 from ravine.tree.tree import ClusterTree
@@ -88,7 +88,7 @@ class ClassPairs(TreeArrays):
         distances = np.stack([self.boundary(node).distances(block) for node in self.inner])
         return np.asarray(self.leaves[np.argmax(self.votes(distances), axis=1)])
 
-    def memberships(self, rows: MemoryRows) -> FloatArray:
+    def memberships(self, rows: RowSet) -> FloatArray:
         """Return the memberships of the classifier's `predict_proba`."""
         return np.asarray(softmax(self.votes(self.distances(rows).T), axis=1))
 
