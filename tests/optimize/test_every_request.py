@@ -9,7 +9,7 @@ from ravine.data.microclusters import Compared, NearestSum
 from ravine.data.node import Node
 from ravine.data.principal import Covariance, CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Moments
 from ravine.data.threads import Threads
 from ravine.optimize.cutting_plane import ConstraintSum, LinearFunctions
@@ -58,7 +58,7 @@ COUNTS_ROWS = ("nearest rows", "sample")  # how many rows are in them depends on
 def read(request, answer):
     """What an answer means, without the order in which it was added up."""
     if isinstance(request, Sample):
-        values, *rest = sampled(answer)
+        values, *rest = read_sample(answer)
         return values.toarray() if sparse.issparse(values) else values, *rest
     if isinstance(request, NearestRows):
         orders = [np.argsort(answer[k], kind="stable") for k in (0, 3)]

@@ -307,10 +307,7 @@ def _on_a_cluster() -> Iterator[None]:
         if not isinstance(error, CancelledError) and not type(error).__module__.startswith("distributed."):
             raise
         reason = str(error).partition("\n")[0]
-        if "connection-lost" in reason or isinstance(error, OSError):
-            text = "the connection to the scheduler of Dask was lost; connect again, and repeat the call"
-        elif isinstance(error, CancelledError) and "reason" not in reason:  # an older Dask does not say why
-            text = "the connection to the scheduler of Dask was lost, or the computation cancelled; repeat it"
-        else:
-            text = f"the cluster of Dask ended the computation ({reason}); look at its workers, and repeat it"
-        raise RavineError(text) from error
+        raise RavineError(
+            "the cluster of Dask ended the computation, or the connection to the scheduler was lost "
+            f"({reason}); look at its workers, connect again, and repeat the call"
+        ) from error

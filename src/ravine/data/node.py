@@ -15,7 +15,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet, gather, run
-from ravine.data.sample import Sample, part_of, sampled
+from ravine.data.sample import Sample, part_of, read_sample
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 
 # Rows for a first guess of the middle and the width of every column, and for the scales by which rows far
@@ -158,7 +158,7 @@ class Node:
 
     def copy_rows(self, answer: Answer) -> MemoryRows:
         """Return sampled rows in memory, with the threads of this node."""
-        values, weights, numbers = sampled(answer)
+        values, weights, numbers = read_sample(answer)
         rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.threads)
         return replace(rows, numbers_in_data=numbers)
 
@@ -222,7 +222,7 @@ def sample(node: Node, n: int, purpose: str) -> Query[Node]:
 def sample_rows(node: Node, n: int, purpose: str) -> Query[tuple[FloatArray, FloatArray]]:
     """Draw n rows of a node; return their raw values (dense) and their weights."""
     answer = yield from draw_sample(node, node.sample_request(n, purpose))
-    values, weights, _ = sampled(answer)
+    values, weights, _ = read_sample(answer)
     return (values.toarray() if sparse.issparse(values) else values), weights
 
 
@@ -244,7 +244,7 @@ def open_node(node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()) ->
     measured, (low, high), (drawn, *others) = yield from _measure(node, [largest, *ahead])
     measured = replace(measured, drawn={**node.drawn, **dict(zip(ahead, others, strict=True))})
     samples = yield from sample_nodes(measured, drawn, sizes)
-    values, weights, _ = sampled(part_of(drawn, n_few))
+    values, weights, _ = read_sample(part_of(drawn, n_few))
     return Opened(measured, tuple(samples), (values, weights), low, high)
 
 
@@ -273,7 +273,7 @@ def _measure(
     """
     if node.root_standardization is None:
         (few,) = yield node.ask(Sample(FEW_ROWS))
-        pivot, scale = first_guess(sampled(few)[0])
+        pivot, scale = first_guess(read_sample(few)[0])
     else:
         pivot, scale = node.root_standardization.mean, power_of_two(node.root_standardization.deviation)
     answer, *drawn = yield node.ask(Moments(pivot, scale), *draws)

@@ -42,7 +42,7 @@ class Sample(Request):
     """Request for `n` random rows of positive weight, or for all if there are fewer.
 
     Answer: hash, row number and weight of each, then the rows, dense (float32 if the data are) or CSR.
-    `sampled` reads it. Rows with a hash above `highest` are left out.
+    `read_sample` reads it. Rows with a hash above `highest` are left out.
     """
 
     n: int
@@ -103,7 +103,7 @@ def bound_samples(requests: Sequence[Request], n_rows: int) -> list[Request]:
     return found
 
 
-def sampled(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
+def read_sample(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
     """Return the rows of a sample in the order of their numbers, their weights and numbers.
 
     Those of an engine have that order: large samples are copied only from float32.

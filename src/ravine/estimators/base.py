@@ -39,7 +39,7 @@ from ravine.exceptions import (
     warn_caller,
 )
 from ravine.features.diffusion import fit_diffusion_map
-from ravine.features.feature_map import FeatureMap, mapped_blocks
+from ravine.features.feature_map import FeatureMap, make_mapped_rows
 from ravine.features.kernel_map import check_kernel, fit_kernel_map
 from ravine.features.neighbors import RowGraph, row_graph
 from ravine.split.far import FarRows, find_far
@@ -274,7 +274,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         if self.feature_map_ is None:
             return rows_of(X, weights, n_jobs)
         with one_blas_thread():
-            return mapped_blocks(X, weights, self.feature_map_, n_jobs)
+            return make_mapped_rows(X, weights, self.feature_map_, n_jobs)
 
     def _rows(self, X: Any, sample_weight: Any = None) -> RowSet:
         """Return new rows as blocks, for a fitted estimator."""
