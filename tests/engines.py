@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ravine.data.block_engine import BlockEngine
-from ravine.data.memory import chunk_rows, make_block
+from ravine.data.blocks import make_block
+from ravine.data.memory import chunk_rows
 from ravine.data.threads import Threads
 
 

@@ -8,9 +8,11 @@ from ravine.data.principal import principal
 from ravine.data.query import run
 
 
-def node_of(X, weights=None, *, seed=0, min_weight=1.0, standardize=True, root=None, labels=None):
+def node_of(
+    X, weights=None, *, seed=0, min_weight=1.0, standardize=True, root_standardization=None, labels=None
+):
     """Return the node of some rows, not yet measured."""
-    return Node(MemoryRows(X, weights), (seed,), min_weight, standardize, root, labels=labels)
+    return Node(MemoryRows(X, weights), (seed,), min_weight, standardize, root_standardization, labels=labels)
 
 
 def measured(X, weights=None, **options):

@@ -124,7 +124,7 @@ def test_loops_over_blocks_have_the_same_bits_on_every_processor(versions, rows)
     X, pivot, direction, weights = rows
     n, d = X.shape
     projected = np.empty((1, n))
-    loops.project_few(X, pivot, direction[None], projected)
+    loops.project(X, pivot, direction[None], projected)
     (out,) = same_bits(versions, "wide_centered_dots", X, pivot, direction, n, d, out=[np.empty(n)])
     np.testing.assert_array_equal(projected[0], out)
 

@@ -16,7 +16,7 @@ from ravine._validate import (
 )
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
-from ravine.data.query import run
+from ravine.data.query import RowSet, run
 from ravine.data.threads import one_blas_thread
 from ravine.exceptions import InvalidInputError
 from ravine.optimize.minimax import MAX_FEATURES, minimax
@@ -228,7 +228,7 @@ def agreement(labelings: Any, *, sample_weight: Any = None) -> FloatArray:
     return np.asarray((found.sum(axis=1) - 1.0) / (len(given) - 1)) if len(given) > 1 else np.ones(1)
 
 
-def _members(labels: Any, rows: MemoryRows) -> list[IntArray]:
+def _members(labels: Any, rows: RowSet) -> list[IntArray]:
     """Return the rows of each cluster with a weight above 0; at least two clusters are required."""
     given, n_rows = np.asarray(labels), rows.shape[0]
     if given.shape != (n_rows,):

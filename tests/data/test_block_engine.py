@@ -8,7 +8,7 @@ from scipy import sparse
 
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Asked, answer
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Moments
 from ravine.exceptions import InvalidInputError, RavineError
 from tests.engines import ArraySource, engine_of
@@ -50,7 +50,7 @@ def test_divided_rows_have_the_same_bits_as_in_memory(weights, is_sparse, n_jobs
         for rows, sides in ((memory, one), (blocks, two))
     ]
     for a, b in zip(*map(answer, asked), strict=True):
-        same(a, b) if len(a) == 3 else same(map(np.asarray, sampled(a)[1:]), sampled(b)[1:])
+        same(a, b) if len(a) == 3 else same(map(np.asarray, read_sample(a)[1:]), read_sample(b)[1:])
 
 
 def test_one_pass_reads_every_block_once_for_all_leaves_and_skips_others():
@@ -113,18 +113,10 @@ def test_picked_rows_are_a_set_of_their_own(weights):
 def test_samples_do_not_depend_on_bounds_and_blocks_answer_with_few_rows(n):
     bounds = np.array([0, 7, 7, 30_000, 40_000])
     one, two = (
-        sampled(answer([Asked(rows, Sample(n, 9))])[0])
+        read_sample(answer([Asked(rows, Sample(n, 9))])[0])
         for rows in (MemoryRows(X), engine_of(X, bounds=bounds).rows())
     )
     same(one, two)
-
-
-def test_a_sample_that_its_bound_cut_short_is_drawn_again(monkeypatch):
-    monkeypatch.setattr("ravine.data.block_engine.bounded", lambda sample, n: Sample(sample.n, 9, 2**50))
-    engine = engine_of(X)
-    found = sampled(engine.answer([Asked(engine.rows(), Sample(100, 9)), Asked(engine.rows(), MOMENTS)])[0])
-    same(found, sampled(answer([Asked(MemoryRows(X), Sample(100, 9))])[0]))
-    assert engine.passes == 2
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])

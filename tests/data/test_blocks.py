@@ -9,7 +9,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from ravine import MinimumDensity
-from ravine.data import memory
+from ravine.data import blocks, memory
 from ravine.data.blocks import DenseBlock, SparseBlock
 from ravine.data.memory import IN_MEMORY, MemoryRows
 from ravine.data.principal import CovarianceTimes
@@ -30,7 +30,8 @@ GRID = Grid.around_mean(8.0, 0.1)
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks and chunks so small that 700 rows make many of them."""
-    monkeypatch.setattr(memory, "BLOCK_BYTES", 64 * 7 * 8)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 7 * 8)
+    monkeypatch.setattr(blocks, "CHUNK_ROWS", 100)
     monkeypatch.setattr(memory, "CHUNK_ROWS", 100)
 
 

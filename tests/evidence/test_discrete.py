@@ -146,7 +146,7 @@ def test_explained_is_the_share_of_the_smaller_side():
 def test_a_node_without_columns_searches_as_if_they_were_constant():
     node = measured(table())
     left_out = leave_out(node, np.array([0, 2]))
-    assert left_out.root.inverse_scale[[0, 2]].tolist() == [0.0, 0.0]
+    assert left_out.root_standardization.inverse_scale[[0, 2]].tolist() == [0.0, 0.0]
     assert node.standardization.inverse_scale.all()
 
 

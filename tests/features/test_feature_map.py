@@ -15,7 +15,7 @@ from ravine.data.standardization import Standardization
 from ravine.features import feature_map as maps
 from ravine.features import kernel_map
 from ravine.features.diffusion import DiffusionMap, diffusion_coordinates, fit_diffusion_map
-from ravine.features.feature_map import mapped_blocks
+from ravine.features.feature_map import make_mapped_rows
 from ravine.features.kernel_map import fit_kernel_map, rbf_width
 
 WINE = load_wine().data
@@ -101,9 +101,9 @@ def test_the_width_is_twice_the_median_distance_to_the_tenth_neighbor():
 
 def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
     found = fit(WINE, gamma=0.1)
-    held = mapped_blocks(WINE, None, found)
+    held = make_mapped_rows(WINE, None, found)
     monkeypatch.setattr(maps, "HELD_BYTES", 1000)
-    lazy = mapped_blocks(WINE, None, found)
+    lazy = make_mapped_rows(WINE, None, found)
     assert isinstance(held.array, np.ndarray)
     assert not isinstance(lazy.array, np.ndarray)
 
@@ -119,7 +119,7 @@ def test_large_maps_are_made_anew_in_every_pass(monkeypatch):
 def test_a_sample_of_mapped_rows_is_held_with_its_weights(monkeypatch):
     monkeypatch.setattr(maps, "HELD_BYTES", 1000)
     found, weights = fit(WINE, gamma=0.1), 1.0 + np.arange(len(WINE))
-    lazy = mapped_blocks(WINE, weights, found)
+    lazy = make_mapped_rows(WINE, weights, found)
     assert not isinstance(lazy.array, np.ndarray)
     held = run(sample(run(measure(Node(lazy))), 89, "starts")).rows
     assert isinstance(held.array, np.ndarray)
@@ -246,7 +246,7 @@ def test_sparse_rows_are_not_written_out_to_be_mapped(monkeypatch):
 @pytest.mark.parametrize("held_bytes", [1000, 1 << 30])
 def test_mapped_rows_have_the_threads_of_the_fit(held_bytes, monkeypatch):
     monkeypatch.setattr(maps, "HELD_BYTES", held_bytes)
-    assert mapped_blocks(WINE, None, fit(WINE, gamma=0.1), 3).threads.n == 3
+    assert make_mapped_rows(WINE, None, fit(WINE, gamma=0.1), 3).threads.n == 3
 
 
 def test_landmarks_come_from_random_state():

@@ -9,7 +9,7 @@ from ravine.data.microclusters import Compared, NearestSum
 from ravine.data.node import Node
 from ravine.data.principal import Covariance, CovarianceTimes
 from ravine.data.profile import Grid, ProfileSum, SlopeSum
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Moments
 from ravine.data.threads import Threads
 from ravine.optimize.cutting_plane import ConstraintSum, LinearFunctions
@@ -58,7 +58,7 @@ COUNTS_ROWS = ("nearest rows", "sample")  # how many rows are in them depends on
 def read(request, answer):
     """What an answer means, without the order in which it was added up."""
     if isinstance(request, Sample):
-        values, *rest = sampled(answer)
+        values, *rest = read_sample(answer)
         return values.toarray() if sparse.issparse(values) else values, *rest
     if isinstance(request, NearestRows):
         orders = [np.argsort(answer[k], kind="stable") for k in (0, 3)]
@@ -89,7 +89,7 @@ def asked(name):
 
 def test_the_same_bits_for_any_number_of_threads(asked, monkeypatch):
     monkeypatch.setattr("ravine.data.memory.CHUNK_ROWS", 100)
-    monkeypatch.setattr("ravine.data.memory.BLOCK_BYTES", 64 * 4 * 8)
+    monkeypatch.setattr("ravine.data.blocks.BLOCK_BYTES", 64 * 4 * 8)
     one, two, four = (MemoryRows(X, WEIGHTS, Threads(n_jobs)).pass_over([asked])[0] for n_jobs in (1, 2, 4))
     for expected, *others in zip(read(asked, one), read(asked, two), read(asked, four), strict=True):
         for other in others:

@@ -188,7 +188,7 @@ def test_split_order_neighbors_splits_where_the_cut_is_smallest(digits):
         promise = {}
         for other in np.unique(leaf):
             if tree.splits[other] is not None:
-                part = measured(rows.array[leaf == other], root=digits.standardization)
+                part = measured(rows.array[leaf == other], root_standardization=digits.standardization)
                 graph = run(neighbor_graph(part))
                 promise[int(other)] = max(0.0, 1.0 - graph.cut_by(tree.splits[other].boundary)) * part.total
                 found = PRIORITIES["neighbors"](tree.splits[other], part.total, graph)
@@ -264,7 +264,7 @@ def test_a_leaf_with_enough_rows_has_its_part_of_the_graph_of_the_root():
     right = X[:, 0] > 0.2
     for size, shared in ((neighbor_cut.SHARED_ROWS, True), (neighbor_cut.SHARED_ROWS - 1, False)):
         here = np.flatnonzero(right)[:size]
-        leaf = replace(root, rows=root.rows.select(here), root=root.standardization)
+        leaf = replace(root, rows=root.rows.select(here), root_standardization=root.standardization)
         graph = run(neighbor_graph(leaf, whole))
         assert sorted(graph.numbers.tolist()) == here.tolist()
         edges, of_root = (

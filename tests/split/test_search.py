@@ -301,7 +301,7 @@ def test_the_threshold_is_about_the_mean_of_all_rows_in_the_users_units():
     for standardize in (True, False):
         root = measured(X, standardize=standardize)
         part = X[X[:, 1] > X[:, 1].mean()]
-        node = measured(part, standardize=standardize, root=root.standardization)
+        node = measured(part, standardize=standardize, root_standardization=root.standardization)
         split = run(measure_boundary(node, Recording(), outcome_of([1.0, 0.0, 0.0], 0.25)))
         np.testing.assert_array_equal(split.boundary.pivot, root.standardization.mean)
         unit = X[:, 0].std() if standardize else 1.0

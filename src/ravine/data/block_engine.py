@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -14,7 +14,6 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.block_pass import (
     BlockData,
     Count,
-    Fold,
     Group,
     LeafIds,
     Part,
@@ -26,9 +25,9 @@ from ravine.data.block_pass import (
 )
 from ravine.data.blocks import Block, checksum
 from ravine.data.memory import ReadCount
-from ravine.data.query import Answer, AnyArray, Asked, Divider, blame
+from ravine.data.query import Answer, AnyArray, Asked, Divider, Fold
 from ravine.data.read_ahead import over_blocks
-from ravine.data.sample import Sample, bounded
+from ravine.data.sample import bound_samples
 from ravine.data.threads import ONE_THREAD, Threads
 from ravine.exceptions import InvalidInputError, RavineError
 
@@ -139,23 +138,7 @@ class BlockEngine:
         return BlockRows(self, leaves=frozenset([0]))
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
-        """Answer all requests about all sets of rows in one pass; samples by a bound on their hashes."""
-        given = [replace(one, request=_bounded(one)) for one in asked]
-        try:
-            found = self._answer(given)
-        except Exception as error:  # the query that asked knows its own request, not the bounded one
-            failed = getattr(error, "request", None)
-            for one, own in zip(asked, given, strict=True):
-                if own.request is failed:
-                    blame(error, one.request)
-            raise
-        short = [i for i, one in enumerate(asked) if _is_short(one, found[i])]
-        if short:  # less likely than one in 10^9: the bound left out rows of the sample
-            for i, answer in zip(short, self._answer([asked[i] for i in short]), strict=True):
-                found[i] = answer
-        return found
-
-    def _answer(self, asked: Sequence[Asked]) -> list[Answer]:
+        """Answer all requests about all sets of rows in one pass."""
         members: dict[Any, list[int]] = {}
         for i, one in enumerate(asked):
             members.setdefault(one.rows.key, []).append(i)  # type: ignore[attr-defined]
@@ -359,9 +342,10 @@ class BlockRows:
 
     def group(self, requests: Sequence[Any]) -> Group:
         """Return these rows with requests about them, as blocks take them."""
+        given = bound_samples(requests, self.n_counted)
         if self.picked is not None:
-            return Group(None, self.picked, tuple(requests))
-        return Group(self.engine.leaves.below(self.leaves or ()), None, tuple(requests))
+            return Group(None, self.picked, tuple(given))
+        return Group(self.engine.leaves.below(self.leaves or ()), None, tuple(given))
 
     @cached_property
     def numbers(self) -> IntArray:
@@ -390,14 +374,3 @@ def _count_picked(picked: IntArray, engine: BlockEngine) -> Count:
         first = int(numbers[own > 0][0]) if (own > 0).any() else -1
         counts[int(i)] = Count(len(own), float(own.sum()), int((own > 0).sum()), first)
     return engine.leaves.total(counts)
-
-
-def _bounded(one: Asked) -> Any:
-    request = one.request
-    return bounded(request, one.rows.n_counted) if isinstance(request, Sample) else request
-
-
-def _is_short(one: Asked, answer: Any) -> bool:
-    """Whether a sample has fewer rows than there are."""
-    request = one.request
-    return isinstance(request, Sample) and len(answer[0]) < min(request.n, one.rows.n_counted)

@@ -15,7 +15,9 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data import loops
 
 NO_NUMBERS: IntArray = np.empty(0, dtype=np.int64)
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits in no pattern: 2^64 over the golden ratio
+BLOCK_BYTES = 1 << 22  # bytes of a block, which a thread reads at a time: with fewer, threads wait for Python
+CHUNK_ROWS = 8192  # least rows of a chunk, the part of the rows that one thread reads
+CHECKED_WORDS = 512  # words of a line of a checksum
 
 
 class Block(Protocol):
@@ -70,18 +72,9 @@ class DenseBlock:
         return len(self.values)
 
     def project(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
-        k, d = directions.shape
-        if k <= 2:
-            out = np.empty((k, len(self)))
-            loops.project_few(self.values, pivot, np.ascontiguousarray(directions), out)
-            return out
-        out = np.empty((k + -k % 8, len(self)))  # zero directions fill up the last eight
-        padded = np.zeros((d, len(out)))
-        padded[:, :k] = directions.T
-        for c in range(0, k, 8):
-            eight = np.ascontiguousarray(padded[:, c : c + 8])
-            loops.project_eight(self.values, pivot, eight, out[c : c + 8])
-        return out[:k]
+        out = np.empty((len(directions), len(self)))
+        loops.project(self.values, pivot, np.ascontiguousarray(directions), out)
+        return out
 
     def product(self, pivot: FloatArray, directions: FloatArray) -> FloatArray:
         return np.asarray(directions @ (self.values - pivot).T)
@@ -154,22 +147,40 @@ def _some(numbers: IntArray, picked: IntArray) -> IntArray:
     return numbers[picked] if len(numbers) else numbers
 
 
+def cache_rows(n_features: int, is_sparse: bool) -> int:
+    """Return how many rows are read at a time: they fit a processor's cache."""
+    step = max(64, BLOCK_BYTES // (8 * n_features))
+    return min(CHUNK_ROWS, 8 * step) if is_sparse else step  # a sparse block may be written out dense
+
+
+def rows_at(array: Any, where: IntArray | slice) -> Any:
+    """Return some rows of an array; `take` is twice as fast as an index, but copies other arrays whole."""
+    if isinstance(where, slice) or not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+        return array[where]
+    return np.take(array, where, axis=0)
+
+
+def make_block(values: Any, weights: FloatArray, numbers: IntArray = NO_NUMBERS) -> Block:
+    """Return rows, dense or CSR, as a block of float64."""
+    if sparse.issparse(values):
+        return SparseBlock(sparse.csr_array(values), weights, numbers)
+    with np.errstate(over="ignore"):  # what float64 cannot hold becomes infinite, and is refused
+        return DenseBlock(np.ascontiguousarray(values, dtype=np.float64), weights, numbers)
+
+
 def checksum(values: Any) -> int:
     """Return a checksum of the bits of a block, which depends on their order.
 
-    It costs about as much as one sum of the block, a quarter of a CRC-32.
+    The sums of the words by line and by column say which value stands where, and cost a quarter of a CRC-32.
     """
     arrays = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
     found = 0
     for array in arrays:
         if array.size:
             array = array.T if array.flags.f_contiguous else np.ascontiguousarray(array)
-            found = _checksum_of(array.reshape(-1).view(np.uint8), found)
+            content = array.reshape(-1).view(np.uint8)
+            whole = len(content) - len(content) % (8 * CHECKED_WORDS)
+            words = content[:whole].view(np.uint64).reshape(-1, CHECKED_WORDS)
+            for part in (words.sum(axis=0), words.sum(axis=1), content[whole:]):
+                found = zlib.crc32(part.tobytes(), found)
     return found
-
-
-def _checksum_of(content: npt.NDArray[np.uint8], before: int) -> int:
-    """Return the checksum of some bytes: a polynomial hash of most of them, then a CRC-32 of the rest."""
-    whole = len(content) - len(content) % 64
-    hashed = loops.hash_words(content[:whole].view(np.uint64), MULTIPLIER)
-    return zlib.crc32(content[whole:].tobytes() + hashed.tobytes(), before)

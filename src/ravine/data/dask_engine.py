@@ -12,6 +12,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +28,7 @@ from ravine.data.block_engine import BlockEngine, BlockRows, Leaves
 from ravine.data.block_pass import Count, Group, Part, places_of
 from ravine.data.blocks import Block
 from ravine.data.memory import ReadCount
-from ravine.data.query import Answer, AnyArray, blame
+from ravine.data.query import Answer, AnyArray
 from ravine.exceptions import InvalidInputError, RavineError
 
 FAN_IN = 4  # answers that one task merges, a power of two: the tree stays that of `fold`
@@ -55,6 +56,7 @@ class DaskSource:
             )
         self.lengths = tuple(one.n_rows for one in self.opened)
         self.shape = (sum(self.lengths), widths.pop())
+        self.opened = [replace(one, start=int(a)) for one, a in zip(self.opened, self.bounds, strict=False)]
         self.map: Any = None  # the feature map, as one key of every graph
 
     @property
@@ -137,19 +139,12 @@ class DaskEngine(BlockEngine):
 
     def _task(self, function: Callable[..., Any], i: int, work: Any) -> Any:
         """Return a task about one partition."""
-        source = self.source
-        seen = tasks.Seen(source.opened[i], int(self.bounds[i]))
-        return _task(function, source.partitions[i], self._ids[i], self._weights[i], seen, source.map, work)
+        own, ids, weights = self.source, self._ids[i], self._weights[i]
+        return _task(function, own.partitions[i], ids, weights, own.opened[i], own.map, work)
 
     def _sums(self, blocks: Sequence[int], groups: Sequence[Group]) -> Sequence[Sequence[Answer] | None]:
         self._note(blocks)
-        try:
-            (merged,) = _compute([self._tree(blocks, groups)])
-        except Exception as error:
-            if (place := getattr(error, "place", None)) is not None:
-                blame(error, groups[place[0]].requests[place[1]])
-            raise
-        found: Sequence[Sequence[Answer] | None] = merged
+        found: Sequence[Sequence[Answer] | None] = _compute([self._tree(blocks, groups)])[0]
         return found
 
     def _tree(self, blocks: Sequence[int], groups: Sequence[Group]) -> Any:
@@ -312,10 +307,7 @@ def _on_a_cluster() -> Iterator[None]:
         if not isinstance(error, CancelledError) and not type(error).__module__.startswith("distributed."):
             raise
         reason = str(error).partition("\n")[0]
-        if "connection-lost" in reason or isinstance(error, OSError):
-            text = "the connection to the scheduler of Dask was lost; connect again, and repeat the call"
-        elif isinstance(error, CancelledError) and "reason" not in reason:  # an older Dask does not say why
-            text = "the connection to the scheduler of Dask was lost, or the computation cancelled; repeat it"
-        else:
-            text = f"the cluster of Dask ended the computation ({reason}); look at its workers, and repeat it"
-        raise RavineError(text) from error
+        raise RavineError(
+            "the cluster of Dask ended the computation, or the connection to the scheduler was lost "
+            f"({reason}); look at its workers, connect again, and repeat the call"
+        ) from error

@@ -8,7 +8,6 @@ for dense and CSR blocks (project, group sums, moments); all others use only pro
 import numpy as np
 
 from libc.math cimport NAN, isfinite, isnan
-from libc.stdint cimport uint64_t
 
 cdef extern from "wide.h" nogil:
     void wide_centered_dots(
@@ -28,7 +27,7 @@ ctypedef fused column_t:  # columns of a CSR matrix, numbers of leaves
     long long
 
 
-def project_few(const double[:, ::1] X, const double[::1] pivot, const double[:, ::1] directions, double[:, ::1] out):
+def project(const double[:, ::1] X, const double[::1] pivot, const double[:, ::1] directions, double[:, ::1] out):
     """out[k, i] = directions[k] . (X[i] - pivot), in one sweep over the rows for each direction."""
     cdef Py_ssize_t k, n = X.shape[0], d = X.shape[1]
     if n == 0:
@@ -36,34 +35,6 @@ def project_few(const double[:, ::1] X, const double[::1] pivot, const double[:,
     with nogil:
         for k in range(directions.shape[0]):
             wide_centered_dots(&X[0, 0], &pivot[0], &directions[k, 0], n, d, &out[k, 0])
-
-
-def project_eight(const double[:, ::1] X, const double[::1] pivot, const double[:, ::1] directions, double[:, ::1] out):
-    """out[c, i] = directions[:, c] . (X[i] - pivot) for eight directions in one sweep over the rows.
-
-    One of the four partial sums after the other, so that the bits are those of `project_few`.
-    """
-    cdef Py_ssize_t i, j, c, strand, n = X.shape[0], d = X.shape[1], whole = d - d % 4
-    cdef double[4][8] sums
-    cdef double[8] a
-    cdef double x
-    with nogil:
-        for i in range(n):
-            for strand in range(4):
-                for c in range(8):
-                    a[c] = 0.0
-                for j in range(strand, whole, 4):
-                    x = X[i, j] - pivot[j]
-                    for c in range(8):
-                        a[c] += x * directions[j, c]
-                for c in range(8):
-                    sums[strand][c] = a[c]
-            for j in range(whole, d):
-                x = X[i, j] - pivot[j]
-                for c in range(8):
-                    sums[0][c] += x * directions[j, c]
-            for c in range(8):
-                out[c, i] = (sums[0][c] + sums[1][c]) + (sums[2][c] + sums[3][c])
 
 
 def project_csr(
@@ -226,7 +197,7 @@ def route(
 ):
     """Walk every row down a tree of hyperplanes; out[i] is its leaf, or -1 if the row is not finite.
 
-    The distance has the same bits as in `project_few`, so that a training row gets the leaf of the fit.
+    The distance has the same bits as in `project`, so that a training row gets the leaf of the fit.
     """
     cdef Py_ssize_t i, node, n = X.shape[0], d = X.shape[1]
     cdef double total
@@ -239,21 +210,6 @@ def route(
                     break
                 node = right[node] if total > thresholds[node] else left[node]
             out[i] = node if left[node] < 0 else -1
-
-
-def hash_words(const uint64_t[::1] words, uint64_t multiplier):
-    """Return eight polynomials in the multiplier whose coefficients are every eighth word, modulo 2^64.
-
-    Any changed word changes one of them, as an odd multiplier is invertible, and so does any other order.
-    """
-    found = np.zeros(8, dtype=np.uint64)
-    cdef uint64_t[::1] sums = found
-    cdef Py_ssize_t i, k
-    with nogil:
-        for i in range(0, words.shape[0], 8):
-            for k in range(8):
-                sums[k] = sums[k] * multiplier + words[i + k]
-    return found
 
 
 def line_moments(const double[::1] distances, const double[::1] weights, double[:, ::1] sums):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -14,13 +14,12 @@ import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.blocks import NO_NUMBERS, Block, DenseBlock, SparseBlock, checksum
-from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, blame, fold, places_by
-from ravine.data.sample import Sample, UnsignedArray, bounded, hashes, smallest, stored
-from ravine.data.scratch import BLOCK_BYTES
+from ravine.data.block_pass import BlockData, answer_rows, map_pieces
+from ravine.data.blocks import CHUNK_ROWS, Block, checksum
+from ravine.data.query import Answer, AnyArray, Asked, Divider, Request, Result, fold, places_by
+from ravine.data.sample import Sample, bound_samples
 from ravine.data.threads import ONE_THREAD, Threads
 
-CHUNK_ROWS = 8192  # least rows of a chunk, the part of the rows that one thread reads
 MAX_CHUNKS = 16  # chunks of one pass: bounds the partial sums in memory, for any number of threads
 THREADED_VALUES = 1 << 22  # least values of a pass that threads share: with fewer they wait for each other
 
@@ -50,9 +49,6 @@ class InMemory:
     local = True
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
-        first = asked[0].rows
-        if isinstance(first, MemoryRows) and all(one.rows is first for one in asked):
-            return first.pass_over([one.request for one in asked])
         answers: dict[int, Answer] = {}
         for members in places_by(id(one.rows) for one in asked).values():
             rows = asked[members[0]].rows
@@ -137,72 +133,22 @@ class MemoryRows:
 
     def pass_over(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer every request in one pass; a sample reads only the rows that it draws."""
-        sums = [i for i, request in enumerate(requests) if not isinstance(request, Sample)]
-        if len(sums) == len(requests):
-            return self._sums(requests)
-        answers = dict(zip(sums, self._sums([requests[i] for i in sums]), strict=True)) if sums else {}
-        for i, request in enumerate(requests):
-            if isinstance(request, Sample):
-                answers[i] = self._sample(request)
-        return [answers[i] for i in range(len(requests))]
-
-    def _sums(self, requests: Sequence[Request]) -> list[Answer]:
-        kinds = places_by(type(request) for request in requests)
-
-        def read(chunk: tuple[int, int]) -> list[Answer]:
-            answers = [request.start(self.shape[1]) for request in requests]
-            for block in self._blocks(*chunk):
-                add_block(block, kinds, requests, answers)
-            return answers
-
-        parts = self._over_chunks(read)
-        return [
-            fold(request.merge, [None if part is None else part[i] for part in parts])
+        requests = bound_samples(requests, self.n_counted)
+        parts = self._over_chunks(lambda data, where: answer_rows(data, where, requests))
+        answers = [
+            request.merge_all([None if part is None else part[i] for part in parts])
             or request.start(self.shape[1])
             for i, request in enumerate(requests)
         ]
-
-    def _sample(self, request: Sample) -> Answer:
-        """Return the rows of smallest hash, the same as `Sample.add` finds block by block."""
-        keys, numbers, places = self._hashed(bounded(request, self.n_counted))
-        if len(keys) < min(request.n, self.n_counted):  # see `bounded`: hardly ever
-            keys, numbers, places = self._hashed(request)
-        few = smallest(keys, numbers, request.n)
-        chosen = self.select(places[few])
-        self.reads.add(len(few))
-        own = np.ones(len(few)) if chosen.own_weights is None else chosen.own_weights
-        if sparse.issparse(self.array):
-            values = sparse.csr_array(self.array[chosen.picked])
-        else:
-            none = np.empty((0, self.shape[1]))
-            values = np.concatenate([none, *(block.dense() for block in chosen._blocks(0, len(few)))])
-        return keys[few], numbers[few], own, *stored(values)
-
-    def _hashed(self, request: Sample) -> tuple[UnsignedArray, IntArray, IntArray]:
-        """Return hashes, numbers and places of the rows of positive weight below the bound of a sample."""
-
-        def read(chunk: tuple[int, int]) -> tuple[UnsignedArray, IntArray, IntArray]:
-            here = np.arange(*chunk)
-            if self.counted is not None:
-                here = self.counted[slice(*np.searchsorted(self.counted, chunk))]
-            numbers = here if self.picked is None else self.picked[here]
-            numbers = numbers if self.numbers_in_data is None else self.numbers_in_data[numbers]
-            keys = hashes(numbers, request.seed)
-            low = np.flatnonzero(keys <= np.uint64(request.highest))
-            return keys[low], numbers[low], here[low]
-
-        _ = self.counted  # computed here, not by several threads at the same time
-        parts = self._threads_for(self.shape[0] * self.values_per_row).map(read, self._chunks() or [(0, 0)])
-        keys, numbers, places = (np.concatenate(some) for some in zip(*parts, strict=True))
-        return keys, numbers, places
+        drawn = [len(answers[i][0]) for i, request in enumerate(requests) if isinstance(request, Sample)]
+        self.reads.add(sum(drawn) + (self.shape[0] if len(drawn) < len(requests) else 0))
+        return answers
 
     def map(self, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row, in the order of the rows."""
-
-        def read(chunk: tuple[int, int]) -> list[AnyArray]:
-            return [function(block) for block in self._blocks(*chunk)]
-
-        return np.concatenate([values for part in self._over_chunks(read) for values in part or ()])
+        parts = self._over_chunks(lambda data, where: map_pieces(data, where, function))
+        self.reads.add(self.shape[0])
+        return np.concatenate([values for part in parts for values in part or ()])
 
     def select(self, rows: IntArray) -> Self:
         """Return a subset of these rows, given by their places in increasing order."""
@@ -231,20 +177,17 @@ class MemoryRows:
         """Return the number of rows of every chunk."""
         return [b - a for a, b in self._chunks()]
 
-    def _over_chunks(self, read: Callable[[tuple[int, int]], Result]) -> list[Result | None]:
-        """Return the result of every chunk; None for one without rows."""
-        self.reads.add(self.shape[0])
-        chunks = self._chunks()
-        filled = [k for k, (a, b) in enumerate(chunks) if a < b]
-        found: list[Result | None] = [None] * len(chunks)
-        threads = self._threads_for(self.shape[0] * self.values_per_row)
-        for k, result in zip(filled, threads.map(read, [chunks[k] for k in filled]), strict=True):
-            found[k] = result
-        return found
+    def _over_chunks(self, read: Callable[[BlockData, IntArray | slice], Result]) -> list[Result | None]:
+        """Return the result of every chunk, given by its rows in the array; None for one without rows."""
 
-    def _threads_for(self, n_values: float) -> Threads:
-        """Return the threads that share a pass over so many values."""
-        return ONE_THREAD if n_values < THREADED_VALUES else self.threads
+        def read_chunk(chunk: tuple[int, int]) -> Result | None:
+            if chunk[0] == chunk[1]:
+                return None
+            data = BlockData(self.array, self.weights, numbers=self.numbers_in_data)
+            return read(data, slice(*chunk) if self.picked is None else self.picked[slice(*chunk)])
+
+        enough = self.shape[0] * self.values_per_row >= THREADED_VALUES
+        return (self.threads if enough else ONE_THREAD).map(read_chunk, self._chunks())
 
     def _chunks(self) -> list[tuple[int, int]]:
         """Return the chunks as ranges of places of these rows; their bounds are rows of the whole array."""
@@ -257,33 +200,6 @@ class MemoryRows:
             bounds = np.searchsorted(self.picked, bounds)
         return [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
 
-    @cached_property
-    def _single_block(self) -> Block | None:
-        """All rows as one block if that needs no copy: small nodes are read many times."""
-        array, n = self.array, self.shape[0]
-        if self.picked is not None or type(array) is not np.ndarray or n > cache_rows(self.shape[1], False):
-            return None
-        if array.dtype != np.float64 or not array.flags.c_contiguous:
-            return None
-        weights = np.ones(n) if self.weights is None else self.weights
-        return DenseBlock(
-            array, weights, np.arange(n) if self.numbers_in_data is None else self.numbers_in_data
-        )
-
-    def _blocks(self, start: int, stop: int) -> Iterator[Block]:
-        """Yield the rows start..stop in blocks that fit into the cache."""
-        if (start, stop) == (0, self.shape[0]) and self._single_block is not None:
-            yield self._single_block
-            return
-        step = cache_rows(self.shape[1], sparse.issparse(self.array))
-        for a in range(start, stop, step):
-            b = min(a + step, stop)
-            where = slice(a, b) if self.picked is None else self.picked[a:b]
-            weights = np.ones(b - a) if self.weights is None else self.weights[where]
-            numbers = np.arange(a, b) if self.picked is None else self.picked[a:b]
-            numbers = numbers if self.numbers_in_data is None else self.numbers_in_data[numbers]
-            yield make_block(rows_at(self.array, where), weights, numbers)
-
 
 def chunk_rows(n: int) -> int:
     """Return how many rows the chunks of n rows have.
@@ -294,47 +210,5 @@ def chunk_rows(n: int) -> int:
     return max(CHUNK_ROWS, -(-n // MAX_CHUNKS))
 
 
-def cache_rows(n_features: int, is_sparse: bool) -> int:
-    """Return how many rows are read at a time: they fit a processor's cache."""
-    step = max(64, BLOCK_BYTES // (8 * n_features))
-    return min(CHUNK_ROWS, 8 * step) if is_sparse else step  # a sparse block may be written out dense
-
-
-def rows_at(array: Any, where: IntArray | slice) -> Any:
-    """Return some rows of an array; `take` is twice as fast as an index, but copies other arrays whole."""
-    if isinstance(where, slice) or not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-        return array[where]
-    return np.take(array, where, axis=0)
-
-
-def make_block(values: Any, weights: FloatArray, numbers: IntArray = NO_NUMBERS) -> Block:
-    """Return rows, dense or CSR, as a block of float64."""
-    if sparse.issparse(values):
-        return SparseBlock(sparse.csr_array(values), weights, numbers)
-    with np.errstate(over="ignore"):  # what float64 cannot hold becomes infinite, and is refused
-        return DenseBlock(np.ascontiguousarray(values, dtype=np.float64), weights, numbers)
-
-
 def _fold_sums(sums: list[Any]) -> float:
     return float(fold(operator.add, sums)) if sums else 0.0
-
-
-def add_block(
-    block: Block, kinds: Mapping[type[Request], list[int]], requests: Sequence[Request], answers: list[Answer]
-) -> None:
-    """Add a block to the answers, all requests of one kind at once."""
-    for kind, members in kinds.items():
-        try:
-            kind.add_many(block, [requests[i] for i in members], [answers[i] for i in members])
-        except Exception as error:
-            failed = next((i for i in members if _fails(block, requests[i], answers[i])), members[0])
-            raise blame(error, requests[failed]) from error.__cause__
-
-
-def _fails(block: Block, request: Request, answer: Answer) -> bool:
-    """Return whether a request fails by itself. Spoils the answer, which is not used after a failure."""
-    try:
-        request.add(block, answer)
-    except Exception:
-        return True
-    return False

@@ -45,7 +45,7 @@ class Compared:
             return own.apply(block.dense())
         return np.ascontiguousarray(block.project(own.mean, own.normals(self.axes)).T)
 
-    def compared(self, points: FloatArray) -> FloatArray:
+    def project(self, points: FloatArray) -> FloatArray:
         """Return points along the directions."""
         return points if self.directions is None else points @ self.directions.T
 
@@ -63,7 +63,7 @@ class NearestSum(Additive):
 
     def add(self, block: Block, answer: Answer) -> None:
         points = self.how.points(block)
-        group, _ = nearest(self.how.compared(points), self.seeds)
+        group, _ = nearest(self.how.project(points), self.seeds)
         add_to_groups(points, block.weights, group, *answer)
 
 
@@ -93,7 +93,7 @@ def microclusters(
     points, weights = drawn.map(how.points), drawn.map(lambda block: block.weights)
     if node.n_rows <= n:
         return MicroClusters(points, weights)
-    seeds = k_means(how.compared(points), weights, n, node.rng(purpose))
+    seeds = k_means(how.project(points), weights, n, node.rng(purpose))
     ((mass, sums),) = yield node.ask(NearestSum(how, seeds))
     full = mass > 0
     return MicroClusters(sums[full] / mass[full, None], mass[full])

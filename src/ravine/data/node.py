@@ -15,7 +15,7 @@ from scipy import sparse
 from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.query import Answer, Asked, Query, Request, RowSet, gather, run
-from ravine.data.sample import Sample, part_of, sampled
+from ravine.data.sample import Sample, part_of, read_sample
 from ravine.data.standardization import Moments, Standardization, first_guess, of_moments, power_of_two
 
 # Rows for a first guess of the middle and the width of every column, and for the scales by which rows far
@@ -57,7 +57,7 @@ class Labels:
         return pairs
 
 
-def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
+def labels_of(rows: RowSet, numbers: IntArray, classes: IntArray) -> Labels:
     """Read the rows of these numbers (in increasing order), and return them with their classes."""
     few = rows.select(numbers)
     values, weights = few.map(lambda block: block.dense()), few.map(lambda block: block.weights)
@@ -68,7 +68,7 @@ def labels_of(rows: MemoryRows, numbers: IntArray, classes: IntArray) -> Labels:
 class Node:
     """What a search knows about some rows: their number, weight, standardization, labels and random numbers.
 
-    Queries ask about the rows with `ask`, and never hold them. `root` is the standardization of all rows,
+    Queries ask about the rows with `ask`, and never hold them. `root_standardization` is that of all rows,
     whose scales every node uses; None where it is not known yet. `is_root` is whether these are all rows of
     the tree, and not a part or a sample of them; `is_sample` whether they are a sample of a node, in memory.
     `measured` is the standardization of these rows, once known, and `deviation` the standard deviation along
@@ -82,7 +82,7 @@ class Node:
     stream: tuple[int, ...] = (0,)
     min_weight: float = 1.0
     standardize: bool = True
-    root: Standardization | None = None
+    root_standardization: Standardization | None = None
     is_root: bool = True
     measured: Standardization | None = None
     deviation: float = np.nan
@@ -129,14 +129,14 @@ class Node:
     def sample_sizes(self) -> list[int]:
         """The sizes of the samples that are searched before all rows."""
         share = 1.0
-        if self.root is not None and not self.is_sample:
-            share = min(1.0, self.total / self.root.total)
+        if self.root_standardization is not None and not self.is_sample:
+            share = min(1.0, self.total / self.root_standardization.total)
         return sample_sizes(self.n_rows, self.n_features, share)
 
     @property
     def pivot(self) -> FloatArray:
         """The mean of all rows, to which thresholds are relative."""
-        return (self.root or self.standardization).mean
+        return (self.root_standardization or self.standardization).mean
 
     @cached_property
     def standardized_labels(self) -> FloatArray:
@@ -158,7 +158,7 @@ class Node:
 
     def copy_rows(self, answer: Answer) -> MemoryRows:
         """Return sampled rows in memory, with the threads of this node."""
-        values, weights, numbers = sampled(answer)
+        values, weights, numbers = read_sample(answer)
         rows = MemoryRows(values, None if (weights == 1.0).all() else weights, self.rows.threads)
         return replace(rows, numbers_in_data=numbers)
 
@@ -170,7 +170,7 @@ class Node:
             rows=rows,
             stream=tuple(self.seed(purpose)),
             min_weight=self.min_weight * rows.total / self.total,
-            root=self.root or self.measured,
+            root_standardization=self.root_standardization or self.measured,
             is_root=False,
             measured=None,
             deviation=np.nan,
@@ -222,7 +222,7 @@ def sample(node: Node, n: int, purpose: str) -> Query[Node]:
 def sample_rows(node: Node, n: int, purpose: str) -> Query[tuple[FloatArray, FloatArray]]:
     """Draw n rows of a node; return their raw values (dense) and their weights."""
     answer = yield from draw_sample(node, node.sample_request(n, purpose))
-    values, weights, _ = sampled(answer)
+    values, weights, _ = read_sample(answer)
     return (values.toarray() if sparse.issparse(values) else values), weights
 
 
@@ -244,7 +244,7 @@ def open_node(node: Node, sizes: Sequence[int], ahead: Sequence[Sample] = ()) ->
     measured, (low, high), (drawn, *others) = yield from _measure(node, [largest, *ahead])
     measured = replace(measured, drawn={**node.drawn, **dict(zip(ahead, others, strict=True))})
     samples = yield from sample_nodes(measured, drawn, sizes)
-    values, weights, _ = sampled(part_of(drawn, n_few))
+    values, weights, _ = read_sample(part_of(drawn, n_few))
     return Opened(measured, tuple(samples), (values, weights), low, high)
 
 
@@ -271,11 +271,11 @@ def _measure(
 
     At the root, where nothing is known about the columns, a few rows are looked at before.
     """
-    if node.root is None:
+    if node.root_standardization is None:
         (few,) = yield node.ask(Sample(FEW_ROWS))
-        pivot, scale = first_guess(sampled(few)[0])
+        pivot, scale = first_guess(read_sample(few)[0])
     else:
-        pivot, scale = node.root.mean, power_of_two(node.root.deviation)
+        pivot, scale = node.root_standardization.mean, power_of_two(node.root_standardization.deviation)
     answer, *drawn = yield node.ask(Moments(pivot, scale), *draws)
     # A guess far from the mean costs digits: then the moments are computed again about the mean found.
     found, again = of_moments(answer, pivot, scale, node.total)
@@ -283,7 +283,11 @@ def _measure(
         (answer,) = yield node.ask(Moments(*again))
         found, _ = of_moments(answer, *again, node.total, last=True)
     _, low, high = answer
-    return replace(node, measured=found.scaled(node.root, node.standardize)), (low, high), drawn
+    return (
+        replace(node, measured=found.scaled(node.root_standardization, node.standardize)),
+        (low, high),
+        drawn,
+    )
 
 
 def collect(node: Node) -> Query[Node]:

@@ -7,13 +7,13 @@ partition is the one that the opening pass found: what is not persisted is compu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ravine._validate import IntArray, not_finite
+from ravine._validate import IntArray
 from ravine.data.block_pass import (
     BlockData,
     Count,
@@ -31,7 +31,10 @@ from ravine.exceptions import InvalidInputError
 
 @dataclass(frozen=True)
 class Opened:
-    """What the opening pass found in a partition; later passes have to find the same."""
+    """What the opening pass found in a partition, and the number of its first row.
+
+    Later passes have to find the same.
+    """
 
     number: int
     n_rows: int
@@ -39,6 +42,7 @@ class Opened:
     checksum: int
     is_sparse: bool
     n_values: int
+    start: int = field(default=0, compare=False)  # known when all partitions were opened
 
 
 class Constant:
@@ -51,14 +55,6 @@ class Constant:
 def content(constant: Constant) -> Any:
     """Return an object that came with the graph."""
     return constant.content
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What the opening pass found in a partition, and the number of its first row."""
-
-    opened: Opened
-    start: int
 
 
 def _values(partition: Any) -> Any:
@@ -90,28 +86,14 @@ def matrix(partition: Any, number: int, width: int | None = None) -> Any:
 
 
 def open_partition(partition: Any, number: int) -> Opened:
-    """Return length, width and checksum of a partition; refuse what is not a matrix of finite numbers."""
-    values = matrix(partition, number)
-    if len(bad := _not_finite(values)):
-        raise not_finite(bad, what=f"partition {number} of X")
-    return _facts(values, number)
+    """Return length, width and checksum of a partition; refuse what is not a matrix of numbers."""
+    return _facts(matrix(partition, number), number)
 
 
 def _facts(values: Any, number: int) -> Opened:
     is_sparse = sparse.issparse(values)
     n_values = values.nnz if is_sparse else values.size
     return Opened(number, values.shape[0], values.shape[1], checksum(values), is_sparse, n_values)
-
-
-def _not_finite(values: Any) -> IntArray:
-    """Return the columns that have NaN or infinity; a sum tells whether there are any."""
-    stored = values.data if sparse.issparse(values) else values
-    with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind != "f" or np.isfinite(stored.sum(dtype=np.float64)):
-            return np.zeros(0, dtype=np.int64)
-    if sparse.issparse(values):
-        return np.unique(values.indices[~np.isfinite(stored)])
-    return np.flatnonzero(~np.isfinite(values).all(axis=0))
 
 
 def _checked(partition: Any, opened: Opened) -> Any:
@@ -129,39 +111,27 @@ def take(partition: Any, opened: Opened, places: IntArray) -> Any:
     return _checked(partition, opened)[places]
 
 
-def _data(partition: Any, weights: Any, seen: Seen, feature_map: Any) -> BlockData:
-    values = _checked(partition, seen.opened)
+def _data(partition: Any, weights: Any, opened: Opened, feature_map: Any) -> BlockData:
+    values = _checked(partition, opened)
     if feature_map is not None:
         values = feature_map.content.map_all(values)
-    return BlockData(values, weights, seen.start)
+    return BlockData(values, weights, opened.start)
 
 
 def answer(
-    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
+    partition: Any, ids: LeafIds, weights: Any, opened: Opened, feature_map: Any, work: Constant
 ) -> list[list[Answer] | None]:
-    """Return what a partition adds to the answers of every group.
-
-    An error says by its place which request failed: objects have other identities on other machines.
-    """
-    block, groups = _data(partition, weights, seen, feature_map), work.content
+    """Return what a partition adds to the answers of every group; an error names the partition."""
     with one_blas_thread():
         try:
-            return answer_block(block, ids, groups)
+            return answer_block(_data(partition, weights, opened, feature_map), ids, work.content)
         except Exception as error:
-            blamed = error.__dict__.pop("request", None)
-            for g, group in enumerate(groups):
-                for k, request in enumerate(group.requests):
-                    if request is blamed:
-                        error.place = g, k  # type: ignore[attr-defined]
-            error.add_note(f"in partition {seen.opened.number}")
+            error.add_note(f"in partition {opened.number}")
             raise
 
 
 def merge(work: Constant, parts: Sequence[Any]) -> list[list[Answer] | None]:
-    """Merge the answers of consecutive partitions, None for one that was not read, in the tree of `fold`.
-
-    The parts are not changed: the scheduler may need them again.
-    """
+    """Merge the answers of consecutive partitions, None for one that was not read, in the tree of `fold`."""
     return [
         group.merge_all([None if part is None else part[k] for part in parts])
         for k, group in enumerate(work.content)
@@ -179,27 +149,27 @@ def look_up(ids: LeafIds, label_of: Constant) -> IntArray:
 
 
 def divide(
-    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
+    partition: Any, ids: LeafIds, weights: Any, opened: Opened, feature_map: Any, work: Constant
 ) -> LeafIds:
     """Return the leaf ids of a partition after dividing some leaves."""
     with one_blas_thread():
-        return divide_block(_data(partition, weights, seen, feature_map), ids, work.content)[0]
+        return divide_block(_data(partition, weights, opened, feature_map), ids, work.content)[0]
 
 
 def each(
-    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
+    partition: Any, ids: LeafIds, weights: Any, opened: Opened, feature_map: Any, work: Constant
 ) -> AnyArray:
     """Apply a function to all rows of a partition."""
     with one_blas_thread():
-        return _apply(work.content, _data(partition, weights, seen, feature_map).values)
+        return _apply(work.content, _data(partition, weights, opened, feature_map).values)
 
 
 def map_partition(
-    partition: Any, ids: LeafIds, weights: Any, seen: Seen, feature_map: Any, work: Constant
+    partition: Any, ids: LeafIds, weights: Any, opened: Opened, feature_map: Any, work: Constant
 ) -> list[AnyArray]:
     """Apply a function to the rows of a group in a partition, piece by piece."""
     with one_blas_thread():
-        return map_block(_data(partition, weights, seen, feature_map), ids, *work.content)
+        return map_block(_data(partition, weights, opened, feature_map), ids, *work.content)
 
 
 def apply_to(work: Constant, partition: Any, number: int) -> AnyArray:

@@ -76,7 +76,7 @@ def principal(node: Node, n_directions: int) -> Query[Principal]:
         ((matrix,),) = yield node.ask(Covariance(own))
         scatter = float(np.trace(matrix))
         values, vectors = np.linalg.eigh(matrix / own.total)
-        values, vectors = values[::-1], turned_to_axes(values[::-1], vectors[:, ::-1].T)
+        values, vectors = values[::-1], turn_to_axes(values[::-1], vectors[:, ::-1].T)
     else:
         scatter = own.total * float(np.sum((own.inverse_scale * own.deviation) ** 2))
         values, basis = yield from _power_iterations(node, n_directions + 4)
@@ -115,7 +115,7 @@ def _power_iterations(node: Node, n: int) -> Query[tuple[FloatArray, FloatArray]
     return values[::-1], basis
 
 
-def turned_to_axes(values: FloatArray, vectors: FloatArray) -> FloatArray:
+def turn_to_axes(values: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return eigenvectors (in rows, by decreasing eigenvalue) with a fixed basis for repeated eigenvalues.
 
     Any basis of an eigenspace of dimension above 1 is valid, and rounding would choose one. This one depends

@@ -51,13 +51,12 @@ class Request:
             request.add(block, answer)
 
     def merge(self, left: Answer, right: Answer) -> Answer:
-        """Return the summary of two sets of rows from that of each; may reuse `left`."""
+        """Return the summary of two sets of rows from that of each, without changing these."""
         raise NotImplementedError
 
     def merge_all(self, parts: Sequence[Answer | None]) -> Answer:
-        """Merge summaries in the tree of `fold` without changing any; at least one is not None."""
-        copies = [None if part is None else type(part)(one.copy() for one in part) for part in parts]
-        found: Answer = fold(self.merge, copies)
+        """Merge summaries in the tree of `fold`; at least one is not None."""
+        found: Answer = fold(self.merge, parts)
         return found
 
 
@@ -65,9 +64,7 @@ class Additive(Request):
     """A request whose answers are merged by adding them."""
 
     def merge(self, left: Answer, right: Answer) -> Answer:
-        for a, b in zip(left, right, strict=True):
-            a += b
-        return left
+        return tuple(a + b for a, b in zip(left, right, strict=True))
 
 
 class RowSet(Protocol):
@@ -140,7 +137,7 @@ class Engine(Protocol):
     local: bool  # whether passes are cheap: rows in memory
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer]:
-        """Answer all requests; an error carries the request that failed, see `blame`."""
+        """Answer all requests."""
 
     def divide(self, parts: Sequence[tuple[Any, Divider]]) -> list[tuple[Any, Any]]:
         """Divide sets of rows, each by a boundary; return the left and the right rows of each. One pass."""
@@ -152,43 +149,58 @@ class Engine(Protocol):
         """Return one label per row of the data: that of the set to which it belongs."""
 
 
-def fold(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    """Merge neighbors until one is left: a tree that depends only on the number of parts.
+class Fold:
+    """Merges answers as they arrive, neighbors first; holds as many as the number of parts has bits.
 
-    None stands for a part without rows. It keeps its place, so that the tree is that of the block numbers,
-    whichever blocks have rows.
+    The tree of merges depends only on the number of parts. None stands for a part without rows. It keeps its
+    place, so that the tree is that of the block numbers, whichever blocks have rows.
+    """
+
+    def __init__(self, merge: Callable[[Any, Any], Any]) -> None:
+        self._merge = merge
+        self._sizes: list[int] = []
+        self._parts: list[Any] = []
+
+    def add(self, answer: Any) -> None:
+        """Add the answer of the next part."""
+        self._parts.append(answer)
+        self._sizes.append(1)
+        while len(self._sizes) > 1 and self._sizes[-1] == self._sizes[-2]:
+            self._join()
+
+    def result(self) -> Any:
+        """Return the answer of all parts; None where there were none."""
+        while len(self._parts) > 1:
+            self._join()
+        return self._parts[0] if self._parts else None
+
+    def _join(self) -> None:
+        right, size = self._parts.pop(), self._sizes.pop()
+        left = self._parts[-1]
+        self._sizes[-1] += size
+        if left is None or right is None:
+            self._parts[-1] = right if left is None else left
+        else:
+            self._parts[-1] = self._merge(left, right)
+
+
+def fold(merge: Callable[[Any, Any], Any], parts: Iterable[Any]) -> Any:
+    """Merge all parts in the tree of `Fold`.
 
     >>> fold("({}{})".format, ["a", None, "c", "d", "e"])
     '((a(cd))e)'
     """
-    parts = list(parts)
-    while len(parts) > 1:
-        pairs = zip(parts[::2], parts[1::2], strict=False)
-        parts = [_joined(merge, *pair) for pair in pairs] + parts[len(parts) - len(parts) % 2 :]
-    return parts[0]
-
-
-def _joined(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return right if left is None else left
-    return merge(left, right)
+    merged = Fold(merge)
+    for part in parts:
+        merged.add(part)
+    return merged.result()
 
 
 Query = Generator[Sequence[Asked], list[Answer], Result]
 
 
-def blame(error: Exception, request: Request) -> Exception:
-    """Attach the request that failed to an error, so that `gather` raises it inside the query that asked."""
-    error.request = request  # type: ignore[attr-defined]
-    return error
-
-
 def gather(queries: Sequence[Query[Result]]) -> Query[list[Result]]:
-    """Run queries side by side: each round yields the requests of all queries that have not ended.
-
-    A request that fails raises inside the query that asked for it, see `blame`. If that query handles the
-    error, the other queries repeat their requests in the next round.
-    """
+    """Run queries side by side: each round yields the requests of all queries that have not ended."""
     results: dict[int, Result] = {}
     live: dict[int, Sequence[Asked]] = {}
 
@@ -203,13 +215,7 @@ def gather(queries: Sequence[Query[Result]]) -> Query[list[Result]]:
         advance(i, lambda query=query: next(query))  # type: ignore[misc]
     while live:
         round_of = list(live.items())
-        try:
-            answers = iter((yield [asked for _, asks in round_of for asked in asks]))
-        except Exception as error:
-            failed = getattr(error, "request", None)
-            i = next((i for i, asks in round_of if any(a.request is failed for a in asks)), round_of[0][0])
-            advance(i, lambda query=queries[i], error=error: query.throw(error))  # type: ignore[misc]
-            continue
+        answers = iter((yield [asked for _, asks in round_of for asked in asks]))
         for i, asks in round_of:
             own = [next(answers) for _ in asks]
             advance(i, lambda query=queries[i], own=own: query.send(own))  # type: ignore[misc]
@@ -241,16 +247,11 @@ def answer(asked: Sequence[Asked]) -> list[Answer]:
 
 
 def run(query: Query[Result]) -> Result:
-    """Run a query to its end. A request that fails raises inside the query, so that a traceback shows it."""
+    """Run a query to its end."""
     try:
         asked = next(query)
         while True:
-            try:
-                answers = answer(asked)
-            except Exception as error:
-                asked = query.throw(error)
-            else:
-                asked = query.send(answers)
+            asked = query.send(answer(asked))
     except StopIteration as stop:
         result: Result = stop.value
         return result
@@ -269,13 +270,8 @@ def _answer_local(query: Query[Result]) -> Query[Result]:
     try:
         asked = next(query)
         while True:
-            try:
-                local = all(one.rows.engine.local for one in asked)
-                answers = answer(asked) if local else (yield asked)
-            except Exception as error:
-                asked = query.throw(error)
-            else:
-                asked = query.send(answers)
+            local = all(one.rows.engine.local for one in asked)
+            asked = query.send(answer(asked) if local else (yield asked))
     except StopIteration as stop:
         result: Result = stop.value
         return result

@@ -6,14 +6,15 @@ import itertools
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from ravine._validate import FloatArray, IntArray, check_standardize, is_block_source
-from ravine.data.block_engine import BlockEngine
+from ravine.data.block_engine import BlockEngine, BlockRows
 from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.data.threads import Threads
 
 
@@ -49,16 +50,16 @@ def scales_columns(standardize: Any, rows: Any) -> bool:
     return not (sparse.issparse(rows) or (is_block_source(rows) and getattr(rows, "is_sparse", False)))
 
 
-def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> Any:
+def rows_of(X: Any, weights: FloatArray | None, n_jobs: int = 1) -> RowSet:
     """Return rows with the engine that suits them: `BlockRows` of a block source, or else `MemoryRows`."""
     if callable(getattr(X, "rows_in_place", None)):  # the source has an engine of its own
-        return X.rows_in_place(weights)
+        return cast("RowSet", X.rows_in_place(weights))
     if is_block_source(X):
         return BlockEngine(X, weights, Threads(n_jobs)).rows()
     return MemoryRows(X, weights, Threads(n_jobs))
 
 
-def with_weights(rows: Any, weights: FloatArray | None) -> Any:
+def with_weights(rows: MemoryRows | BlockRows, weights: FloatArray | None) -> RowSet:
     """Return rows of an engine with other weights, one for each of them."""
     everything = rows.array if isinstance(rows, MemoryRows) else rows.engine.source
     whole = np.zeros(everything.shape[0])

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import IntArray
-from ravine.data.blocks import MULTIPLIER, Block, SparseBlock
+from ravine.data.blocks import Block, SparseBlock
 from ravine.data.query import Answer, AnyArray, Request
 
-HIGHEST = 2**64 - 1  # of all hashes
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits in no pattern: 2^64 over the golden ratio
 
 UnsignedArray = npt.NDArray[np.uint64]
 
@@ -41,13 +41,13 @@ def hashes(numbers: IntArray, seed: int) -> UnsignedArray:
 class Sample(Request):
     """Request for `n` random rows of positive weight, or for all if there are fewer.
 
-    Answer: hash, row number and weight of each, then the values (n, d), float32 if the data are, or the data,
-    columns and row starts of a CSR matrix. `sampled` reads it. Rows with a hash above `highest` are left out.
+    Answer: hash, row number and weight of each, then the rows, dense (float32 if the data are) or CSR.
+    `read_sample` reads it. Rows with a hash above `highest` are left out.
     """
 
     n: int
     seed: int = 0
-    highest: int = HIGHEST
+    highest: int = int(np.iinfo(np.uint64).max)
 
     def start(self, n_features: int) -> Answer:
         empty = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0)
@@ -55,17 +55,18 @@ class Sample(Request):
 
     def add(self, block: Block, answer: Answer) -> None:
         counted = np.flatnonzero(block.weights > 0)
-        few = counted[self.pick(block.numbers[counted])]
-        keys = hashes(block.numbers[few], self.seed)
-        here = keys, block.numbers[few], block.weights[few], *stored(_values(block.take(few)))
-        answer[:] = self.merge(answer, here) if len(answer[0]) else here  # type: ignore[index]
+        few = block.take(counted[self.pick(block.numbers[counted])])
+        values = few.matrix if isinstance(few, SparseBlock) else few.dense()
+        answer[:] = self.merge(answer, self.draw(values, few.weights, few.numbers))  # type: ignore[index]
 
-    def draw(self, values: Any, weights: AnyArray, numbers: IntArray, answer: Answer) -> None:
-        """Answer with rows that were picked before, dense or CSR; float32 stays, and takes half the space."""
-        if not sparse.issparse(values) and values.dtype != np.float32:
+    def draw(self, values: Any, weights: AnyArray, numbers: IntArray) -> Answer:
+        """Return the answer of picked rows, dense or CSR; float32 stays, and takes half the space."""
+        if sparse.issparse(values):
+            values = sparse.csr_array(values, dtype=np.float64)
+        elif values.dtype != np.float32:
             with np.errstate(over="ignore"):  # as in a block: what float64 cannot hold becomes infinite
-                values = np.asarray(values, dtype=np.float64)
-        answer[:] = hashes(numbers, self.seed), numbers, weights, *stored(values)  # type: ignore[index]
+                values = values.astype(np.float64, copy=False)
+        return hashes(numbers, self.seed), numbers, weights, values
 
     def pick(self, numbers: IntArray) -> IntArray:
         """Return which rows of positive weight with these numbers are drawn, in the order of the numbers."""
@@ -84,32 +85,34 @@ class Sample(Request):
             return (full or some)[0]
         keys, numbers, weights = (np.concatenate([part[i] for part in full]) for i in range(3))
         few = smallest(keys, numbers, self.n)
-        matrices = [_matrix(part) for part in full]
-        values: Any = sparse.vstack(matrices, format="csr") if len(full[0]) > 4 else np.concatenate(matrices)
-        return [keys[few], numbers[few], weights[few], *stored(values[few])]  # type: ignore[return-value]
+        rows = [part[3] for part in full]
+        values = sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+        return keys[few], numbers[few], weights[few], values[few]
 
 
-def bounded(sample: Sample, n_rows: int) -> Sample:
-    """Return a sample of n_rows rows with a bound on the hashes, so that blocks answer with few rows more.
+def bound_samples(requests: Sequence[Request], n_rows: int) -> list[Request]:
+    """Return requests about n_rows rows, samples with a bound on the hashes: a block reads few rows more.
 
     The number of rows under the bound is binomial with mean n + 7 sqrt(n) + 40, more than six standard
-    deviations above n: fewer than n are found less often than once in 10^9 samples.
+    deviations above n: one of 10^9 samples has fewer rows than asked for.
     """
-    expected = sample.n + 7.0 * sample.n**0.5 + 40.0
-    if expected >= n_rows:
-        return sample
-    return replace(sample, highest=int(expected / n_rows * 2.0**64))
+    found = list(requests)
+    for i, request in enumerate(requests):
+        if isinstance(request, Sample) and (expected := request.n + 7.0 * request.n**0.5 + 40.0) < n_rows:
+            found[i] = replace(request, highest=int(expected / n_rows * 2.0**64))
+    return found
 
 
-def sampled(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
+def read_sample(answer: Answer) -> tuple[Any, AnyArray, IntArray]:
     """Return the rows of a sample in the order of their numbers, their weights and numbers.
 
     Those of an engine have that order: large samples are copied only from float32.
     """
-    if (answer[1][1:] > answer[1][:-1]).all():
-        return _matrix(answer).astype(np.float64, copy=False), answer[2], answer[1]
-    order = np.argsort(answer[1], kind="stable")
-    return _matrix(answer)[order].astype(np.float64, copy=False), answer[2][order], answer[1][order]
+    _, numbers, weights, values = answer
+    if not (numbers[1:] > numbers[:-1]).all():
+        order = np.argsort(numbers, kind="stable")
+        values, weights, numbers = values[order], weights[order], numbers[order]
+    return values.astype(np.float64, copy=False), weights, numbers
 
 
 def part_of(answer: Answer, n: int) -> Answer:
@@ -117,24 +120,7 @@ def part_of(answer: Answer, n: int) -> Answer:
     if len(answer[0]) <= n:
         return answer
     few = smallest(answer[0], answer[1], n)
-    return answer[0][few], answer[1][few], answer[2][few], *stored(_matrix(answer)[few])
-
-
-def _matrix(answer: Answer) -> Any:
-    if len(answer) == 4:
-        return answer[3]
-    return sparse.csr_array((answer[3], answer[4], answer[5]), shape=tuple(answer[6]))
-
-
-def stored(matrix: Any) -> tuple[AnyArray, ...]:
-    """Return the arrays that store a matrix, dense or CSR."""
-    if sparse.issparse(matrix):
-        return matrix.data.astype(np.float64), matrix.indices, matrix.indptr, np.array(matrix.shape)
-    return (matrix,)
-
-
-def _values(block: Block) -> Any:
-    return block.matrix if isinstance(block, SparseBlock) else block.dense()
+    return tuple(part[few] for part in answer)
 
 
 def smallest(keys: UnsignedArray, numbers: IntArray, n: int) -> IntArray:

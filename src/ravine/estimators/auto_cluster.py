@@ -32,6 +32,7 @@ from ravine._validate import (
 )
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.data.rows import rows_of, scales_columns
 from ravine.data.standardization import Standardization
 from ravine.estimators.base import Prepared, RowsEstimator
@@ -377,9 +378,9 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             if hasattr(winner, name):
                 setattr(self, name, getattr(winner, name))
 
-    def _rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
+    def _rows(self, X: Any, sample_weight: Any = None) -> RowSet:
         """Return rows in the space of the winner's tree, for pictures and the report."""
-        rows: MemoryRows = self.best_estimator_._rows(X, sample_weight)
+        rows: RowSet = self.best_estimator_._rows(X, sample_weight)
         return rows
 
     def _check_parameters(self, n_columns: int) -> None:

@@ -27,7 +27,6 @@ from ravine._validate import (
     make_rng,
 )
 from ravine.data.blocks import NO_NUMBERS
-from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, open_node
 from ravine.data.query import RowSet, run
 from ravine.data.rows import is_dask, length, rows_of, scales_columns
@@ -40,7 +39,7 @@ from ravine.exceptions import (
     warn_caller,
 )
 from ravine.features.diffusion import fit_diffusion_map
-from ravine.features.feature_map import FeatureMap, mapped_blocks
+from ravine.features.feature_map import FeatureMap, make_mapped_rows
 from ravine.features.kernel_map import check_kernel, fit_kernel_map
 from ravine.features.neighbors import RowGraph, row_graph
 from ravine.split.far import FarRows, find_far
@@ -61,7 +60,7 @@ class Prepared:
     space of a kernel.
     """
 
-    rows: MemoryRows
+    rows: RowSet
     weights: FloatArray | None
     feature_map: FeatureMap | None
     rule: FarRows | None
@@ -142,7 +141,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
             state.update(before)
             raise
 
-    def _root(self, X: Any, rows: MemoryRows, min_weight: float) -> Node:
+    def _root(self, X: Any, rows: RowSet, min_weight: float) -> Node:
         """Return the node of all rows, with the seed of this fit.
 
         With a kernel the search does not scale columns: rows were scaled before they were mapped.
@@ -263,24 +262,21 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         """Whether rows can be compared by their columns, as for all kernels except functions and matrices."""
         return not callable(self.kernel) and self.kernel != "precomputed"
 
-    def _graph(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> RowGraph:
+    def _graph(self, X: Any, weights: FloatArray | None, rows: RowSet) -> RowGraph:
         """Return the neighbor graph of a sample of the rows, or of the mapped ones if only these compare."""
         with one_blas_thread():
             standardize = scales_columns(self.standardize, X)
             return row_graph(rows_of(X, weights) if self._in_columns else rows, standardize=standardize)
 
-    def _blocks(self, X: Any, weights: FloatArray | None) -> MemoryRows:
+    def _blocks(self, X: Any, weights: FloatArray | None) -> RowSet:
         """Return checked rows as blocks, mapped if there is a kernel."""
         n_jobs = effective_n_jobs(check_jobs(self.n_jobs))
-        rows: MemoryRows  # or BlockRows, which has the same methods
         if self.feature_map_ is None:
-            rows = rows_of(X, weights, n_jobs)
-            return rows
+            return rows_of(X, weights, n_jobs)
         with one_blas_thread():
-            rows = mapped_blocks(X, weights, self.feature_map_, n_jobs)
-            return rows
+            return make_mapped_rows(X, weights, self.feature_map_, n_jobs)
 
-    def _rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
+    def _rows(self, X: Any, sample_weight: Any = None) -> RowSet:
         """Return new rows as blocks, for a fitted estimator."""
         return self._blocks(*self._checked(X, sample_weight, reset=False))
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
 from ravine._validate import UNLABELED, IntArray
-from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node, Opened, collect, labels_of, measure, open_node
-from ravine.data.query import AnyArray, run
+from ravine.data.query import AnyArray, RowSet, run
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
 from ravine.split.labeled import (
@@ -51,16 +49,16 @@ class BoundarySearch:
     classes: AnyArray
     method: Callable[[tuple[int, ...] | None], ProjectionMethod]
     factor: float | None
-    root: Standardization | None = None
+    root_standardization: Standardization | None = None
 
     def __post_init__(self) -> None:
         self.labeled = np.flatnonzero(self.ranks != UNLABELED)
         self.labels = labels_of(self.rows, self.labeled, self.ranks[self.labeled])
 
     @property
-    def rows(self) -> MemoryRows:
+    def rows(self) -> RowSet:
         """All rows."""
-        return cast("MemoryRows", self.node.rows)
+        return self.node.rows
 
     def boundaries(self, scheme: str) -> Iterator[ClassBoundary]:
         """Yield the boundaries between all classes: one per pair, or those of a "tree"."""
@@ -68,7 +66,7 @@ class BoundarySearch:
         if len(classes) == 2:
             yield self._between((0,), (1,), None)
             return
-        self.root = standardization = run(measure(self.node)).standardization
+        self.root_standardization = standardization = run(measure(self.node)).standardization
         if not standardization.varies.any():
             raise self._all_the_same(tuple(classes))
         if scheme == "tree":
@@ -94,14 +92,16 @@ class BoundarySearch:
             keep = (inside & (ranks == UNLABELED)) | np.isin(ranks, side)
             yield from self._tree(numbers[keep], side)
 
-    def _select(self, members: IntArray | None) -> MemoryRows:
+    def _select(self, members: IntArray | None) -> RowSet:
         return self.rows if members is None else self.rows.select(members)
 
     def _node(self, members: IntArray | None, classes: tuple[int, ...]) -> Node:
         """Return the node of these rows (None: all) with the labels of some classes."""
         stream = (*self.node.stream, *classes)
         rows, labels = self._select(members), self._labels(classes)
-        node = replace(self.node, rows=rows, stream=stream, root=self.root, labels=labels)
+        node = replace(
+            self.node, rows=rows, stream=stream, root_standardization=self.root_standardization, labels=labels
+        )
         return run(collect(node))
 
     def _labels(self, classes: tuple[int, ...]) -> Labels:
@@ -124,7 +124,7 @@ class BoundarySearch:
         opened, split = self._best(self._node(members, left + right), right)
         if split is None:
             raise self._all_the_same(left + right)
-        self.root = self.root or opened.node.standardization
+        self.root_standardization = self.root_standardization or opened.node.standardization
         return ClassBoundary(left, right, split)
 
     def _all_the_same(self, classes: tuple[int, ...]) -> InvalidInputError:

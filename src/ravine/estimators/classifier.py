@@ -22,7 +22,7 @@ from ravine._validate import (
     check_real,
     not_finite,
 )
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.data.rows import length
 from ravine.data.standardization import LARGEST
 from ravine.data.threads import one_blas_thread
@@ -175,14 +175,16 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         fitting = BoundarySearch(self._root(X, rows, 0.0), ranks, self.classes_, self._method, factor)
         with one_blas_thread():
             self.boundaries_ = list(fitting.boundaries(scheme))
-        assert fitting.root is not None
-        self.spread_ = fitting.root.spread
+        assert fitting.root_standardization is not None
+        self.spread_ = fitting.root_standardization.spread
         self._set_planes()
         self.n_iter_ = max(1, sum(between.split.n_iter for between in self.boundaries_))
         self.n_passes_ = rows.reads.rows / rows.shape[0]
         self.transduction_ = self.classes_[np.argmax(self._scores(rows), axis=1)]
         self.transduction_[counted] = self.classes_[ranks[counted]]
-        constant = fitting.root.constant if self.feature_map_ is None else self.feature_map_.constant
+        constant = (
+            fitting.root_standardization.constant if self.feature_map_ is None else self.feature_map_.constant
+        )
         warn_about_constants(constant)
         return self
 
@@ -229,7 +231,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         """Whether scores are distances along the paths of a tree, as also for two classes, and not votes."""
         return len(self.boundaries_) == len(self.classes_) - 1
 
-    def _scores(self, rows: MemoryRows) -> FloatArray:
+    def _scores(self, rows: RowSet) -> FloatArray:
         """Return the scores of `decision_function`, of shape (n_rows, n_classes)."""
         planes = [between.split.boundary for between in self.boundaries_]
         distances = rows.map(lambda block: np.stack([plane.distances(block) for plane in planes], axis=1)).T

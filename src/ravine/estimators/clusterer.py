@@ -27,6 +27,7 @@ from ravine._validate import (
 from ravine.data.blocks import NO_NUMBERS
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
+from ravine.data.query import RowSet
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import (
     Prepared,
@@ -126,7 +127,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     _splits_always: ClassVar[bool] = True
 
     @abstractmethod
-    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
+    def _method(self, rows: RowSet | None = None) -> BaseMethod:
         """Check the parameters of the method and return it."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -174,7 +175,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             self._cut_to(best, prepared.rows)
         return self
 
-    def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: MemoryRows) -> None:
+    def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: RowSet) -> None:
         """Compute the value of every cut of the tree, on a sample of the rows."""
         graph = self._graph(X, weights, rows)
         few = self._blocks(graph.values, None) if self._in_columns else MemoryRows(graph.values)
@@ -184,7 +185,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             for k in range(2, self.tree_.n_leaves + 1)
         }
 
-    def _cut_to(self, n_leaves: int, rows: MemoryRows) -> None:
+    def _cut_to(self, n_leaves: int, rows: RowSet) -> None:
         """Cut the grown tree; the smallest of the best numbers of leaves comes first in `cut_values_`."""
         self.tree_: ClusterTree = self._grown.cut(n_leaves)
         self._set_labels(_route(self.tree_, rows))
@@ -340,7 +341,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.checkpoint is not None:
             check_path(self.checkpoint)
 
-    def _partial_labels(self, y: Any, rows: MemoryRows, method: BaseMethod) -> Labels | None:
+    def _partial_labels(self, y: Any, rows: RowSet, method: BaseMethod) -> Labels | None:
         """Return the partial labels in y, or None, with a warning if the method does not support them."""
         labels = None if y is None else partial_labels(y, rows)
         if labels is None or method.takes_labels:

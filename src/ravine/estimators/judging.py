@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from ravine._validate import FloatArray
-from ravine.data.memory import MemoryRows
 from ravine.data.node import Node
 from ravine.data.query import RowSet
 from ravine.data.threads import one_blas_thread
@@ -57,7 +56,7 @@ class Judges:
     large that nothing is separated.
     """
 
-    def __init__(self, rows: MemoryRows, weights: FloatArray | None, *, standardize: bool = True) -> None:
+    def __init__(self, rows: RowSet, weights: FloatArray | None, *, standardize: bool = True) -> None:
         with one_blas_thread():
             bulk, far = bulk_and_far(Node(rows, standardize=standardize))
             self.graph = row_graph(bulk, standardize=standardize)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ravine._validate import check_choice, check_int, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.index.separation import SeparationSchedule
@@ -78,7 +78,7 @@ class MaximinSeparation(TreeClusterer):
     min_share: float = 0.05
     n_init: int = 4
 
-    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
+    def _method(self, rows: RowSet | None = None) -> BaseMethod:
         solver = check_choice("solver", self.solver, SOLVERS)
         if solver == "eig" and self.kernel is not None:
             raise InvalidInputError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ravine._validate import check_int, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
 from ravine.split.margin import MarginMethod
@@ -76,7 +76,7 @@ class MaximumMargin(TreeClusterer):
     n_init: int = 4
     max_iter: int = 50
 
-    def _method(self, rows: MemoryRows | None = None) -> MarginMethod:
+    def _method(self, rows: RowSet | None = None) -> MarginMethod:
         return MarginMethod(
             C=None if self.C == "auto" else check_real("C", self.C, 0, or_else='"auto"'),
             balance=None if self.balance == "auto" else self._check_balance(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ravine._validate import check_int, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.index.density import MinimumDensitySchedule
 from ravine.split.projection import ProjectionMethod
@@ -64,7 +64,7 @@ class MinimumDensity(TreeClusterer):
     n_init: int = 4
     max_iter: int = 15
 
-    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
+    def _method(self, rows: RowSet | None = None) -> ProjectionMethod:
         return ProjectionMethod(
             MinimumDensitySchedule(
                 check_real("bandwidth_factor", self.bandwidth_factor, 0),

@@ -10,8 +10,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from ravine._validate import UNLABELED, has_label, label_array
-from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, labels_of
+from ravine.data.query import RowSet
 from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.store.archive import Stored, require
 
@@ -67,7 +67,7 @@ def classes_from(stored: Stored) -> npt.NDArray[Any]:
     return classes
 
 
-def partial_labels(y: Any, rows: MemoryRows) -> Labels | None:
+def partial_labels(y: Any, rows: RowSet) -> Labels | None:
     """Return the partial labels in the y of a clusterer, or None if y has none.
 
     scikit-learn passes any y on to clusterers, also the classes of all rows or the target of a regression. So

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ravine._validate import check_choice, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.split.principal import PrincipalMethod
 from ravine.split.search import BaseMethod
@@ -53,7 +53,7 @@ class PrincipalDirection(TreeClusterer):
     # that of the papers: the largest scatter for PDDP, the lowest density at the threshold for dePDDP
     _split_order: ClassVar[str] = "value"
 
-    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
+    def _method(self, rows: RowSet | None = None) -> BaseMethod:
         return PrincipalMethod(
             check_choice("threshold", self.threshold, ("mean", "density")),
             check_real("bandwidth_factor", self.bandwidth_factor, 0),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ravine._validate import check_bool, check_choice, check_int, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.split.connectivity import LargeMarginMethod
@@ -86,7 +86,7 @@ class SpectralConnectivity(TreeClusterer):
     # The largest cluster, as in the paper, need not be the one that falls apart.
     _split_order: ClassVar[str] = "neighbors"
 
-    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
+    def _method(self, rows: RowSet | None = None) -> BaseMethod:
         large_margin = check_bool("large_margin", self.large_margin)
         laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         schedule = ConnectivitySchedule(

@@ -215,7 +215,9 @@ def agree(weights: FloatArray, right: BoolArray, again: BoolArray) -> bool:
 
 def leave_out(node: Node, columns: IntArray) -> Node:
     """Return the node as if some columns were constant."""
-    root = node.root or node.standardization
+    root = node.root_standardization or node.standardization
     inverse = root.inverse_scale.copy()
     inverse[columns] = 0.0
-    return replace(node, root=replace(root, inverse_scale=inverse), measured=None, deviation=np.nan)
+    return replace(
+        node, root_standardization=replace(root, inverse_scale=inverse), measured=None, deviation=np.nan
+    )

@@ -14,7 +14,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, draw_sample
 from ravine.data.principal import FULL_COVARIANCE, Covariance
 from ravine.data.query import Query
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Standardization
 from ravine.evidence.margins import shrink
 from ravine.evidence.orientation import Orientation, orientation
@@ -114,7 +114,7 @@ class Ellipsoid:
     def radii(self, node: Node) -> Query[FloatArray]:
         """Return the Mahalanobis distances of a sample of rows from the mean, and their weights."""
         answer = yield from draw_sample(node, node.sample_request(REFERENCE_ROWS, "radii"))
-        values, weights, _ = sampled(answer)
+        values, weights, _ = read_sample(answer)
         along = self.axes.project(values, node.standardization)
         squares = ((along / self.deviations) ** 2).sum(axis=1)
         if self.n_others:
@@ -176,7 +176,7 @@ def ellipsoid(node: Node, n: float | None = None) -> Query[Ellipsoid]:
     kept = shrunk > SMALLEST * shrunk.max()
     axes = np.zeros((int(kept.sum()), len(varies)))
     axes[:, varies] = vectors.T[kept]
-    rows = MemoryRows(sampled(answer)[0]).map(lambda block: own.apply(block.dense()))
+    rows = MemoryRows(read_sample(answer)[0]).map(lambda block: own.apply(block.dense()))
     return Ellipsoid(np.sqrt(shrunk[kept]), Columns(axes, orientation(rows, np.flatnonzero(varies))))
 
 
@@ -189,7 +189,7 @@ def _wide_ellipsoid(node: Node, n: float | None) -> Query[Ellipsoid]:
     """
     own = node.standardization
     answer = yield from draw_sample(node, ellipsoid_sample(node))
-    values, weights, _ = sampled(answer)
+    values, weights, _ = read_sample(answer)
     rows, total = scaled(values, own), float(weights.sum())
     center = np.eye(len(weights)) - weights / total
     root = np.sqrt(weights / total)

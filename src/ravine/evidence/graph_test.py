@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import dijkstra
 from ravine._validate import FloatArray
 from ravine.data.node import Node
 from ravine.data.query import Query
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.evidence.significance import DEEPEST
 from ravine.features.neighbors import SEED, RowGraph
 from ravine.split.search import BaseMethod
@@ -53,7 +53,7 @@ class GraphTest:
         hashes.
         """
         (answer,) = yield node.ask(Sample(len(self.graph.numbers), SEED))
-        values, _, numbers = sampled(answer)
+        values, _, numbers = read_sample(answer)
         _, of_graph, of_node = np.intersect1d(self.graph.numbers, numbers, return_indices=True)
         right = split.boundary.signed_distance_of(values[of_node]) > 0
         return replace(split, evidence=evidence(self.depth(of_graph, right), len(of_graph)))

@@ -24,7 +24,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, draw_sample, sample_rows
 from ravine.data.principal import FULL_COVARIANCE
 from ravine.data.query import Query
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Standardization
 from ravine.evidence.copies import Copies, copies_of, effective_number
 from ravine.evidence.ellipsoid import REFERENCE_ROWS, ellipsoid, ellipsoid_sample
@@ -167,7 +167,7 @@ class Reference:
             rows,
             (*node.stream, number),
             node.min_weight * rows.total / node.total * share,
-            root=Standardization.identity(drawn.shape[1], rows.total),
+            root_standardization=Standardization.identity(drawn.shape[1], rows.total),
         )
 
 
@@ -191,7 +191,7 @@ def margins_of(node: Node, columns: Orientation, n: float | None = None) -> Quer
 def _copies(node: Node) -> Query[Copies]:
     """Return the rows that count several times; from a sample that references need anyway."""
     if node.n_features > FULL_COVARIANCE:
-        values, weights, _ = sampled((yield from draw_sample(node, ellipsoid_sample(node))))
+        values, weights, _ = read_sample((yield from draw_sample(node, ellipsoid_sample(node))))
     else:
         values, weights = yield from sample_rows(node, REFERENCE_ROWS, MARGINS)
     return copies_of(values, weights, node.standardization)

@@ -59,7 +59,9 @@ class Rows:
         """Return the rows in the space of a model: mapped once for each kernel."""
         feature_map = model.feature_map_
         if id(feature_map) not in self._of_map:
-            found = replace(rows_for_tree(model, self.X), threads=Threads(self.n_jobs))
+            rows = rows_for_tree(model, self.X)
+            assert isinstance(rows, MemoryRows)  # the table of the page is in memory
+            found = replace(rows, threads=Threads(self.n_jobs))
             # the map is kept, so that its id stays its own
             self._of_map[id(feature_map)] = feature_map, found
         return self._of_map[id(feature_map)][1]
@@ -70,7 +72,7 @@ class Rows:
             self._far = model, np.flatnonzero(far_rows(model, columns_of(model, self.X, self.of(model))))
         return self._far[1]
 
-    def leave_out_far(self, model: Any) -> tuple[MemoryRows, MemoryRows]:
+    def leave_out_far(self, model: Any) -> tuple[MemoryRows, RowSet]:
         """Return the rows in the space of a model and in the user's columns; far rows weigh nothing."""
         rows, far = self.of(model), self.far(model)
         if len(far):

@@ -18,7 +18,7 @@ from ravine._validate import FloatArray, IntArray, is_block_source
 from ravine.data.block_engine import BlockSource
 from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
-from ravine.data.query import run
+from ravine.data.query import RowSet, run
 from ravine.data.rows import length, rows_of, take
 from ravine.data.standardization import Standardization
 from ravine.data.threads import Threads
@@ -118,7 +118,9 @@ class MappedSource:
         return self.map.map_all(self.source.read(block))
 
 
-def mapped_blocks(rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1) -> Any:
+def make_mapped_rows(
+    rows: Any, weights: FloatArray | None, feature_map: FeatureMap, n_jobs: int = 1
+) -> RowSet:
     """Return the points of the rows as blocks: held where they are small, else made anew in every pass."""
     if callable(getattr(rows, "mapped", None)):  # a source with an engine of its own
         return rows_of(rows.mapped(feature_map), weights)

@@ -18,7 +18,7 @@ from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.principal import EQUAL
 from ravine.data.query import Answer, Divider, Query, RowSet, run
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Standardization
 from ravine.features.neighbor_loops import Rows, find_near
 
@@ -147,7 +147,7 @@ def graph_of_sample(
     answer: Answer, own: Standardization, n_neighbors: int = NEIGHBORS, *, by_angle: bool
 ) -> RowGraph:
     """Return the graph of sampled rows, compared by distance or, if sparse, by angle."""
-    values, weights, numbers = sampled(answer)
+    values, weights, numbers = read_sample(answer)
     group = np.arange(len(weights))
     if sparse.issparse(values):  # copies stay, and are near each other; distances need no means
         scaled = values.multiply(own.inverse_scale[None, :])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from ravine._validate import check_bool, check_int, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.spectral_connectivity import MICROCLUSTERS, SpectralConnectivity
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.papers.published_connectivity import PublishedConnectivity
@@ -58,7 +58,7 @@ class SCnP2(SpectralConnectivity):
 
     _splits_always: ClassVar[bool] = False
 
-    def _method(self, rows: MemoryRows | None = None) -> PublishedConnectivity:
+    def _method(self, rows: RowSet | None = None) -> PublishedConnectivity:
         schedule = ConnectivitySchedule(
             self.laplacian == "normalized",
             check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from ravine._validate import check_choice
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.classifier import MinimumDensityClassifier
 from ravine.estimators.minimum_density import MinimumDensity
 from ravine.index.density import MinimumDensitySchedule
@@ -42,7 +42,7 @@ class MDP2(MinimumDensity):
 
     _splits_always: ClassVar[bool] = False
 
-    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
+    def _method(self, rows: RowSet | None = None) -> ProjectionMethod:
         found = super()._method(rows)
         schedule = MinimumDensitySchedule(self.bandwidth_factor, self.alpha_max, overshoot=0.0)
         # The paper does not say when its descents end: chosen by the printed figures, as is `max_iter`.
@@ -77,7 +77,7 @@ class KMDH(MDP2):
     def _map_params(self) -> Mapping[str, Any]:
         return {"landmarks": None, **(self.kernel_params or {})}
 
-    def _method(self, rows: MemoryRows | None = None) -> ProjectionMethod:
+    def _method(self, rows: RowSet | None = None) -> ProjectionMethod:
         found = super()._method(rows)
         if check_choice("init", self.init, ("principal", "random")) == "principal":
             return found

@@ -89,7 +89,7 @@ class PublishedConnectivity(OrthogonalDirections):
 
     def solve(self, node: Node, start: FloatArray) -> Query[Directions]:
         """Lower beta until both sides are large enough."""
-        everything, end = node.root or node.standardization, None
+        everything, end = node.root_standardization or node.standardization, None
         for index in self.indices(start):
             end = self.minimize(self.coordinates.clusters, index, start)
             if self.large_margin:

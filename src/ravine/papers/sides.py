@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from ravine._validate import check_choice, check_real
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.estimators.maximin_separation import MaximinSeparation
 from ravine.estimators.maximum_margin import MaximumMargin
 from ravine.split.margin import MarginMethod
@@ -35,7 +35,7 @@ class CPMMC(MaximumMargin):
 
     _splits_always: ClassVar[bool] = False
 
-    def _method(self, rows: MemoryRows | None = None) -> MarginMethod:
+    def _method(self, rows: RowSet | None = None) -> MarginMethod:
         found = super()._method(rows)
         return replace(found, balance_of_sum=True, random_starts=True, samples=False)
 
@@ -65,7 +65,7 @@ class MSPC(MaximinSeparation):
 
     _splits_always: ClassVar[bool] = False
 
-    def _method(self, rows: MemoryRows | None = None) -> BaseMethod:
+    def _method(self, rows: RowSet | None = None) -> BaseMethod:
         check_choice("solver", self.solver, ("mpm", "gep", "eig"))
         found = super()._method(rows)
         assert isinstance(found, SeparationMethod)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block, DenseBlock
-from ravine.data.memory import MemoryRows
 from ravine.data.microclusters import nearest
+from ravine.data.query import RowSet
 from ravine.data.standardization import Standardization, safe_scale
 
 
@@ -22,7 +22,7 @@ class _WithDistances:
         """Return the signed distance of every row of a block, positive on the right."""
         raise NotImplementedError
 
-    def signed_distance(self, rows: MemoryRows) -> FloatArray:
+    def signed_distance(self, rows: RowSet) -> FloatArray:
         """Return the signed distance of every row, positive on the right."""
         return rows.map(self.distances)
 

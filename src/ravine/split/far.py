@@ -20,7 +20,7 @@ from ravine._validate import FloatArray
 from ravine.data.blocks import Block
 from ravine.data.node import FEW_ROWS, Node, Opened, open_node
 from ravine.data.query import Additive, Answer, Query, Request, RowSet, run
-from ravine.data.sample import Sample, sampled
+from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import CONSTANT, SMALLEST, STILL
 
 FEWEST_ROWS = 20  # least weight of a node in which rows are called far
@@ -126,7 +126,7 @@ def find_far(opened: Opened) -> Query[FarRows | None]:
         return None
     request = FarSample(rule, node.sample_request(FEW_ROWS, "far rows"))
     answer, (weight,) = yield node.ask(request, FarWeight(rule))
-    rows, own, _ = sampled(answer)
+    rows, own, _ = read_sample(answer)
     if not len(rows):
         return None
     far, share = rule.scale(rows), own / own.sum() * (weight[0] / node.total)

@@ -20,6 +20,7 @@ from ravine.data.block_engine import BlockRows
 from ravine.data.blocks import Block, DenseBlock
 from ravine.data.loops import route
 from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.data.rows import is_dask, rows_of, with_weights
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Boundary, Hyperplane, NearestCenter
@@ -114,13 +115,12 @@ class TreeArrays:
 
     # --- checking rows ---
 
-    def rows(self, X: Any, sample_weight: Any = None) -> MemoryRows:
+    def rows(self, X: Any, sample_weight: Any = None) -> RowSet:
         """Return X as blocks of rows, after checking that its columns are those of the tree."""
         if isinstance(X, MemoryRows | BlockRows):
             if sample_weight is None:
-                return X  # type: ignore[return-value]  # BlockRows has the same methods
-            weighted: MemoryRows = with_weights(X, check_weights(sample_weight, X.shape[0]))
-            return weighted
+                return X
+            return with_weights(X, check_weights(sample_weight, X.shape[0]))
         if self.mapped:
             raise InvalidInputError(
                 "this tree splits the feature space of a kernel, where the columns are components of a map: "
@@ -157,7 +157,7 @@ class TreeArrays:
             members_of[int(self.left[node])] = members[~(distance > 0)]
             members_of[int(self.right[node])] = members[distance > 0]
 
-    def visit(self, rows: MemoryRows) -> Iterator[Visit]:
+    def visit(self, rows: RowSet) -> Iterator[Visit]:
         """Walk all rows down the tree, see `walk`; one pass per level of the tree."""
 
         def distances(node: int, members: IntArray) -> FloatArray:
@@ -195,11 +195,11 @@ class TreeArrays:
         normals = np.array([(boundary or none).normal for boundary in boundaries])
         return pivot, normals, np.array([(boundary or none).threshold for boundary in boundaries])
 
-    def leaf_of(self, rows: MemoryRows) -> IntArray:
+    def leaf_of(self, rows: RowSet) -> IntArray:
         """Return the leaf of every row; one pass."""
         return rows.map(self.find)
 
-    def route(self, rows: MemoryRows) -> IntArray:
+    def route(self, rows: RowSet) -> IntArray:
         """Return the label of every row; one pass."""
         return self.label[self.leaf_of(rows)]
 
@@ -237,7 +237,7 @@ class TreeArrays:
 
     # --- distances to all splits ---
 
-    def distances(self, rows: MemoryRows) -> FloatArray:
+    def distances(self, rows: RowSet) -> FloatArray:
         """Return the signed distance of every row to every split, in the order of the splits; one pass."""
         if self.n_nodes == 1:
             return np.zeros((rows.shape[0], 0))
@@ -286,7 +286,7 @@ class TreeArrays:
         """
         return self.memberships(self.rows(X))
 
-    def memberships(self, rows: MemoryRows) -> FloatArray:
+    def memberships(self, rows: RowSet) -> FloatArray:
         """Return the memberships of `predict_proba` for rows in blocks."""
         distances = self.distances(rows)
         by_node: dict[int, FloatArray] = {0: np.ones(len(distances))}
@@ -312,15 +312,14 @@ class TreeArrays:
         return share
 
 
-def as_rows(X: Any, sample_weight: Any = None) -> MemoryRows:
+def as_rows(X: Any, sample_weight: Any = None) -> RowSet:
     """Return an array, a CSR matrix, a data frame, a nested list, a file or a dask collection as rows."""
     if is_dask(X):
         from ravine.data.dask_engine import DaskSource
 
         X = DaskSource(X)
     array = check_rows(X, min_rows=1)
-    rows: MemoryRows = rows_of(array, check_weights(sample_weight, array.shape[0]))
-    return rows
+    return rows_of(array, check_weights(sample_weight, array.shape[0]))
 
 
 def _finite(values: FloatArray) -> FloatArray:

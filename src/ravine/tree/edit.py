@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real, has_label, label_array
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.data.rows import rows_among
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
@@ -255,7 +255,7 @@ def move(tree: Tree, node: int, distance: float, X: Any, sample_weight: Any = No
     return replace(found, weight=node_weights(found, rows))
 
 
-def node_weights(tree: TreeArrays, rows: MemoryRows) -> FloatArray:
+def node_weights(tree: TreeArrays, rows: RowSet) -> FloatArray:
     """Return the weight of the rows in every node."""
     row_weight = rows.map(lambda block: block.weights)
     weight = np.bincount(tree.leaf_of(rows), row_weight, tree.n_nodes).astype(np.float64)

@@ -202,7 +202,9 @@ class LeafSearch:
     def open(self, rows: RowSet, path: Path) -> Query[Opened]:
         """Return some rows, measured, with all samples that will be asked for; one pass."""
         stream = (*self.root.stream, 0, *path)
-        node = replace(self.root, rows=rows, root=self.standardization, is_root=not path, stream=stream)
+        node = replace(
+            self.root, rows=rows, root_standardization=self.standardization, is_root=not path, stream=stream
+        )
         node = yield from collect(node)
         return (yield from open_node(node, sizes_for(node, self.method), self._samples_ahead(node)))
 

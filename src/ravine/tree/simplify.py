@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
-from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
-from ravine.data.query import run
+from ravine.data.query import RowSet, run
 from ravine.data.standardization import Standardization
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
@@ -68,7 +67,7 @@ def _simpler_splits(tree: Tree, rows: Any, max_features: int, agreement: float) 
 
 
 def _simpler(
-    split: Split, rows: MemoryRows, standardization: Standardization, max_features: int, agreement: float
+    split: Split, rows: RowSet, standardization: Standardization, max_features: int, agreement: float
 ) -> Split:
     """Return the split with fewer features, or itself if too many rows would change sides."""
     right = split.boundary.signed_distance(rows) > 0

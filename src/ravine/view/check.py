@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ravine._validate import FloatArray, check_rows, is_block_source, listed
-from ravine.data.memory import cache_rows
+from ravine.data.blocks import cache_rows
 from ravine.data.rows import is_dask
 from ravine.data.sample import hashes
 from ravine.exceptions import InvalidInputError

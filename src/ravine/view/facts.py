@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from ravine._validate import FloatArray, IntArray
-from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.exceptions import InvalidInputError
 from ravine.metrics import purity, v_measure
 from ravine.split.split import Split
@@ -174,7 +174,7 @@ def ids_of(row_ids: RowIds | None, numbers: Sequence[int]) -> dict[int, str]:
 
 
 def _exemplars(
-    rows: MemoryRows, names: list[str], by_cluster: list[IntArray], row_ids: RowIds | None
+    rows: RowSet, names: list[str], by_cluster: list[IntArray], row_ids: RowIds | None
 ) -> list[list[Exemplar]]:
     """Return number, id and values of some rows of each cluster."""
     numbers = np.unique(np.concatenate(by_cluster)).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import WITHOUT_EFFECT
 from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.exceptions import InvalidInputError
 from ravine.tree.arrays import TreeArrays, as_rows
 from ravine.tree.export import names_of
@@ -29,18 +30,17 @@ def tree_of(model: Any) -> TreeArrays:
     return tree
 
 
-def rows_for_tree(model: Any, X: Any, sample_weight: Any = None) -> MemoryRows:
+def rows_for_tree(model: Any, X: Any, sample_weight: Any = None) -> RowSet:
     """Return the rows of X in the space of the tree: mapped, where the model has a kernel."""
     tree = tree_of(model)
     if tree.mapped and tree is not model:
         with warnings.catch_warnings():  # an array has no names, and views give names of their own
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            mapped: MemoryRows = model._rows(X, sample_weight)
-        return mapped
+            return cast("RowSet", model._rows(X, sample_weight))
     return tree.rows(X, sample_weight)
 
 
-def columns_of(model: Any, X: Any, rows: MemoryRows, sample_weight: Any = None) -> MemoryRows:
+def columns_of(model: Any, X: Any, rows: RowSet, sample_weight: Any = None) -> RowSet:
     """Return the rows in the user's columns: `rows` themselves, unless a kernel has mapped them.
 
     Rows of a precomputed kernel, or of a function as kernel, have no columns of their own; their components
@@ -51,7 +51,7 @@ def columns_of(model: Any, X: Any, rows: MemoryRows, sample_weight: Any = None) 
     return X if isinstance(X, MemoryRows) else as_rows(X, sample_weight)
 
 
-def far_rows(model: Any, columns: MemoryRows) -> npt.NDArray[np.bool_]:
+def far_rows(model: Any, columns: RowSet) -> npt.NDArray[np.bool_]:
     """Return which rows are far from all others by the rule of a fit; one pass, if there is one.
 
     `columns` are the rows in the user's columns.
@@ -64,7 +64,7 @@ def far_rows(model: Any, columns: MemoryRows) -> npt.NDArray[np.bool_]:
 
 def leave_out_far_rows(
     model: Any, X: Any, sample_weight: Any = None
-) -> tuple[MemoryRows, MemoryRows, npt.NDArray[np.bool_]]:
+) -> tuple[RowSet, RowSet, npt.NDArray[np.bool_]]:
     """Return the rows in the space of the tree, the same in the user's columns, and which are set aside.
 
     Rows that are far from all others weigh nothing: they had no influence on the fit, and would hide all
@@ -81,7 +81,7 @@ def leave_out_far_rows(
     return rows, columns, far
 
 
-def column_names(model: Any, given: Sequence[str] | None, columns: MemoryRows, rows: MemoryRows) -> list[str]:
+def column_names(model: Any, given: Sequence[str] | None, columns: RowSet, rows: RowSet) -> list[str]:
     """Return the names of the user's columns: those given, those seen in `fit`, or x0, x1, ..."""
     tree = tree_of(model)
     if columns is rows:

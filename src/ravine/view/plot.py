@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ravine._validate import FloatArray, IntArray, check_int
-from ravine.data.memory import MemoryRows
 from ravine.data.node import Node, measure
 from ravine.data.principal import Covariance
-from ravine.data.query import run
+from ravine.data.query import Asked, RowSet, answer, run
 from ravine.data.standardization import Standardization, in_user_units
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.index.density import MinimumDensityIndex
@@ -35,7 +34,7 @@ class NodeRows:
 
     split: Split
     members: IntArray
-    rows: MemoryRows
+    rows: RowSet
     standardization: Standardization
     distance: FloatArray
 
@@ -43,7 +42,7 @@ class NodeRows:
         """Return the position of every row in the direction of greatest variance orthogonal to the normal."""
         # The covariance is projected instead of the rows, which are not copied.
         own, v = self.standardization, self.split.direction
-        (matrix,) = self.rows.pass_over([Covariance(own)])[0]
+        ((matrix,),) = answer([Asked(self.rows, Covariance(own))])
         keep = np.eye(len(v)) - np.outer(v, v) / (v @ v)
         normal = own.normals(np.linalg.eigh(keep @ matrix @ keep)[1][:, -1])
         return self.rows.map(lambda block: block.project(own.mean, normal[None, :])[0])
@@ -65,7 +64,7 @@ def node_rows(model: Any, X: Any, node: int = 0, sample_weight: Any = None) -> N
     if len(members) < 2:
         raise InvalidInputError(f"{len(members)} rows reach node {node}; two are needed")
     rows = all_rows.select(members)
-    standardization = in_user_units(run(measure(Node(rows, root=root))).standardization)
+    standardization = in_user_units(run(measure(Node(rows, root_standardization=root))).standardization)
     return NodeRows(split, members, rows, standardization, distance)
 
 

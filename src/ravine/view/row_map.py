@@ -16,7 +16,7 @@ from ravine._validate import FloatArray, IntArray
 from ravine.data.memory import MemoryRows
 from ravine.data.node import SAMPLE_CELLS, Node, measure
 from ravine.data.principal import principal
-from ravine.data.query import run
+from ravine.data.query import RowSet, run
 from ravine.exceptions import InvalidInputError
 from ravine.split.boundary import Hyperplane
 from ravine.tree.arrays import TreeArrays
@@ -37,7 +37,7 @@ class RowMap:
     """
 
     numbers: IntArray
-    rows: MemoryRows
+    rows: RowSet
     points: FloatArray
     leaf: IntArray
     axes: tuple[str, str]
@@ -111,12 +111,12 @@ def fair_sample(cluster_of: IntArray, n: int) -> IntArray:
 
 def map_rows(
     tree: TreeArrays,
-    rows: MemoryRows,
+    rows: RowSet,
     cluster_of: IntArray,
     coordinates: Any = None,
     *,
     standardize: bool,
-    columns: MemoryRows | None = None,
+    columns: RowSet | None = None,
 ) -> RowMap:
     """Return a map of the rows by their first two principal components, or by given coordinates.
 
@@ -140,7 +140,7 @@ def map_rows(
 
 
 def _principal_plane(
-    few: MemoryRows, *, standardize: bool
+    few: RowSet, *, standardize: bool
 ) -> tuple[FloatArray, tuple[str, str], FloatArray, FloatArray]:
     """Return the places of some rows, the axes, their directions, and the scale of the columns."""
     node = run(measure(Node(few, standardize=standardize)))
@@ -156,7 +156,7 @@ def _principal_plane(
     return points, (names[0], (names + [""])[1]), directions, scale
 
 
-def _copy_rows(rows: MemoryRows) -> MemoryRows:
+def _copy_rows(rows: RowSet) -> RowSet:
     """Return a few rows in memory, so that they are read once."""
     values = rows.map(lambda block: np.column_stack([block.weights, block.dense()]))
     return MemoryRows(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
