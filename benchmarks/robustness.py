@@ -53,7 +53,6 @@ ESTIMATORS: dict[str, Callable[[int], Any]] = {
     "mpm": ravine.MaximinSeparation,
     "gep": partial(ravine.MaximinSeparation, solver="gep"),
     "eig": partial(ravine.MaximinSeparation, solver="eig"),
-    "pursuit": partial(ravine.MaximinSeparation, solver="pursuit"),
     "rbf": partial(ravine.MinimumDensity, kernel="rbf"),
     "diffusion": partial(ravine.MinimumDensity, kernel="diffusion"),
     "connectivity, diffusion": partial(ravine.SpectralConnectivity, kernel="diffusion"),

@@ -32,7 +32,6 @@ WAYS = [
     lambda k: ravine.MaximinSeparation(k),
     lambda k: ravine.MaximinSeparation(k, solver="gep"),
     lambda k: ravine.MaximinSeparation(k, solver="eig"),
-    lambda k: ravine.MaximinSeparation(k, solver="pursuit"),
     lambda k: ravine.PrincipalDirection(k),
     lambda k: ravine.PrincipalDirection(k, threshold="density"),
     lambda k: ravine.AutoCluster(k),

@@ -32,7 +32,6 @@ WITH_LABELS = {
     "mpm": MaximinSeparation,
     "gep": partial(MaximinSeparation, solver="gep"),
     "eig": partial(MaximinSeparation, solver="eig"),
-    "pursuit": partial(MaximinSeparation, solver="pursuit"),
 }
 WINE, CLASSES = load_wine(return_X_y=True)
 

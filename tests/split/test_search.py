@@ -381,7 +381,6 @@ METHODS = {
     "mpm": MaximinSeparation(2, solver="mpm"),
     "gep": MaximinSeparation(2, solver="gep"),
     "eig": MaximinSeparation(2, solver="eig"),
-    "separation pursuit": MaximinSeparation(2, solver="pursuit"),
     "connectivity": SpectralConnectivity(2),
     "connectivity, standard": SpectralConnectivity(2, laplacian="standard"),
     "large margin": SpectralConnectivity(2, large_margin=True),

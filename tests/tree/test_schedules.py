@@ -9,13 +9,12 @@ from ravine.data.node import Labels, Node
 from ravine.data.threads import Threads
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
-from ravine.index.separation import SeparationSchedule
 from ravine.split.connectivity import LargeMarginMethod
 from ravine.split.directions import OrthogonalDirections
 from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
-from ravine.split.separation import SeparationMethod, SeparationPursuit
+from ravine.split.separation import SeparationMethod
 from ravine.tree.grow import Growth, Limits, grow
 from ravine.tree.leaf_search import PRIORITIES
 from tests.engines import engine_of
@@ -57,7 +56,6 @@ METHODS = {
     "margin": MarginMethod(),
     "separation": SeparationMethod(),
     "relaxed separation": SeparationMethod("eig"),
-    "separation pursuit": SeparationPursuit(SeparationSchedule()),
 }
 
 

@@ -19,7 +19,6 @@ from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import bandwidth
-from ravine.index.separation import SeparationSchedule
 from ravine.optimize.alternation import (
     AlternationEnd,
     BoundStep,
@@ -29,16 +28,14 @@ from ravine.optimize.alternation import (
     two_means,
 )
 from ravine.optimize.minimax import MAX_FEATURES
-from ravine.optimize.pursuit import Optimum
 from ravine.optimize.sides import Cut, LineMoments, Side, SideSums, kappa, variance
 from ravine.split.boundary import Hyperplane
 from ravine.split.labeled import support_planes
 from ravine.split.principal import PrincipalMethod
-from ravine.split.projection import ProjectionMethod
 from ravine.split.search import BaseMethod, Outcome
 from ravine.split.starts import small_sample
 
-SOLVERS = ("mpm", "gep", "eig", "pursuit")
+SOLVERS = ("mpm", "gep", "eig")
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class SeparationMethod(BaseMethod):
         if node.n_features > MAX_FEATURES:
             raise InvalidInputError(
                 f"solver={self.solver!r} needs matrices of n_features x n_features and takes at most "
-                f"{MAX_FEATURES} features, got {node.n_features}: use solver='eig' or 'pursuit'"
+                f"{MAX_FEATURES} features, got {node.n_features}: use solver='eig'"
             )
         found = yield from principal(node, self.n_init)
         node = replace(node, deviation=float(found.deviations[0]))
@@ -174,25 +171,6 @@ class SeparationMethod(BaseMethod):
 
     def _min_weight(self, node: Node) -> float:
         return max(node.min_weight, self.min_share * node.total)
-
-
-@dataclass(frozen=True)
-class SeparationPursuit(ProjectionMethod):
-    """Maximize the separation probability directly."""
-
-    max_iter: int = 50  # evaluations
-
-    def finish(self, node: Node, end: Optimum) -> Query[Outcome | None]:
-        """Return the separation probability of the exact sides, with the regularizer of the definition."""
-        outcome = yield from ProjectionMethod.finish(self, node, end)
-        if outcome is None:
-            return None
-        assert isinstance(self.schedule, SeparationSchedule)
-        found = yield from _exact_sides(
-            node, outcome.direction, outcome.threshold, self.schedule.regularization
-        )
-        h = bandwidth(found.deviation, node.total)
-        return replace(outcome, value=found.error_bound, bandwidth=h)
 
 
 @dataclass(frozen=True)
