@@ -27,7 +27,6 @@ from tests.every_estimator import ESTIMATORS
 WITH_LABELS = {
     "density": MinimumDensity,
     "connectivity": SpectralConnectivity,
-    "large margin": partial(SpectralConnectivity, large_margin=True),
     "margin": MaximumMargin,
     "mpm": MaximinSeparation,
     "gep": partial(MaximinSeparation, solver="gep"),

@@ -21,7 +21,6 @@ from ravine.index.density_valleys import ProfileLine, labeled_minimum
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
-BEHIND = 0.7  # log density: a start with twice the density of the best one at the first alpha is left behind
 FALLBACK_ALPHA = 2.5  # alpha_max of the fallback search, see docs/number-of-clusters.md; a choice
 
 
@@ -149,7 +148,6 @@ class MinimumDensitySchedule(Schedule):
     overshoot: float = 1.0
     name: str = "minimum density"
     nested: ClassVar[bool] = True
-    behind: ClassVar[float] = BEHIND
     gammas: ClassVar[Sequence[float]] = (0.1, 1.0)  # weights of partial labels against the density
 
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
@@ -166,7 +164,7 @@ class MinimumDensitySchedule(Schedule):
         """Return the density on the hyperplane, without a penalty."""
         return math.exp(index.log_density(profile, value.threshold)) / unit
 
-    def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
+    def facts(self, index: MinimumDensityIndex, unit: float) -> Mapping[str, float]:
         """Return the bandwidth, and the half-width of the interval in standard deviations."""
         return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
 

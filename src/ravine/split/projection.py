@@ -109,7 +109,7 @@ class ProjectionMethod(BaseMethod):
 
     def test_quality(self, split: Split, total: float) -> float:
         """Return what the schedule compares, or the depth."""
-        own = self.schedule.test_quality(split.value, total)
+        own = self.schedule.test_quality(split.value)
         return split.quality if own is None else own
 
     def ahead(self, node: Node) -> Sequence[Sample]:
@@ -174,7 +174,7 @@ class ProjectionMethod(BaseMethod):
             signed = yield from gather([self._better_sign(node, start) for start in starts])
             starts = [start for start, _ in signed]
         schedule, nested = self.schedule, self.schedule.nested and node.labels is None
-        rule = StoppingRule(self.tol, self.max_iter, PROGRESS, schedule.least_share, nested, schedule.behind)
+        rule = StoppingRule(self.tol, self.max_iter, PROGRESS, schedule.least_share, nested)
         return (yield from pursue_all(node, starts, self.indices(node), rule))
 
     def _better_sign(self, node: Node, start: FloatArray) -> Query[tuple[FloatArray, float]]:
@@ -247,7 +247,7 @@ class ProjectionMethod(BaseMethod):
         unit = node.standardization.unit
         index = getattr(end.index, "index", end.index)
         norm = float(np.linalg.norm(point.gradient))
-        facts = dict(self.schedule.facts(index, index.resolution / EXACT, unit))
+        facts = dict(self.schedule.facts(index, unit))
         if node.labels is not None:
             facts["gamma"] = end.index.gamma  # type: ignore[attr-defined]
         return Outcome(
