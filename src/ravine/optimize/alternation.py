@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
@@ -78,7 +79,7 @@ class MinimaxStep:
     passes, squares = 0, True
 
     def __init__(self, own: Standardization, whole: Side, regularization: float) -> None:
-        self.whole, self.balance, self.slope = whole, 0.5, -1.0
+        self.whole, self.balance = whole, 0.5
         self.varies, self.regularization = np.flatnonzero(own.varies), regularization
 
     def take(self, right: Side) -> Query[Cut | None]:
@@ -88,8 +89,8 @@ class MinimaxStep:
         for matrix in spread:
             matrix[np.diag_indices(len(self.varies))] += self.regularization
         apart = (right.mean - left.mean)[self.varies]
-        machine = minimax(spread[0], spread[1], apart, self.balance, self.slope)
-        self.balance, self.slope = machine.balance, machine.slope
+        machine = minimax(spread[0], spread[1], apart, self.balance)
+        self.balance = machine.balance
         w = np.zeros(len(right.total))
         w[self.varies] = machine.direction
         return w, float(w @ right.mean) - machine.reach
@@ -103,25 +104,20 @@ class BoundStep:
     def __init__(
         self, node: Node, own: Standardization, whole: Side, regularization: float, min_share: float
     ) -> None:
-        from scipy.linalg import cho_factor
-
         self.node, self.own, self.whole = node, own, whole
         self.regularization, self.min_share = regularization, min_share
         self.varies = np.flatnonzero(own.varies)
-        self.covariance = whole.covariance(self.varies).T  # in Fortran order, for LAPACK
+        self.covariance = whole.covariance(self.varies)
         ridge = max(regularization, SINGULAR) * np.eye(len(self.varies))
         self.factor = cho_factor(self.covariance + ridge)
 
     def take(self, right: Side) -> Query[Cut | None]:
-        from scipy.linalg import cho_solve
-        from scipy.linalg.blas import dsymv
-
         left_mean = (self.whole.total - right.total) / (self.whole.weight - right.weight)
         short = cho_solve(self.factor, (right.mean - left_mean)[self.varies])
         short /= np.linalg.norm(short)
         w = np.zeros(len(right.total))
         w[self.varies] = short
-        variance = float(short @ dsymv(1.0, self.covariance, short))
+        variance = float(short @ self.covariance @ short)
         reach = REACH * math.sqrt(variance)
         grid = Grid(-reach, 2 * reach / MAX_BINS, MAX_BINS)  # the threshold lies between two bins
         ((mass, moment, _),) = yield self.node.ask(ProfileSum(self.own, w, grid, with_rows=False))
