@@ -79,7 +79,7 @@ class MinimaxStep:
     passes, squares = 0, True
 
     def __init__(self, own: Standardization, whole: Side, regularization: float) -> None:
-        self.whole, self.balance = whole, 0.5
+        self.whole, self.balance, self.slope = whole, 0.5, -1.0
         self.varies, self.regularization = np.flatnonzero(own.varies), regularization
 
     def take(self, right: Side) -> Query[Cut | None]:
@@ -89,8 +89,8 @@ class MinimaxStep:
         for matrix in spread:
             matrix[np.diag_indices(len(self.varies))] += self.regularization
         apart = (right.mean - left.mean)[self.varies]
-        machine = minimax(spread[0], spread[1], apart, self.balance)
-        self.balance = machine.balance
+        machine = minimax(spread[0], spread[1], apart, self.balance, self.slope)
+        self.balance, self.slope = machine.balance, machine.slope
         w = np.zeros(len(right.total))
         w[self.varies] = machine.direction
         return w, float(w @ right.mean) - machine.reach
