@@ -77,7 +77,6 @@ class ProjectionMethod(BaseMethod):
     neighbor_starts: bool = False
     neighbor_cut: bool = False
     gammas: Sequence[float] | None = None
-    discount_overlap: bool = True
     lowest_start: bool = False
     right: tuple[int, ...] | None = None
     named_sides: bool = False
@@ -139,7 +138,7 @@ class ProjectionMethod(BaseMethod):
         if node.labels is None:
             return plain
         gammas = self.gammas or self.schedule.gammas
-        return labeled_indices(plain, node, self.right, gammas, self.discount_overlap)
+        return labeled_indices(plain, node, self.right, gammas)
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
         """Return `init`, or principal directions, directions between them, and those of a neighbor graph."""
