@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -129,12 +128,6 @@ class MinimumDensityIndex:
         return ProfileLine(profile.points, profile.mass, profile.total, self.parameters, profile.std)
 
 
-@cache
-def _alphas(largest: float, n: int) -> list[float]:
-    """Return n values of alpha from near 0 to the largest."""
-    return [float(alpha) for alpha in np.linspace(min(FIRST_ALPHA, largest), largest, n)]
-
-
 @dataclass(frozen=True)
 class MinimumDensitySchedule(Schedule):
     """Minimum density with bandwidth 0.9 sd n^(-1/5) and alpha growing to `alpha_max` (MDH, Section 5.1.1).
@@ -153,7 +146,7 @@ class MinimumDensitySchedule(Schedule):
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
         """Return the index at `n_alphas` values of alpha from near 0 to the largest."""
         h = bandwidth(deviation, total, self.bandwidth_factor)
-        alphas = _alphas(self.alpha_max, self.n_alphas)
+        alphas = np.linspace(min(FIRST_ALPHA, self.alpha_max), self.alpha_max, self.n_alphas).tolist()
         return [MinimumDensityIndex(h, alpha, overshoot=self.overshoot) for alpha in alphas]
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:

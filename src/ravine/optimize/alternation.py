@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -60,21 +59,11 @@ def two_means(node: Node, starts: FloatArray) -> Query[Cut]:
     return normal, threshold
 
 
-class Step(Protocol):
-    """Half of a round: from two sides to the hyperplane that separates them best.
-
-    `passes` is what one costs, `squares` whether it needs the second moments of the sides.
-    """
-
-    passes: int
-    squares: bool
-
-    def take(self, right: Side) -> Query[Cut | None]:
-        """Return direction and threshold, given the moments of the right side; None if there is no such."""
-
-
 class MinimaxStep:
-    """The minimax probability machine of both sides: it needs only their moments."""
+    """Half of a round, from two sides to the hyperplane that separates them best: the minimax machine.
+
+    It needs the second moments of the sides (`squares`), and no pass.
+    """
 
     passes, squares = 0, True
 
@@ -83,6 +72,7 @@ class MinimaxStep:
         self.varies, self.regularization = np.flatnonzero(own.varies), regularization
 
     def take(self, right: Side) -> Query[Cut | None]:
+        """Return direction and threshold, given the moments of the right side."""
         yield from ()
         left = self.whole - right
         spread = [side.covariance(self.varies) for side in (left, right)]
@@ -97,7 +87,7 @@ class MinimaxStep:
 
 
 class BoundStep:
-    """The lower bound of MSP (Equations 4 and 5): Fisher's direction, and the best threshold along it."""
+    """The same by a lower bound of MSP (Equations 4, 5): Fisher's direction, the best threshold along it."""
 
     passes, squares = 1, False
 
@@ -112,6 +102,7 @@ class BoundStep:
         self.factor = cho_factor(self.covariance + ridge)
 
     def take(self, right: Side) -> Query[Cut | None]:
+        """Return direction and threshold, or None if no threshold leaves enough on both sides."""
         left_mean = (self.whole.total - right.total) / (self.whole.weight - right.weight)
         short = cho_solve(self.factor, (right.mean - left_mean)[self.varies])
         short /= np.linalg.norm(short)
@@ -129,7 +120,7 @@ class BoundStep:
 def alternate(
     node: Node,
     own: Standardization,
-    step: Step,
+    step: MinimaxStep | BoundStep,
     whole: Side,
     cut: Cut,
     right: Side,

@@ -48,8 +48,8 @@ def minimax(
 
     `left` and `right` are the covariances A and B, `apart` is the right mean minus the left. The maximum is
     at :math:`w = ((1 - t) A + t B)^{-1} \delta` with t = sqrt(w'Aw) / (sqrt(w'Aw) + sqrt(w'Bw)): a fixed
-    point in one number, found by secant steps with one linear system each. t starts at `balance`, and `slope` is
-    the slope of the first step; both may come from the solution for similar moments.
+    point in one number, found by secant steps with one linear system each. t starts at `balance`, and `slope`
+    is the slope of the first step; both may come from the solution for similar moments.
 
     >>> machine = minimax(np.eye(2), 4 * np.eye(2), np.array([6.0, 0.0]))
     >>> round(machine.kappa, 6), round(machine.probability, 6)

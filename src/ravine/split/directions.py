@@ -142,10 +142,6 @@ class Coordinates:
     deviation: float
     axes: FloatArray | None
 
-    def are_too_few(self, n_directions: int) -> bool:
-        """Return whether there are too few micro-clusters or components for a search."""
-        return len(self.clusters.weights) < 3 or len(self.components) < min(2, n_directions)
-
     def directions(self, found: FloatArray) -> FloatArray:
         """Return directions in these coordinates as directions of the standardized space."""
         return found if self.axes is None else found @ self.axes
@@ -204,9 +200,9 @@ class OrthogonalDirections(BaseMethod):
         axes = useful if wide else None
         clusters = yield from microclusters(node, self.n_microclusters, SEEDS, None, axes)
         components = np.eye(len(useful))[: self.n_directions + EXTRA_COMPONENTS] if wide else useful
-        given = Coordinates(clusters, components, float(found.deviations[0]), axes)
-        if given.are_too_few(self.n_directions):
+        if len(clusters.weights) < 3 or len(components) < min(2, self.n_directions):
             return (yield from self.univariate.prepare(opened))
+        given = Coordinates(clusters, components, float(found.deviations[0]), axes)
         return replace(self, given=given, univariate=(yield from self.univariate.make_graph(opened)))
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
@@ -259,15 +255,11 @@ class OrthogonalDirections(BaseMethod):
 
         return sorted(ends, key=cut)
 
-    def finish(self, node: Node, end: Directions) -> Query[Outcome | None]:
-        """Assign all rows to the nearest center in the projection."""
-        return (yield from self.assign(node, end))
-
     def sides(self, found: GraphValue, mass: FloatArray) -> BoolArray:
         """Return which micro-clusters lie on the right: where the second eigenvector is positive."""
         return np.asarray(found.mode > 0)
 
-    def assign(self, node: Node, end: Directions) -> Query[Outcome | None]:
+    def finish(self, node: Node, end: Directions) -> Query[Outcome | None]:
         """Assign all rows to the nearest of the end's centers in the projection; one pass."""
         own = node.standardization
         directions = self.coordinates.directions(end.directions)

@@ -23,7 +23,6 @@ from ravine.optimize.alternation import (
     AlternationEnd,
     BoundStep,
     MinimaxStep,
-    Step,
     alternate,
     two_means,
 )
@@ -118,7 +117,7 @@ class SeparationMethod(BaseMethod):
         cut = _cut(own, start)
         first, answer = yield node.ask(SideSums(own, cut, squares=squares), SideSums(own, None))
         whole = Side.of(answer)
-        step: Step = (
+        step = (
             MinimaxStep(own, whole, self.regularization)
             if squares
             else BoundStep(node, own, whole, self.regularization, self.min_share)
@@ -163,39 +162,18 @@ class SeparationMethod(BaseMethod):
         if not length > 0.0:
             return None
         direction, threshold = direction / length, end.threshold / length
-        found = yield from _exact_sides(node, direction, threshold, self.regularization)
-        if found.lighter < max(self._min_weight(node), np.finfo(float).tiny):
+        ((sides,),) = yield node.ask(LineMoments(own, (direction, threshold)))
+        if sides[:, 0].min() < max(self._min_weight(node), np.finfo(float).tiny):
             return None
-        h = bandwidth(found.deviation, own.total)
-        return Outcome(direction, threshold, found.error_bound, end.status, end.n_iter, bandwidth=h)
+        ridge = self.regularization * float(np.sum((direction * own.deviation * own.inverse_scale) ** 2))
+        error_bound = 1.0 / (1.0 + kappa(sides, ridge) ** 2)
+        # The separation probability is invariant under invertible linear maps of the rows, so that rows may
+        # hardly vary along the normal: the bandwidth is proportional to the deviation along it.
+        h = bandwidth(math.sqrt(max(variance(sides.sum(axis=0)), 0.0)), own.total)
+        return Outcome(direction, threshold, error_bound, end.status, end.n_iter, bandwidth=h)
 
     def _min_weight(self, node: Node) -> float:
         return max(node.min_weight, self.min_share * node.total)
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """1 - MSP of the two sides of a hyperplane, the weight of the lighter one, the deviation of all rows.
-
-    The separation probability is invariant under invertible linear maps of the rows, so that rows may hardly
-    vary along the normal: the bandwidth is proportional to the deviation along it.
-    """
-
-    error_bound: float
-    lighter: float
-    deviation: float
-
-
-def _exact_sides(node: Node, direction: FloatArray, threshold: float, regularization: float) -> Query[_Sides]:
-    """Return the exact sides of a hyperplane; one pass."""
-    own = node.standardization
-    ((sides,),) = yield node.ask(LineMoments(own, (direction, threshold)))
-    lighter = float(sides[:, 0].min())
-    deviation = math.sqrt(max(variance(sides.sum(axis=0)), 0.0))
-    if lighter <= 0.0:
-        return _Sides(1.0, lighter, deviation)
-    ridge = regularization * float(np.sum((direction * own.deviation * own.inverse_scale) ** 2))
-    return _Sides(1.0 / (1.0 + kappa(sides, ridge) ** 2), lighter, deviation)
 
 
 def unit_variances(node: Node) -> Standardization:
