@@ -26,7 +26,8 @@ from ravine.exceptions import RavineError
 from ravine.optimize.cutting_plane_loops import best_offset, constraint_sums, constraint_sums_csr
 from ravine.optimize.descent import ITERATION_LIMIT
 
-RIDGE = 1e-6  # of the QP's matrix, relative to its mean diagonal: the slack that ends a run is far coarser
+# Ridges of the QP's matrix, relative to its mean diagonal; the first with which daqp solves it is used.
+RIDGES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 UNBOUNDED = 1e30  # a bound that daqp takes as none
 
 
@@ -246,7 +247,7 @@ def solve(
         min over p, m >= 0 of C p'Gp / 2 - weight.p + balance m   with sum p <= 1 and -m <= sign.p <= m,
 
     G being the inner products of the constraints' vectors. G is singular if constraints are linearly
-    dependent, so a ridge is added. Given w = C p.vectors, the best
+    dependent, so the smallest ridge is added with which the solver succeeds. Given w = C p.vectors, the best
     b is a minimum over one variable.
     """
     try:
@@ -256,9 +257,13 @@ def solve(
     k = len(weight)
     matrix, linear, rows, low, high = _dual_problem(C * (vector @ vector.T), weight, sign, balance)
     diagonal = matrix.ravel()[:: k + 2]  # a view
-    diagonal += RIDGE * max(1.0, float(diagonal.sum()) / k)
-    p, _, flag, _ = daqp.solve(matrix, linear, rows, high, low, np.zeros(k + 4, dtype=np.int32))
-    if flag != 1:
+    size, plain = max(1.0, float(diagonal.sum()) / k), diagonal.copy()
+    for ridge in RIDGES:
+        diagonal[:] = plain + ridge * size
+        p, _, flag, _ = daqp.solve(matrix, linear, rows, high, low, np.zeros(k + 4, dtype=np.int32))
+        if flag == 1:
+            break
+    else:
         raise RavineError(
             f"the QP with {k} constraints could not be solved (exit flag {flag} of daqp): try a smaller C"
         )
