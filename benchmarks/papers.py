@@ -98,11 +98,7 @@ def clusters(directory: str | None) -> list[Row]:
 SEEDS = 10  # runs of a method that draws
 WAYS: dict[str, dict[str, Any]] = {
     "SCnP2 univariate": {},
-    "SCP2 univariate": {"laplacian": "standard"},
-    "LMSC": {"large_margin": True},
     "SCnP2_o": {"n_directions": 2},
-    "SCP2_o": {"n_directions": 2, "laplacian": "standard"},
-    "LMSC_o": {"n_directions": 2, "large_margin": True},
 }
 
 

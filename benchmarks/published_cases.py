@@ -190,12 +190,12 @@ def scpp(directory: str | None) -> Iterator[Case]:
     """Tables 1 to 6 of Minimum Spectral Connectivity Projection Pursuit."""
     correlated = {"correlated": True, "n_directions": 3}
     ways: dict[str, tuple[type[SCnP2], Row, Row]] = {  # the paper's method, and what is like it in ravine
-        "SCP2_o": (SCP2, {}, {"n_directions": 2, "laplacian": "standard"}),
-        "SCP2_c": (SCP2, correlated, {"laplacian": "standard"}),
+        "SCP2_o": (SCP2, {}, {"n_directions": 2}),
+        "SCP2_c": (SCP2, correlated, {}),
         "SCnP2_o": (SCnP2, {}, {"n_directions": 2}),
         "SCnP2_c": (SCnP2, correlated, {}),
-        "LMSC": (LMSC, {}, {"large_margin": True}),
-        "LMSC_o": (LMSC, {"n_directions": 2}, {"n_directions": 2, "large_margin": True}),
+        "LMSC": (LMSC, {}, {}),
+        "LMSC_o": (LMSC, {"n_directions": 2}, {"n_directions": 2}),
     }
     for method, (make, params, like) in ways.items():
         for name in sets_of("scpp", method):

@@ -19,5 +19,4 @@ ESTIMATORS |= {
     "diffusion": partial(
         ravine.MinimumDensity, kernel="diffusion", kernel_params={"landmarks": 1000, "metric": "euclidean"}
     ),  # sparse rows would be compared by angle
-    "large margin": partial(ravine.SpectralConnectivity, large_margin=True),
 }

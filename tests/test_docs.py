@@ -87,15 +87,6 @@ def test_images_are_small():
     assert [path.name for path in (ROOT / "docs" / "images").iterdir() if path.stat().st_size > 200_000] == []
 
 
-def test_the_tutorial_shows_the_real_source():
-    """Code after `<!-- from PATH -->` is a part of that file, word for word."""
-    text = (ROOT / "docs" / "add-an-index.md").read_text()
-    quotes = re.findall(r"<!-- from (\S+) -->\n\n```python\n(.*?)```", text, flags=re.DOTALL)
-    assert quotes
-    for path, code in quotes:
-        assert code.strip() in (ROOT / path).read_text(), f"{path} has changed: quote it again"
-
-
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "benchmarks"])
 def test_links_and_paths_lead_to_files(page):
     place = ROOT / page

@@ -168,7 +168,7 @@ few = {"all 1e-30": one * 1e-30, "subnormal": one * 5e-324}
 warnings.simplefilter("ignore")
 warnings.simplefilter("error", RuntimeWarning)
 y = np.where(n % 60 < 5, n // 60, -1)
-solvers = {solver: partial(MaximinSeparation, solver=solver) for solver in ("gep", "eig", "pursuit")}
+solvers = {solver: partial(MaximinSeparation, solver=solver) for solver in ("gep", "eig")}
 for name, estimator in {**ESTIMATORS, **solvers}.items():
     for case, weights in {**plain, **alone, **other, **few}.items():
         model = estimator(2).fit(X, sample_weight=weights)

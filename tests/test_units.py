@@ -110,15 +110,11 @@ def test_the_margin_is_that_of_a_hard_margin_machine(scale, standardize):
     margin = with_method(
         ravine.MaximumMargin(2, standardize=standardize, C=C, balance=0.9), epsilon=1e-5
     ).fit(X)
-    large = ravine.SpectralConnectivity(2, standardize=standardize, large_margin=True).fit(X)
-    for model in (margin, large):
-        assert model.tree_.splits[0].facts["margin"] == pytest.approx(hard, rel=0.02)
-        assert np.abs(model.decision_function(X)).min() == pytest.approx(hard, rel=0.02)
+    assert margin.tree_.splits[0].facts["margin"] == pytest.approx(hard, rel=0.02)
+    assert np.abs(margin.decision_function(X)).min() == pytest.approx(hard, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    "name", ["MinimumDensity", "SpectralConnectivity", "MaximumMargin", "mpm", "large margin"]
-)
+@pytest.mark.parametrize("name", ["MinimumDensity", "SpectralConnectivity", "MaximumMargin", "mpm"])
 def test_status_claims_no_gradient_that_is_not_there(name):
     for standardize in (True, False):
         model = WAYS[name](3, standardize=standardize).fit(IRIS)
@@ -129,21 +125,18 @@ def test_status_claims_no_gradient_that_is_not_there(name):
 
 def test_the_eigenvalue_is_reported_and_not_theta():
     rows = IRIS[:, 2:]
-    for laplacian in ("normalized", "standard"):
-        model = ravine.SpectralConnectivity(2, laplacian=laplacian, standardize=False).fit(rows)
-        split = model.tree_.splits[0]
-        line = (rows - rows.mean(axis=0)) @ split.boundary.normal
-        sigma, edge = split.facts["sigma"], split.facts["beta"] * line.std()
-        excess = np.maximum(np.abs(line) - edge, 0.0) / sigma
-        delta, floor = 0.01, (0.01 * 0.99) ** 100
-        drawn = edge + sigma * delta * ((excess + floor) ** (1 - delta) - floor ** (1 - delta))
-        line = np.where(excess > 0, np.sign(line) * drawn, line)
-        K = np.exp(-np.abs(line[:, None] - line[None, :]) / sigma)
-        degree = K.sum(axis=1)
-        L = np.diag(degree) - K
-        if laplacian == "normalized":
-            L = L / np.sqrt(np.outer(degree, degree))
-        assert split.value == pytest.approx(np.linalg.eigvalsh(L)[1], rel=2e-3)
+    model = ravine.SpectralConnectivity(2, standardize=False).fit(rows)
+    split = model.tree_.splits[0]
+    line = (rows - rows.mean(axis=0)) @ split.boundary.normal
+    sigma, edge = split.facts["sigma"], split.facts["beta"] * line.std()
+    excess = np.maximum(np.abs(line) - edge, 0.0) / sigma
+    delta, floor = 0.01, (0.01 * 0.99) ** 100
+    drawn = edge + sigma * delta * ((excess + floor) ** (1 - delta) - floor ** (1 - delta))
+    line = np.where(excess > 0, np.sign(line) * drawn, line)
+    K = np.exp(-np.abs(line[:, None] - line[None, :]) / sigma)
+    degree = K.sum(axis=1)
+    L = (np.diag(degree) - K) / np.sqrt(np.outer(degree, degree))
+    assert split.value == pytest.approx(np.linalg.eigvalsh(L)[1], rel=2e-3)
 
 
 @pytest.mark.parametrize("multi_class", ["one-vs-one", "tree"])

@@ -150,9 +150,8 @@ def test_weights_labels_kernels_and_other_methods():
         MinimumDensity("auto"),
         SpectralConnectivity(2),
         SpectralConnectivity(2, n_directions=2),
-        SpectralConnectivity(2, large_margin=True),
     ],
-    ids=["diffusion", "auto", "connectivity", "several directions", "large margin"],
+    ids=["diffusion", "auto", "connectivity", "several directions"],
 )
 def test_other_estimators_give_the_same_labels(estimator):
     few = X[: 2 * STEP]

@@ -27,12 +27,10 @@ from tests.every_estimator import ESTIMATORS
 WITH_LABELS = {
     "density": MinimumDensity,
     "connectivity": SpectralConnectivity,
-    "large margin": partial(SpectralConnectivity, large_margin=True),
     "margin": MaximumMargin,
     "mpm": MaximinSeparation,
     "gep": partial(MaximinSeparation, solver="gep"),
     "eig": partial(MaximinSeparation, solver="eig"),
-    "pursuit": partial(MaximinSeparation, solver="pursuit"),
 }
 WINE, CLASSES = load_wine(return_X_y=True)
 

@@ -227,12 +227,11 @@ def test_the_log_depth_of_no_split_is_zero_and_that_of_an_empty_gap_is_bounded()
     assert log_depth(np.nextafter(1.0, 0.0)) <= significance.DEEPEST
 
 
-@pytest.mark.parametrize("normalized", [True, False])
-def test_connectivity_is_tested_by_its_eigenvalue(normalized):
-    method = ProjectionMethod(ConnectivitySchedule(normalized=normalized))
+def test_connectivity_is_tested_by_its_eigenvalue():
+    method = ProjectionMethod(ConnectivitySchedule())
     _, split = run(search(node_of(np.random.default_rng(0).normal(size=(300, 2))), method))
     compared = method.test_quality(split, 300.0)
-    assert compared == pytest.approx(1.0 - split.value / (1.0 if normalized else 300.0))
+    assert compared == pytest.approx(1.0 - split.value)
     assert compared != split.quality
 
 

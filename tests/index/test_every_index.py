@@ -8,20 +8,15 @@ import pytest
 from ravine.index.base import Profile
 from ravine.index.connectivity import ConnectivityIndex, ConnectivitySchedule
 from ravine.index.density import MinimumDensityIndex, MinimumDensitySchedule
-from ravine.index.separation import SeparationIndex, SeparationSchedule
 from tests.oracles import central_difference
 
 INDICES = {
     "minimum density": lambda p: MinimumDensityIndex(0.9 * p.std * p.total**-0.2, alpha=0.5),
-    "connectivity, normalized": lambda p: ConnectivityIndex(p.std * p.total**-0.2, beta=1.5),
-    "connectivity, standard": lambda p: ConnectivityIndex(p.std * p.total**-0.2, 1.5, normalized=False),
-    "separation": lambda p: SeparationIndex(0.01 * p.std**2, p.std / 128),
+    "connectivity": lambda p: ConnectivityIndex(p.std * p.total**-0.2, beta=1.5),
 }
 SCHEDULES = {
     "minimum density": MinimumDensitySchedule(),
-    "connectivity, normalized": ConnectivitySchedule(),
-    "connectivity, standard": ConnectivitySchedule(normalized=False),
-    "separation": SeparationSchedule(0.01),
+    "connectivity": ConnectivitySchedule(),
 }
 
 
@@ -126,7 +121,7 @@ def test_reported_lengths_are_in_units_of_the_user(schedule):
     for each, length in ((profile, unit), (shown, 1.0)):
         index = indices_for(schedule, each)[-1]
         value = schedule.value(index, each, index.evaluate(each), length)
-        reports.append([value, *schedule.facts(index, index.resolution, length).values()])
+        reports.append([value, *schedule.facts(index, length).values()])
     assert reports[0] == pytest.approx(reports[1], rel=1e-9)
 
 

@@ -13,7 +13,6 @@ from ravine.data.sample import Sample, read_sample
 from ravine.data.standardization import Moments
 from ravine.data.threads import Threads
 from ravine.optimize.cutting_plane import ConstraintSum, LinearFunctions
-from ravine.optimize.large_margin import IntervalSum, NearestRows
 from ravine.optimize.sides import LineMoments, Side, SideSums
 from tests.engines import in_blocks
 from tests.nodes import measured
@@ -48,11 +47,9 @@ REQUESTS = {
     "constraints": ConstraintSum(
         OWN, LinearFunctions(AXES, np.array([0.1, -0.3])), LinearFunctions.one(UNIT, 0.2)
     ),
-    "nearest rows": NearestRows(OWN, UNIT, 0.2, 20),
-    "stretches": IntervalSum(OWN, UNIT, np.array([-1.0, 0.0, 0.7])),
     "sample": Sample(50, 3),
 }
-COUNTS_ROWS = ("nearest rows", "sample")  # how many rows are in them depends on the rows, not on the weight
+COUNTS_ROWS = ("sample",)  # how many rows are in them depends on the rows, not on the weight
 
 
 def read(request, answer):
@@ -60,9 +57,6 @@ def read(request, answer):
     if isinstance(request, Sample):
         values, *rest = read_sample(answer)
         return values.toarray() if sparse.issparse(values) else values, *rest
-    if isinstance(request, NearestRows):
-        orders = [np.argsort(answer[k], kind="stable") for k in (0, 3)]
-        return *(answer[3 * k + i][orders[k]] for k in range(2) for i in range(3)), answer[6]
     return answer
 
 

@@ -148,9 +148,7 @@ def test_continuation_from_a_random_start_ends_in_the_valley():
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    "index", [MinimumDensityIndex(H, ALPHA), ConnectivityIndex(0.3, 1.5), ConnectivityIndex(0.3, 1.0, False)]
-)
+@pytest.mark.parametrize("index", [MinimumDensityIndex(H, ALPHA), ConnectivityIndex(0.3, 1.5)])
 def test_the_compiled_pursuit_takes_the_steps_of_the_one_by_requests(monkeypatch, store, weighted, index):
     X, _ = oracles.two_blobs(503, 6, gap=4.0, seed=3, share=0.3)
     X = np.column_stack([X, np.zeros(503)])  # the last coordinate of all directions is 0
@@ -217,14 +215,13 @@ def test_only_rows_that_are_not_in_memory_have_a_budget(monkeypatch, is_local):
     assert limit_status(node, CONVERGED) == CONVERGED
 
 
-@pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("cells", [0, 1 << 22])
-def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, normalized, cells):
+def test_a_line_on_which_all_rows_are_at_one_place_has_no_split(monkeypatch, cells):
     """All rows in one bin: the compiled code divided by zero."""
     monkeypatch.setattr(pursuit, "LOCAL_CELLS", cells)
     X = np.column_stack([np.repeat([0.0, 1.0], 30), np.full(60, 0.1)])
     node = replace(measured(X, standardize=False), deviation=0.5)
-    index = ConnectivityIndex(0.1, 1.5, normalized)
+    index = ConnectivityIndex(0.1, 1.5)
     end = run(pursue(node, np.array([0.0, 1.0]), [index], StoppingRule(1e-2, 15, 1e-4)))
     assert not end.point.index_value.valid
     assert end.point.value == np.inf

@@ -12,9 +12,7 @@ from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
 from ravine.optimize.pursuit import project
 from ravine.split.labeled import (
-    MISTAKES,
     group_classes,
-    support_machine,
     support_planes,
     weight_of_mistakes,
 )
@@ -24,42 +22,6 @@ from tests.nodes import measured, node_of
 from tests.oracles import two_blobs
 
 DENSITY = ProjectionMethod(MinimumDensitySchedule(), right=(1,))
-
-
-def strength(rows, classes, weights=None, right=(1,)):
-    """By how much every label counts less than its weight."""
-    weights = np.ones(len(rows)) if weights is None else weights
-    node = replace(measured(rows, weights), labels=Labels(rows, classes, weights))
-    found = {tuple(weights / index.weights) for index in replace(DENSITY, right=right).indices(node)}
-    (shares,) = found
-    assert np.ptp(shares) < 1e-12
-    return shares[0]
-
-
-def test_labels_that_a_hyperplane_separates_count_in_full():
-    rows = np.random.default_rng(0).normal(size=(200, 3))
-    assert strength(rows, (rows[:, 0] > 0).astype(int)) == 1.0
-
-
-def test_labels_that_overlap_count_less_by_the_mistakes_of_a_machine():
-    rng = np.random.default_rng(1)
-    classes = np.arange(200) % 2
-    rows = rng.normal(size=(200, 3)) + classes[:, None]
-    counts = rng.integers(1, 4, 200)
-    standardized = measured(rows, counts.astype(float)).standardization.apply(rows)
-    (normal,), (intercept,) = support_machine(standardized, classes, counts.astype(float))
-    mistakes = 0
-    for row, c, count in zip(standardized, classes, counts, strict=True):
-        mistakes += count if (row @ normal + intercept > 0) != c else 0
-    assert mistakes > 20
-    found = strength(rows, classes, counts.astype(float))
-    assert found == pytest.approx(mistakes / MISTAKES)
-    copied = np.repeat(rows, counts, axis=0)
-    assert strength(copied, np.repeat(classes, counts)) == pytest.approx(found)
-    assert strength(rows, classes, right=None) == 1.0  # it is not yet known which classes come together
-    node = replace(measured(rows), labels=Labels(rows, classes, np.ones(200)))
-    for index in replace(DENSITY, discount_overlap=False).indices(node):
-        np.testing.assert_array_equal(index.weights, 1.0)
 
 
 def test_only_the_start_with_the_lowest_value_is_followed_if_asked():

@@ -60,11 +60,6 @@ class Recording(BaseMethod):
         return Outcome(np.eye(node.n_features)[0], self.threshold, 0.5, "done", 1) if self.outcome else None
         yield
 
-    def refine(self, opened, split):
-        self.calls.append(("refine", opened.node, split))
-        return split
-        yield
-
     def prepare(self, opened):
         self.calls.append(("prepare", opened.node, None))
         return self
@@ -93,7 +88,7 @@ def test_fewer_rows_are_all_seen_at_once(n):
     X, method = rows(n), Recording()
     opened, split = run(search(node_of(X), method))
     node = opened.node
-    assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", "finish", "refine"]
+    assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", "finish"]
     for _, seen, _ in method.calls:
         assert seen.rows is node.rows
     assert split.method == "recording"
@@ -110,7 +105,7 @@ def test_starts_are_solved_on_the_smallest_sample_and_the_best_sees_all_rows_at_
     opened, _ = run(search(node_of(X), method))
     node = opened.node
     stages = ["resume"] * len(sizes)
-    assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", *stages, "finish", "refine"]
+    assert method.verbs() == ["prepare", "starts", "solve", "solve", "choose", *stages, "finish"]
     for verb in ("starts", "solve", "choose"):
         assert method.node_in(verb).n_rows == sizes[0]
     assert [given for verb, _, given in method.calls if verb == "solve"] == ["a", "b"]
@@ -127,7 +122,7 @@ def test_several_of_the_best_ends_go_on_where_all_rows_are_few():
     run(search(node_of(X), method))
     resumed = [(seen.n_rows, given[0]) for verb, seen, given in method.calls if verb == "resume"]
     assert resumed == [(20_000, "b"), (20_000, "a")]
-    assert method.verbs()[-3:] == ["choose", "finish", "refine"]
+    assert method.verbs()[-2:] == ["choose", "finish"]
 
 
 def test_a_sample_has_the_scale_of_all_rows_its_own_mean_and_its_share_of_the_minimum_weight():
@@ -238,23 +233,6 @@ def test_whether_samples_are_used_is_up_to_the_prepared_method():
     opened, _ = run(search(node_of(rows(10_000)), Preparing(other=other)))
     node = opened.node
     assert other.node_in("starts").rows is node.rows
-
-
-def test_refine_gets_the_measured_split_and_its_answer_is_the_result():
-    class Better(Recording):
-        def refine(self, opened, split):
-            assert opened.node.deviation == 1.0
-            assert split.quality >= 0.0
-            return replace(split, status="refined")
-            yield
-
-    assert run(search(node_of(rows(300)), Better()))[1].status == "refined"
-
-
-def test_a_split_that_measure_refuses_is_not_refined():
-    method = Recording(threshold=100.0)
-    assert run(search(node_of(rows(300)), method))[1] is None
-    assert "refine" not in method.verbs()
 
 
 # --- measure ---------------------------------------------------------------------------------------------
@@ -381,12 +359,8 @@ METHODS = {
     "mpm": MaximinSeparation(2, solver="mpm"),
     "gep": MaximinSeparation(2, solver="gep"),
     "eig": MaximinSeparation(2, solver="eig"),
-    "separation pursuit": MaximinSeparation(2, solver="pursuit"),
     "connectivity": SpectralConnectivity(2),
-    "connectivity, standard": SpectralConnectivity(2, laplacian="standard"),
-    "large margin": SpectralConnectivity(2, large_margin=True),
     "orthogonal": SpectralConnectivity(2, n_directions=2),
-    "orthogonal, large margin": SpectralConnectivity(2, n_directions=2, large_margin=True),
 }
 
 

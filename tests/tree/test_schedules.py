@@ -9,13 +9,11 @@ from ravine.data.node import Labels, Node
 from ravine.data.threads import Threads
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
-from ravine.index.separation import SeparationSchedule
-from ravine.split.connectivity import LargeMarginMethod
 from ravine.split.directions import OrthogonalDirections
 from ravine.split.margin import MarginMethod
 from ravine.split.principal import PrincipalMethod
 from ravine.split.projection import ProjectionMethod
-from ravine.split.separation import SeparationMethod, SeparationPursuit
+from ravine.split.separation import SeparationMethod
 from ravine.tree.grow import Growth, Limits, grow
 from ravine.tree.leaf_search import PRIORITIES
 from tests.engines import engine_of
@@ -46,19 +44,15 @@ def small_nodes_local(monkeypatch, cells):
 
 
 CONNECTIVITY = ProjectionMethod(ConnectivitySchedule(), neighbor_cut=True)
-STANDARD = ProjectionMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True)
 
 METHODS = {
     "minimum density": ProjectionMethod(MinimumDensitySchedule()),
     "connectivity": CONNECTIVITY,
     "orthogonal": OrthogonalDirections(CONNECTIVITY, 2, 60),
-    "orthogonal, large margin": OrthogonalDirections(STANDARD, 2, 60, large_margin=True),
-    "large margin": LargeMarginMethod(ConnectivitySchedule(normalized=False), neighbor_cut=True),
     "principal": PrincipalMethod("density"),
     "margin": MarginMethod(),
     "separation": SeparationMethod(),
     "relaxed separation": SeparationMethod("eig"),
-    "separation pursuit": SeparationPursuit(SeparationSchedule()),
 }
 
 
@@ -79,7 +73,7 @@ def waves(monkeypatch):
 
 
 # in several directions: with weights only, and all but the first by `make test-all`
-SLOW = ("orthogonal", "orthogonal, large margin", "correlated")
+SLOW = ("orthogonal", "correlated")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +92,7 @@ def test_all_schedules_give_the_same_bits_and_a_wave_takes_at_most_eight_passes(
     passes = waves(monkeypatch)
     two = tree_of(engine_of(X, weights).rows(), METHODS[name], 3)
     assert len(passes) == 2
-    assert max(passes) <= 8 + (name == "large margin")
+    assert max(passes) <= 8
     assert one.tree == two.tree
     np.testing.assert_array_equal(one.labels, two.labels)
     assert one.tree.n_leaves == 3

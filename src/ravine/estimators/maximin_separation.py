@@ -9,9 +9,8 @@ from ravine._validate import check_choice, check_int, check_real
 from ravine.data.query import RowSet
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.exceptions import InvalidInputError
-from ravine.index.separation import SeparationSchedule
 from ravine.split.search import BaseMethod
-from ravine.split.separation import SOLVERS, SeparationMethod, SeparationPursuit
+from ravine.split.separation import SOLVERS, SeparationMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -35,21 +34,20 @@ class MaximinSeparation(TreeClusterer):
 
     Parameters
     ----------
-    solver : {"mpm", "gep", "eig", "pursuit"}, default "mpm"
+    solver : {"mpm", "gep", "eig"}, default "mpm"
         "mpm" alternates between the minimax probability machine for two sides and the sides of its
         hyperplane, starting from 2-means. "gep" does the same with a lower bound of MSP that penalizes
         imbalance: a closed form for the direction, and the best threshold along it. "eig" is a relaxation of
         "gep" that does not iterate: a principal direction of the standardized rows, with the threshold at
         their mean (with `n_clusters="auto"`, a leaf whose mean is not in a significant valley is searched for
-        one along its first principal component). "pursuit" maximizes MSP directly over the direction, with
-        the best threshold of each.
+        one along its first principal component).
     regularization : float, default 1.0
         lambda, in units of the column variances; `ravine.select` chooses one without labels. With 0, "mpm"
         and "gep" are invariant under invertible linear maps of the rows (except for their start).
     min_share : float, default 0.05
         Minimum share of a leaf's weight on each side of a split: MSP alone is highest for a single outlier.
     n_init : int, default 4
-        Number of 2-means starts, of which the best is taken, or of pursuit starts: the leading principal
+        Number of 2-means starts, of which the best is taken: the leading principal
         directions, then combinations of two of them. For "eig", the number of principal directions that are
         compared by their MSP; 1 is the paper's solver. All starts share the passes over the data.
 
@@ -58,7 +56,7 @@ class MaximinSeparation(TreeClusterer):
     Cost per split: if there are many rows, "mpm" and "gep" search samples first. Then they need one pass with
     O(n d^2) for the moments, O(n d) per iteration and O(d^2) for every row that changed sides; a system of d
     equations is solved a few times per iteration ("gep": once in total). Both store (d, d) matrices; above
-    4096 features use "eig" or "pursuit", which do not.
+    4096 features use "eig", which does not.
 
     References
     ----------
@@ -73,7 +71,7 @@ class MaximinSeparation(TreeClusterer):
     [50, 100]
     """
 
-    solver: Literal["mpm", "gep", "eig", "pursuit"] = "mpm"
+    solver: Literal["mpm", "gep", "eig"] = "mpm"
     regularization: float = 1.0
     min_share: float = 0.05
     n_init: int = 4
@@ -88,6 +86,4 @@ class MaximinSeparation(TreeClusterer):
         regularization = check_real("regularization", self.regularization, 0, open_low=False)
         min_share = check_real("min_share", self.min_share, 0, 0.5, open_low=False)
         n_init = check_int("n_init", self.n_init, 1)
-        if solver == "pursuit":
-            return SeparationPursuit(SeparationSchedule(regularization, min_share), n_init)
         return SeparationMethod(solver, regularization, min_share, n_init)

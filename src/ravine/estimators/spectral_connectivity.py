@@ -1,15 +1,14 @@
-"""Clustering by spectral connectivity: SCP2, SCnP2 and LMSC."""
+"""Clustering by spectral connectivity: SCnP2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from ravine._validate import check_bool, check_choice, check_int, check_real
+from ravine._validate import check_int, check_real
 from ravine.data.query import RowSet
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.index.connectivity import ConnectivitySchedule
-from ravine.split.connectivity import LargeMarginMethod
 from ravine.split.directions import OrthogonalDirections
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import BaseMethod
@@ -20,19 +19,19 @@ MICROCLUSTERS = 200
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpectralConnectivity(TreeClusterer):
-    r"""Divisive clustering by minimum spectral connectivity projection pursuit (SCP2, SCnP2, LMSC).
+    r"""Divisive clustering by minimum spectral connectivity projection pursuit (SCnP2).
 
     Each split projects the rows so that their similarity graph is as weakly connected as possible, that is,
-    so that the second eigenvalue of its Laplacian,
+    so that the second eigenvalue of its normalized Laplacian,
 
     .. math:: \lambda_2 = \min_{u \perp 1} \frac{\sum_{ij} k(|t_i - t_j| / \sigma) (u_i - u_j)^2}
               {2 \sum_i d_i u_i^2}, \qquad t = V^T x,
 
-    is smallest over the directions V (d_i is the degree for the normalized Laplacian, 1 for the standard
-    one). The kernel k is exp(-x), or (x / 0.1 + 1)^0.1 exp(-x) for several directions. Rows farther than beta
-    standard deviations from the mean are moved inwards, so that outliers do not form a cluster: beta is the
-    first of 1.5, 1 and 0.5 that leaves n / (2 K) of the n rows of a leaf on each side. The `value` of a split
-    is lambda_2.
+    is smallest over the directions V (d_i is the degree of a row). The kernel k is exp(-x), or
+    (x / 0.1 + 1)^0.1 exp(-x) for several directions. Rows farther than beta standard deviations from the mean
+    are moved inwards, so that outliers do not form a cluster: beta is the first of 1.5, 1 and 0.5 that leaves
+    n / (2 K) of the n rows of a leaf on each side. The `value` of a split is lambda_2. The standard Laplacian
+    and the limit of large margins are `ravine.papers.SCP2` and `ravine.papers.LMSC`.
 
     Of the ends of searches from four starts (the leading principal directions, or sets of them), the one with
     the smallest normalized cut in a neighbor graph is chosen; with a kernel, the one with the smallest
@@ -44,13 +43,9 @@ class SpectralConnectivity(TreeClusterer):
 
     Parameters
     ----------
-    laplacian : {"normalized", "standard"}, default "normalized"
-        SCnP2 or SCP2.
     n_directions : int, default 1
         Number of directions: one, over all rows, with linear boundaries; or several orthogonal ones, over
         micro-clusters, with curved boundaries.
-    large_margin : bool, default False
-        LMSC: let sigma go to zero, with the standard Laplacian, towards the hyperplane of largest margin.
     sigma_factor : float, default 1.0
         Multiplies the scale 0.5 sqrt(l) sd n^(-1/5) of the graph, where l is the number of directions and sd
         the standard deviation of the first principal component of the rows.
@@ -60,7 +55,7 @@ class SpectralConnectivity(TreeClusterer):
     Cost: one direction costs O(n d) per evaluation, as for `MinimumDensity`; lambda_2 itself O(G) for G bins,
     as a path graph has the same eigenvalue. Several directions cost O(m^3) per evaluation for m = 200
     micro-clusters, and three passes over the rows; the eigenvalue reported for a split comes from 600 finer
-    ones in its projection, and `facts` has the bound on its error. The neighbor graph that compares results
+    ones in its projection. The neighbor graph that compares results
     and leaves is computed once, for at most 2000 rows, and shared: a leaf uses its part of the graph of the
     root, or its own graph if fewer than 200 of its rows are in that.
 
@@ -78,32 +73,24 @@ class SpectralConnectivity(TreeClusterer):
     [50, 100]
     """
 
-    laplacian: Literal["normalized", "standard"] = "normalized"
     n_directions: int = 1
-    large_margin: bool = False
     sigma_factor: float = 1.0
 
     # The largest cluster, as in the paper, need not be the one that falls apart.
     _split_order: ClassVar[str] = "neighbors"
 
     def _method(self, rows: RowSet | None = None) -> BaseMethod:
-        large_margin = check_bool("large_margin", self.large_margin)
-        laplacian = check_choice("laplacian", self.laplacian, ("normalized", "standard"))
         schedule = ConnectivitySchedule(
-            laplacian == "normalized" and not large_margin,
             check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False),
             least_share=self._least_share(),
         )
-        follow, by_cut = self._follow_neighbors, self.kernel is None
+        univariate = ProjectionMethod(
+            schedule, neighbor_starts=self._follow_neighbors, neighbor_cut=self.kernel is None
+        )
         n_directions = check_int("n_directions", self.n_directions, 1)
-        if n_directions == 1 and large_margin:
-            return LargeMarginMethod(
-                schedule, neighbor_starts=follow, neighbor_cut=by_cut, least_share=schedule.least_share
-            )
-        univariate = ProjectionMethod(schedule, neighbor_starts=follow, neighbor_cut=by_cut)
         if n_directions == 1:
             return univariate
-        return OrthogonalDirections(univariate, n_directions, MICROCLUSTERS, large_margin)
+        return OrthogonalDirections(univariate, n_directions, MICROCLUSTERS)
 
     def _least_share(self) -> float:
         """Return the share of the rows of a leaf that each side needs for a beta to be taken: 1 / (2 K)."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ravine._validate import UNLABELED, IntArray, check_choice, check_int, check_real
 from ravine.data.memory import MemoryRows
+from ravine.data.query import RowSet
 from ravine.data.threads import Threads
 from ravine.estimators.methods import CLUSTERERS
 from ravine.exceptions import InvalidInputError

@@ -104,7 +104,6 @@ class Schedule(Protocol):
 
     gammas: ClassVar[Sequence[float]] = (10.0,)  # weights of partial labels against the logarithm of an index
     nested: ClassVar[bool] = False  # whether the thresholds of an index are among those of the next one
-    behind: ClassVar[float] = math.inf  # a start whose first optimum is this much above the lowest is left
     least_share: float = math.inf  # of the mass on the smaller side: the sequence ends at an optimum with it
 
     @property
@@ -128,12 +127,12 @@ class Schedule(Protocol):
     def value(self, index: Any, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return the method's own value to report; a unit of the profile is `unit` user's units."""
 
-    def test_quality(self, value: float, total: float) -> float | None:
+    def test_quality(self, value: float) -> float | None:
         """Return what the significance test compares, in [0, 1], from the reported value; None: the depth."""
         return None
 
-    def facts(self, index: Any, width: float, unit: float) -> Mapping[str, float]:
-        """Return further numbers to report, for profiles with bins of this width."""
+    def facts(self, index: Any, unit: float) -> Mapping[str, float]:
+        """Return further numbers to report; a unit of the profile is `unit` user's units."""
         return {}
 
     def fallbacks(self) -> Sequence[Schedule]:

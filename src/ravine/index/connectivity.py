@@ -24,11 +24,11 @@ SIGMA = 0.5
 
 @dataclass(frozen=True)
 class ConnectivityIndex:
-    r"""The second eigenvalue of the graph Laplacian of a profile, with the Laplace kernel exp(-|t| / sigma).
+    r"""The second eigenvalue of the normalized Laplacian of a profile, with the kernel exp(-|t| / sigma).
 
-    The value is :math:`\log\theta` with :math:`\theta = \lambda_2 / (1 - \lambda_2)` for the normalized
-    Laplacian and :math:`\theta = \lambda_2` for the standard one. Points farther than `beta` standard
-    deviations from the mean are moved towards it (Equation 23), so that a few outliers are not a cluster.
+    The value is :math:`\log\theta` with :math:`\theta = \lambda_2 / (1 - \lambda_2)`. Points farther than
+    `beta` standard deviations from the mean are moved towards it (Equation 23), so that a few outliers are
+    not a cluster.
 
     Cost: linear in the number of points, for each of some inverse iterations.
 
@@ -43,7 +43,6 @@ class ConnectivityIndex:
 
     sigma: float
     beta: float
-    normalized: bool = True
 
     @property
     def resolution(self) -> float:
@@ -53,7 +52,7 @@ class ConnectivityIndex:
     @property
     def parameters(self) -> FloatArray:
         """The parameters of the compiled `line_function`."""
-        return np.array([self.sigma, self.beta, float(self.normalized)])
+        return np.array([self.sigma, self.beta])
 
     @property
     def line_function(self) -> LineFunction:
@@ -67,16 +66,7 @@ class ConnectivityIndex:
     def eigenvalue(self, profile: Profile) -> float:
         """Return lambda_2."""
         theta = float(np.exp(self.evaluate(profile).value))
-        return theta / (1.0 + theta) if self.normalized else theta
-
-    def error_bound(self, radius: float) -> float:
-        """Bound the relative error of lambda_2 when points represent others within `radius` of them.
-
-        Distances then err by at most 2 radius, so affinities by a factor of exp(r), r = 2 radius / sigma. So
-        does lambda_2 of the standard Laplacian (Corollary 7 with alpha = 0); the normalized one by exp(2 r).
-        """
-        r = 2.0 * radius / self.sigma
-        return float(np.expm1(2.0 * r if self.normalized else r))
+        return theta / (1.0 + theta)
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,6 @@ class ConnectivitySchedule(Schedule):
     (Section 7.1, where that share is 1 / 2K for K clusters).
     """
 
-    normalized: bool = True
     sigma_factor: float = 1.0
     betas: tuple[float, ...] = BETAS
     least_share: float = 0.25
@@ -96,22 +85,20 @@ class ConnectivitySchedule(Schedule):
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[ConnectivityIndex]:
         """Return the index at every beta, from the largest."""
         sigma = SIGMA * self.sigma_factor * deviation * total**-0.2
-        return [ConnectivityIndex(sigma, beta, self.normalized) for beta in self.betas]
+        return [ConnectivityIndex(sigma, beta) for beta in self.betas]
 
     def rank(self, index: ConnectivityIndex, profile: Profile, value: IndexValue) -> float:
-        """Return 1 - lambda_2, with lambda_2 of the standard Laplacian divided by the mass."""
-        largest = 1.0 if index.normalized else profile.total
-        return max(0.0, 1.0 - index.eigenvalue(profile) / largest)
+        """Return 1 - lambda_2."""
+        return max(0.0, 1.0 - index.eigenvalue(profile))
 
     def value(self, index: ConnectivityIndex, profile: Profile, value: IndexValue, unit: float) -> float:
         """Return lambda_2."""
         return index.eigenvalue(profile)
 
-    def test_quality(self, value: float, total: float) -> float:
+    def test_quality(self, value: float) -> float:
         """Return 1 - lambda_2: the threshold need not lie at a valley, so depths by chance are mostly 0."""
-        return max(0.0, 1.0 - value / (1.0 if self.normalized else total))
+        return max(0.0, 1.0 - value)
 
-    def facts(self, index: ConnectivityIndex, width: float, unit: float) -> Mapping[str, float]:
-        """Return sigma, beta and the bound on the relative error of lambda_2 by bins of this width."""
-        bound = index.error_bound(width)
-        return {"sigma": unit * index.sigma, "beta": index.beta, "binning_error_bound": bound}
+    def facts(self, index: ConnectivityIndex, unit: float) -> Mapping[str, float]:
+        """Return sigma and beta."""
+        return {"sigma": unit * index.sigma, "beta": index.beta}

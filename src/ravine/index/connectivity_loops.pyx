@@ -2,8 +2,8 @@
 
 For the Laplace kernel exp(-|t_i - t_j| / s) of sorted points with masses w the graph's second eigenvector is
 that of a path: with degrees d = K w, gaps g_i in units of s, conductances c_i = d_i d_{i+1} / (2 sinh g_i)
-and node masses m_i, it solves (path Laplacian of c) y = theta diag(m) y. For the normalized Laplacian m = w d
-and theta = lambda / (1 - lambda); for the standard one m = w d / (d - lambda) and theta = lambda.
+and node masses m_i = w_i d_i, it solves (path Laplacian of c) y = theta diag(m) y, and lambda of the
+normalized Laplacian is theta / (1 + theta).
 """
 
 import numpy as np
@@ -16,11 +16,10 @@ from ravine.index.line cimport LineFunction
 
 cdef double DELTA = 0.01  # the paper's distance reducing parameter (Section 7.1: min(0.01, sigma^2)); sigma is 1 here
 cdef double SHIFT = pow(DELTA * (1.0 - DELTA), 1.0 / DELTA)  # makes T_Delta continuously differentiable at the edge
-WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
-cdef double WIDEST = WIDEST_GAP
+cdef double WIDEST_GAP = 600.0  # units of s: products of two affinities exp(-gap) beyond it underflow
 cdef double NARROWEST_GAP = 1e-300  # units of s: keeps the conductance of points in one place finite
 cdef enum:
-    MAX_ITERATIONS = 500  # of any kind; on mixtures of up to four Gaussians inverse ones are 10 in the median, at most 100
+    MAX_ITERATIONS = 500  # on mixtures of up to four Gaussians 10 in the median, at most 100
     N_ARRAYS = 16  # arrays of an evaluation, each with a place per point
 
 cdef struct Path:  # the arrays of a path of n points, see above; `flow` and `resistance` are places for sums
@@ -78,13 +77,14 @@ cdef void center(const double* m, Py_ssize_t n, double* y) noexcept nogil:
         y[i] -= mean
 
 
-cdef double smallest_mode(const double* m, Path* path) noexcept nogil:
+cdef double smallest_mode(Path* path) noexcept nogil:
     """Improve y to the second eigenvector of the path and return theta; inverse iteration by partial sums.
 
     The flow over an edge is the sum of m y on one side of it. It is summed from the end on which all y have
     one sign: without cancellation, a theta of 1e-100 keeps its digits.
     """
     cdef Py_ssize_t i, k, n = path.n
+    cdef const double* m = path.weight
     cdef double* y = path.y
     cdef double* flow = path.flow
     cdef double theta = INFINITY, norm = 1.0, total = 0.0, run, at, mean, energy, step, scale, before
@@ -129,51 +129,15 @@ cdef double smallest_mode(const double* m, Path* path) noexcept nogil:
     return theta
 
 
-cdef double mode_at(const double* mass, double value, Path* path) noexcept nogil:
-    """Return theta of the standard Laplacian for a guess of lambda; `weight` is overwritten."""
-    cdef Py_ssize_t i
-    for i in range(path.n):
-        path.weight[i] = mass[i] * path.degree[i] / (path.degree[i] - value)
-    return smallest_mode(path.weight, path)
-
-
-cdef double standard_eigenvalue(const double* mass, Path* path) noexcept nogil:
-    """Return the second eigenvalue of the standard Laplacian: the fixed point of theta(lambda) below min d.
-
-    theta falls as lambda grows, so the difference has one zero, found by false position (Illinois rule).
-    """
-    cdef double low = 0.0, above = smallest_mode(mass, path), high = INFINITY, below, value = 0.0, excess
-    cdef int side = 0
-    cdef Py_ssize_t i
-    for i in range(path.n):
-        high = min(high, path.degree[i] * (1.0 - 1e-12))
-    high = min(above, high)
-    below = mode_at(mass, high, path) - high
-    for i in range(MAX_ITERATIONS):
-        value = low + (high - low) * (above / (above - below))
-        excess = mode_at(mass, value, path) - value
-        if fabs(excess) <= 1e-12 * value:
-            break
-        if excess > 0.0:
-            low, above = value, excess
-            below *= 0.5 if side == 1 else 1.0
-            side = 1
-        else:
-            high, below = value, excess
-            above *= 0.5 if side == -1 else 1.0
-            side = -1
-    return value
-
-
 cdef double log_theta(
-    const double* points, const double* mass, double s, bint normalized, double* slope, Path* path
+    const double* points, const double* mass, double s, double* slope, Path* path
 ) noexcept nogil:
     """Return log theta, fill `slope` with its derivative by each point, and y with the eigenvector."""
     cdef Py_ssize_t i, n = path.n
     cdef double theta, gap
     for i in range(n - 1):
         gap = (points[i + 1] - points[i]) / s
-        path.gaps[i] = NARROWEST_GAP if gap < NARROWEST_GAP else WIDEST if gap > WIDEST else gap
+        path.gaps[i] = NARROWEST_GAP if gap < NARROWEST_GAP else WIDEST_GAP if gap > WIDEST_GAP else gap
         path.decay[i] = exp(-path.gaps[i])
     kernel_sums(mass, path.decay, n, path.left, path.right)
     for i in range(n):
@@ -183,34 +147,24 @@ cdef double log_theta(
     for i in range(n - 1):
         path.c[i] = path.degree[i] * path.degree[i + 1] / (2.0 * sinh(path.gaps[i]))
     center(mass, n, path.y)
-    theta = smallest_mode(path.weight, path)
-    if not normalized:
-        theta = standard_eigenvalue(mass, path)
-    fill_slope(mass, theta, s, normalized, path, slope)
+    theta = smallest_mode(path)
+    fill_slope(mass, theta, s, path, slope)
     return log(theta)
 
 
-cdef void fill_slope(
-    const double* mass, double theta, double s, bint normalized, Path* path, double* slope
-) noexcept nogil:
+cdef void fill_slope(const double* mass, double theta, double s, Path* path, double* slope) noexcept nogil:
     """Fill the derivative of log theta by each point, which moves all degrees and the gaps beside it."""
     cdef Py_ssize_t i, n = path.n
     cdef double* y = path.y
     cdef double* energy = path.energy
-    cdef double scale = 0.0, square, rest, by_gap
+    cdef double scale = 0.0, square, by_gap
     energy[0] = energy[n] = 0.0
     for i in range(n - 1):
         energy[i + 1] = path.c[i] * (y[i + 1] - y[i]) * (y[i + 1] - y[i])
     for i in range(n):
         square = mass[i] * y[i] * y[i]
-        path.by_degree[i] = (energy[i] + energy[i + 1]) / path.degree[i]
-        if normalized:
-            path.by_degree[i] -= theta * square
-            scale += square * path.degree[i]
-        else:
-            rest = path.degree[i] - theta
-            path.by_degree[i] += theta * theta * square / (rest * rest)
-            scale += square * path.degree[i] * path.degree[i] / (rest * rest)
+        path.by_degree[i] = (energy[i] + energy[i + 1]) / path.degree[i] - theta * square
+        scale += square * path.degree[i]
     kernel_sums(path.by_degree, path.decay, n, path.left_sums, path.right_sums)
     for i in range(n):
         slope[i] = (
@@ -243,8 +197,8 @@ cdef void contracted(
 ) noexcept nogil:
     """Write log theta after `contract`: a `LineFunction`.
 
-    The parameters are sigma, beta, and whether the Laplacian is normalized. The threshold is in the middle of
-    the two points between which the second eigenvector changes its sign.
+    The parameters are sigma and beta. The threshold is in the middle of the two points between which the
+    second eigenvector changes its sign.
     """
     cdef double s = parameters[0], edge = parameters[1] * std
     cdef double* memory = NULL
@@ -263,7 +217,7 @@ cdef void contracted(
     moved, by_point = memory + 14 * (n + 1), memory + 15 * (n + 1)
     for i in range(n):
         moved[i], by_point[i] = contract(points[i], edge, s)
-    out[0] = log_theta(moved, mass, s, parameters[2] > 0.0, slope, &path)
+    out[0] = log_theta(moved, mass, s, slope, &path)
     while k < n - 1 and not path.y[k] > 0.0:
         k += 1
     out[1] = points[k - 1] / 2.0 + points[k] / 2.0
@@ -278,12 +232,12 @@ cdef void contracted(
 CONTRACTED = PyCapsule_New(<void*> <LineFunction> contracted, "ravine.LineFunction", NULL)
 
 
-def connectivity(const double[::1] points, const double[::1] mass, double s, bint normalized, double[::1] slope):
+def connectivity(const double[::1] points, const double[::1] mass, double s, double[::1] slope):
     """Return log theta, fill `slope` with its derivative by each point, and return the eigenvector y."""
     cdef Py_ssize_t n = points.shape[0]
     cdef double[::1] memory = np.empty(N_ARRAYS * (n + 1))
     cdef Path path = path_in(&memory[0], n)
-    cdef double value = log_theta(&points[0], &mass[0], s, normalized, &slope[0], &path)
+    cdef double value = log_theta(&points[0], &mass[0], s, &slope[0], &path)
     return value, np.array(<double[:n]> path.y)
 
 

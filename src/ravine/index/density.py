@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +20,6 @@ from ravine.index.density_valleys import ProfileLine, labeled_minimum
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
-BEHIND = 0.7  # log density: a start with twice the density of the best one at the first alpha is left behind
 PLACES = np.linspace(0.0, 20.0, 2001)  # x in `log_odds_slope`, and the rise of the log density there
 RISES = np.log(np.cosh(PLACES)) - PLACES / 2.0 * np.tanh(PLACES)
 FALLBACK_ALPHA = 2.5  # alpha_max of the fallback search, see docs/number-of-clusters.md; a choice
@@ -162,12 +160,6 @@ class MinimumDensityIndex:
         return ProfileLine(profile.points, profile.mass, profile.total, self.parameters, profile.std)
 
 
-@cache
-def _alphas(largest: float, n: int) -> list[float]:
-    """Return n values of alpha from near 0 to the largest."""
-    return [float(alpha) for alpha in np.linspace(min(FIRST_ALPHA, largest), largest, n)]
-
-
 @dataclass(frozen=True)
 class MinimumDensitySchedule(Schedule):
     """Minimum density with bandwidth 0.9 sd n^(-1/5) and alpha growing to `alpha_max` (MDH, Section 5.1.1).
@@ -181,13 +173,12 @@ class MinimumDensitySchedule(Schedule):
     overshoot: float = 1.0
     name: str = "minimum density"
     nested: ClassVar[bool] = True
-    behind: ClassVar[float] = BEHIND
     gammas: ClassVar[Sequence[float]] = (0.1, 1.0)  # weights of partial labels against the density
 
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:
         """Return the index at `n_alphas` values of alpha from near 0 to the largest."""
         h = bandwidth(deviation, total, self.bandwidth_factor)
-        alphas = _alphas(self.alpha_max, self.n_alphas)
+        alphas = np.linspace(min(FIRST_ALPHA, self.alpha_max), self.alpha_max, self.n_alphas).tolist()
         return [MinimumDensityIndex(h, alpha, overshoot=self.overshoot) for alpha in alphas]
 
     def rank(self, index: MinimumDensityIndex, profile: Profile, value: IndexValue) -> float:
@@ -198,7 +189,7 @@ class MinimumDensitySchedule(Schedule):
         """Return the density on the hyperplane, without a penalty."""
         return math.exp(index.log_density(profile, value.threshold)) / unit
 
-    def facts(self, index: MinimumDensityIndex, width: float, unit: float) -> Mapping[str, float]:
+    def facts(self, index: MinimumDensityIndex, unit: float) -> Mapping[str, float]:
         """Return the bandwidth, and the half-width of the interval in standard deviations."""
         return {"bandwidth": unit * index.bandwidth, "alpha": index.alpha}
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ravine._validate import FloatArray
 from ravine.data.memory import MemoryRows
@@ -59,21 +59,11 @@ def two_means(node: Node, starts: FloatArray) -> Query[Cut]:
     return normal, threshold
 
 
-class Step(Protocol):
-    """Half of a round: from two sides to the hyperplane that separates them best.
-
-    `passes` is what one costs, `squares` whether it needs the second moments of the sides.
-    """
-
-    passes: int
-    squares: bool
-
-    def take(self, right: Side) -> Query[Cut | None]:
-        """Return direction and threshold, given the moments of the right side; None if there is no such."""
-
-
 class MinimaxStep:
-    """The minimax probability machine of both sides: it needs only their moments."""
+    """Half of a round, from two sides to the hyperplane that separates them best: the minimax machine.
+
+    It needs the second moments of the sides (`squares`), and no pass.
+    """
 
     passes, squares = 0, True
 
@@ -82,6 +72,7 @@ class MinimaxStep:
         self.varies, self.regularization = np.flatnonzero(own.varies), regularization
 
     def take(self, right: Side) -> Query[Cut | None]:
+        """Return direction and threshold, given the moments of the right side."""
         yield from ()
         left = self.whole - right
         spread = [side.covariance(self.varies) for side in (left, right)]
@@ -96,32 +87,28 @@ class MinimaxStep:
 
 
 class BoundStep:
-    """The lower bound of MSP (Equations 4 and 5): Fisher's direction, and the best threshold along it."""
+    """The same by a lower bound of MSP (Equations 4, 5): Fisher's direction, the best threshold along it."""
 
     passes, squares = 1, False
 
     def __init__(
         self, node: Node, own: Standardization, whole: Side, regularization: float, min_share: float
     ) -> None:
-        from scipy.linalg import cho_factor
-
         self.node, self.own, self.whole = node, own, whole
         self.regularization, self.min_share = regularization, min_share
         self.varies = np.flatnonzero(own.varies)
-        self.covariance = whole.covariance(self.varies).T  # in Fortran order, for LAPACK
+        self.covariance = whole.covariance(self.varies)
         ridge = max(regularization, SINGULAR) * np.eye(len(self.varies))
         self.factor = cho_factor(self.covariance + ridge)
 
     def take(self, right: Side) -> Query[Cut | None]:
-        from scipy.linalg import cho_solve
-        from scipy.linalg.blas import dsymv
-
+        """Return direction and threshold, or None if no threshold leaves enough on both sides."""
         left_mean = (self.whole.total - right.total) / (self.whole.weight - right.weight)
         short = cho_solve(self.factor, (right.mean - left_mean)[self.varies])
         short /= np.linalg.norm(short)
         w = np.zeros(len(right.total))
         w[self.varies] = short
-        variance = float(short @ dsymv(1.0, self.covariance, short))
+        variance = float(short @ self.covariance @ short)
         reach = REACH * math.sqrt(variance)
         grid = Grid(-reach, 2 * reach / MAX_BINS, MAX_BINS)  # the threshold lies between two bins
         ((mass, moment, _),) = yield self.node.ask(ProfileSum(self.own, w, grid, with_rows=False))
@@ -133,7 +120,7 @@ class BoundStep:
 def alternate(
     node: Node,
     own: Standardization,
-    step: Step,
+    step: MinimaxStep | BoundStep,
     whole: Side,
     cut: Cut,
     right: Side,

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ravine._validate import FloatArray
 
@@ -45,11 +46,10 @@ def minimax(
 ) -> Machine:
     r"""Maximize :math:`\kappa(w) = w'\delta / (\sqrt{w' A w} + \sqrt{w' B w})` over w.
 
-    `left` and `right` are the covariances A and B (only the lower triangles are used), `apart` is the right
-    mean minus the left. The maximum is at
-    :math:`w = ((1 - t) A + t B)^{-1} \delta` with t = sqrt(w'Aw) / (sqrt(w'Aw) + sqrt(w'Bw)): a fixed point
-    in one number, found by secant steps with one linear system each. t starts at `balance`, and `slope` is
-    the slope of the first step; both may come from the solution for similar moments.
+    `left` and `right` are the covariances A and B, `apart` is the right mean minus the left. The maximum is
+    at :math:`w = ((1 - t) A + t B)^{-1} \delta` with t = sqrt(w'Aw) / (sqrt(w'Aw) + sqrt(w'Bw)): a fixed
+    point in one number, found by secant steps with one linear system each. t starts at `balance`, and `slope`
+    is the slope of the first step; both may come from the solution for similar moments.
 
     >>> machine = minimax(np.eye(2), 4 * np.eye(2), np.array([6.0, 0.0]))
     >>> round(machine.kappa, 6), round(machine.probability, 6)
@@ -72,28 +72,18 @@ def minimax(
 
 def _at(left: FloatArray, right: FloatArray, apart: FloatArray, balance: float) -> Machine:
     """Solve for the direction at one balance."""
-    from scipy.linalg.blas import dsymv
-    from scipy.linalg.lapack import dposv
-
-    # the transposed matrix is in Fortran order, so LAPACK reads its upper triangle without a copy
-    _, w, info = dposv(_mixed(left, right, balance).T, apart, overwrite_a=True)
-    if info != 0:
-        w = _solve_singular(_mixed(left, right, balance), apart)
-    spread = [math.sqrt(max(float(w @ dsymv(1.0, matrix.T, w)), 0.0)) for matrix in (left, right)]
+    mixed = (1.0 - balance) * left + balance * right
+    try:
+        factor = cho_factor(mixed.T, check_finite=False)  # the transpose is in the order of LAPACK
+        w = cho_solve(factor, apart, check_finite=False)
+    except np.linalg.LinAlgError:
+        w = _solve_singular(mixed, apart)
+    spread = [math.sqrt(max(float(w @ matrix @ w), 0.0)) for matrix in (left, right)]
     both = spread[0] + spread[1]
     length = float(w @ apart)
     if both <= 1e-12 * abs(length):
         return Machine(w, math.inf if length > 0 else 0.0, length / 2, 0.5)
     return Machine(w, length / both, length * spread[1] / both, spread[0] / both)
-
-
-def _mixed(left: FloatArray, right: FloatArray, balance: float) -> FloatArray:
-    """Return (1 - balance) left + balance right, allocating only one matrix."""
-    from scipy.linalg.blas import daxpy
-
-    mixed = balance * right
-    daxpy(left.ravel(), mixed.ravel(), a=1.0 - balance)
-    return mixed
 
 
 def _solve_singular(matrix: FloatArray, vector: FloatArray) -> FloatArray:

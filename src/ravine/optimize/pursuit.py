@@ -27,7 +27,6 @@ from ravine.optimize.memory_loops import Projector, StandardizedRows
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
 # cosine above which two ends are one hyperplane, if thresholds agree, too; at 0.999 they may still part
 SAME_DIRECTION = 0.9999
-ORDINARY = 10.0  # size of ordinary values; among larger ones, of a tiny bandwidth, no start is clearly behind
 SAME_THRESHOLD = 0.1  # standard deviations: difference below which thresholds agree
 FULL_STEPS = 3  # most steps over all rows after the samples; more change the value by 1 %, no label
 
@@ -40,11 +39,11 @@ Curvature = tuple[FloatArray, FloatArray]  # steps of a descent, and the changes
 class Projected:
     """The rows projected on a direction: their profile, and the sum of each bin's rows if the bins keep it.
 
-    `full` are the bins that are not empty. Without a grid every point of the profile is one row.
+    `full` are the bins that are not empty.
     """
 
     direction: FloatArray
-    grid: Grid | None
+    grid: Grid
     full: IntArray
     profile: Profile
     rows: FloatArray | None
@@ -100,7 +99,7 @@ def project(node: Node, width: float, direction: FloatArray) -> Query[Projected]
 def slope_per_row(value: IndexValue, projected: Projected) -> FloatArray:
     """Return, for each bin, the derivative of an index with respect to a row's position, per row weight."""
     profile = projected.profile
-    slope = np.zeros(len(projected.full) if projected.grid is None else projected.grid.n_bins)
+    slope = np.zeros(projected.grid.n_bins)
     slope[projected.full] = value.slope / profile.mass
     if value.d_std and profile.std > 0.0:
         slope[projected.full] += value.d_std * profile.points / (profile.total * profile.std)
@@ -124,7 +123,6 @@ def evaluate_projected(node: Node, index: ProjectionIndex, projected: Projected)
     if projected.rows is not None:
         total = slope @ projected.rows
     else:
-        assert projected.grid is not None
         (((total,),),) = yield node.ask(SlopeSum(own, v, projected.grid, slope))
     gradient = total * own.inverse_scale
     if value.labeled_slope is not None:
@@ -178,8 +176,7 @@ class StoppingRule:
 
     That is so if the smaller side has `least_share` of the mass. If the intervals of thresholds are `nested`
     and the last one has the same minimum as this one (up to `progress`), those between are left out; the
-    last one is not, because its steps bring ends together that rounding has set apart. A start whose first
-    optimum is higher than another by more than `behind` is left.
+    last one is not, because its steps bring ends together that rounding has set apart.
     """
 
     tol: float
@@ -187,7 +184,6 @@ class StoppingRule:
     progress: float
     least_share: float = math.inf
     nested: bool = False
-    behind: float = math.inf
 
 
 def limit_steps(node: Node, max_iter: int, most: int = FULL_STEPS) -> int:
@@ -322,17 +318,14 @@ def pursue_all(
 ) -> Query[list[Optimum]]:
     """Run `pursue` from several starts.
 
-    Those that are clearly behind after the first index end there, and so do those that have met a better one
-    at nearly the same hyperplane: a third of all descents is saved.
+    Those that have met a better one at nearly the same hyperplane after the first index end there.
     """
     snapped = [snap(start, spacing_for(rule.tol, len(start))) for start in starts]
     node = with_standardized_rows(node)
     runs = [Pursuit(node, start, indices, rule) for start in snapped]
     yield from side_by_side(node, [run.minimize(1) for run in runs])
     firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
-    lowest = firsts[0].point.value
-    behind = rule.behind if abs(lowest) <= ORDINARY else math.inf
-    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > behind}
+    ahead = {id(end) for end in distinct(firsts)}
     yield from side_by_side(node, [run.minimize(len(indices)) for run in runs if id(run.best) in ahead])
     return [run.best for run in runs if run.best]
 

@@ -22,8 +22,7 @@ class SCnP2(SpectralConnectivity):
     """Spectral connectivity projection pursuit with the normalized Laplacian, as published.
 
     The scale, the kernel, the first principal components as the only start, the sides, the balance and the
-    order of splits are the paper's. The parameters are those of `SpectralConnectivity`, without `laplacian`
-    and `large_margin`.
+    order of splits are the paper's. The parameters are those of `SpectralConnectivity`.
 
     Parameters
     ----------
@@ -51,16 +50,14 @@ class SCnP2(SpectralConnectivity):
     sigma_factor: float = 2.0
     outliers: Literal["assign", "label", "include"] = "include"
 
-    # A field that is a class variable here is no parameter of these classes, which differ in it.
-    laplacian: ClassVar[Literal["normalized", "standard"]] = "normalized"  # type: ignore[misc]
-    large_margin: ClassVar[bool] = False  # type: ignore[misc]
+    _normalized: ClassVar[bool] = True
+    _large_margin: ClassVar[bool] = False
     _split_order: ClassVar[str] = "size"
 
     _splits_always: ClassVar[bool] = False
 
     def _method(self, rows: RowSet | None = None) -> PublishedConnectivity:
         schedule = ConnectivitySchedule(
-            self.laplacian == "normalized",
             check_real("sigma_factor", self.sigma_factor, 1e-100, 1e100, open_low=False),
             BETAS,
             self._least_share(),
@@ -79,8 +76,9 @@ class SCnP2(SpectralConnectivity):
             univariate,
             check_int("n_directions", self.n_directions, 1),
             max(MICROCLUSTERS, rows.shape[0]) if rows is not None and exact else MICROCLUSTERS,
-            self.large_margin,
             omega=-OMEGA if check_bool("correlated", self.correlated) else OMEGA,
+            normalized=self._normalized,
+            large_margin=self._large_margin,
         )
 
 
@@ -88,7 +86,7 @@ class SCnP2(SpectralConnectivity):
 class SCP2(SCnP2):
     """Spectral connectivity projection pursuit with the standard Laplacian, as published; see `SCnP2`."""
 
-    laplacian: ClassVar[Literal["normalized", "standard"]] = "standard"  # type: ignore[misc]
+    _normalized: ClassVar[bool] = False
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -99,4 +97,4 @@ class LMSC(SCP2):
     """
 
     n_directions: int = 1
-    large_margin: ClassVar[bool] = True  # type: ignore[misc]
+    _large_margin: ClassVar[bool] = True

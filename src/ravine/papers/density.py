@@ -97,8 +97,8 @@ class SKMDH(KMDH):
 class SemiSupervisedMDP2(MinimumDensityClassifier):
     """Minimum density projection pursuit with labels, as published: the paper has two classes.
 
-    Only the start with the lowest value is followed, all labels count in full, and the boundary always has
-    low density. The parameters are those of `MinimumDensityClassifier`, with other defaults.
+    Only the start with the lowest value is followed, and the boundary always has low density. The parameters
+    are those of `MinimumDensityClassifier`, with other defaults.
 
     References
     ----------
@@ -113,4 +113,4 @@ class SemiSupervisedMDP2(MinimumDensityClassifier):
     def _method(self, right: tuple[int, ...] | None) -> ProjectionMethod:
         found = super()._method(right)
         schedule = MinimumDensitySchedule(self.bandwidth_factor, self.alpha_max)
-        return replace(found, schedule=schedule, lowest_start=True, discount_overlap=False, samples=False)
+        return replace(found, schedule=schedule, lowest_start=True, samples=False)

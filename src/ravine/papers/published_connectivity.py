@@ -5,21 +5,25 @@ Hofmeyr, Pavlidis, Eckley: Minimum Spectral Connectivity Projection Pursuit for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ravine._validate import FloatArray
-from ravine.data.microclusters import MicroClusters
+from ravine.data.microclusters import MicroClusters, microclusters
 from ravine.data.node import Node
 from ravine.data.query import Query
-from ravine.index.graph import SMALLEST, GraphConnectivity, GraphValue
+from ravine.index.graph import RESOLVED, SMALLEST, GraphConnectivity, GraphValue
 from ravine.optimize.descent import CONVERGED, CONVERGED_OBJECTIVE, ITERATION_LIMIT
 from ravine.papers.variable_metric import variable_metric
 from ravine.split.directions import BoolArray, Directions, Objective, OrthogonalDirections
-from ravine.split.search import Outcome
+from ravine.split.split import Split
+
+HALVINGS = 40  # most halvings of sigma
+SAME_SPACE = 0.02  # radians: halving sigma ends when the space of the directions turns by less; a choice
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,18 @@ class PublishedConnectivity(OrthogonalDirections):
     """
 
     omega: float = 0.5
+    normalized: bool = True
+    large_margin: bool = False
     name: str = "spectral connectivity as published"
+
+    def test_quality(self, split: Split, total: float) -> float:
+        """Return 1 - lambda_2, with lambda_2 of the standard Laplacian divided by the mass."""
+        largest = 1.0 if self.normalized else total
+        return super().test_quality(replace(split, value=split.value / largest), total)
+
+    def indices(self, start: FloatArray) -> list[GraphConnectivity]:
+        """Return the index at every beta, with the Laplacian of the method."""
+        return [replace(index, normalized=self.normalized) for index in super().indices(start)]
 
     def sides(self, found: GraphValue, mass: FloatArray) -> BoolArray:
         """Return the sides of spectral clustering."""
@@ -93,7 +108,7 @@ class PublishedConnectivity(OrthogonalDirections):
         for index in self.indices(start):
             end = self.minimize(self.coordinates.clusters, index, start)
             if self.large_margin:
-                end = yield from self.halve_sigma(node, end, least_share=0.0)
+                end = yield from self.halve_sigma(node, end)
             right = self.sides(end.graph, end.clusters.weights)
             if end.has_sides(right, self.schedule.least_share * everything.total):
                 break
@@ -105,14 +120,32 @@ class PublishedConnectivity(OrthogonalDirections):
         objective = PublishedObjective(clusters, index, self.omega)
         return objective.minimize(start, tol=self.univariate.tol, max_iter=self.univariate.max_iter)
 
+    def halve_sigma(self, node: Node, best: Directions) -> Query[Directions]:
+        """Halve sigma, each time with new micro-clusters, until the directions no longer turn."""
+        axes = self.coordinates.axes
+        for k in range(HALVINGS):
+            purpose = f"micro-clusters {k}"
+            finer = yield from microclusters(node, self.n_microclusters, purpose, best.directions, axes)
+            index = replace(best.index, sigma=best.index.sigma / 2.0)
+            end = self.minimize(finer, index, best.directions)
+            if end.graph.eigenvalue < RESOLVED * node.total:
+                break
+            turned = angle_between(best.directions, end.directions)
+            best = replace(end, n_iter=best.n_iter + end.n_iter)
+            if turned < SAME_SPACE:
+                break
+        return best
+
     def choose(self, node: Node, ends: Sequence[Directions]) -> Query[list[Directions]]:
         """Return the ends by their value."""
         yield from ()
         return sorted(ends, key=lambda end: end.value)
 
-    def finish(self, node: Node, end: Directions) -> Query[Outcome | None]:
-        """Assign all rows to the nearest center in the projection."""
-        return (yield from self.assign(node, end))
+
+def angle_between(old: FloatArray, new: FloatArray) -> float:
+    """Return the largest angle between two subspaces."""
+    a, b = np.linalg.qr(old.T)[0], np.linalg.qr(new.T)[0]
+    return math.acos(min(1.0, float(np.linalg.svd(a.T @ b)[1].min())))
 
 
 def sides_of_means(graph: GraphValue, mass: FloatArray) -> BoolArray:

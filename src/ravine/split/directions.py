@@ -22,16 +22,15 @@ from ravine.data.microclusters import (
     nearest,
     sample_size,
 )
-from ravine.data.node import Node, Opened, sample
+from ravine.data.node import Node, Opened
 from ravine.data.principal import power_samples, principal
 from ravine.data.query import Query
 from ravine.data.sample import Sample
 from ravine.features.neighbors import RowGraph
 from ravine.index.connectivity import ConnectivitySchedule
-from ravine.index.graph import RESOLVED, GraphConnectivity, GraphValue
+from ravine.index.graph import GraphConnectivity, GraphValue
 from ravine.optimize.descent import Descent
 from ravine.split.boundary import NearestCenter
-from ravine.split.connectivity import HALVINGS
 from ravine.split.projection import PROGRESS, USEFUL, ProjectionMethod
 from ravine.split.search import BaseMethod, Outcome
 from ravine.split.split import Split
@@ -39,9 +38,7 @@ from ravine.split.split import Split
 EXTRA_COMPONENTS = 3  # principal components beyond those of one start, from which other starts are made
 WIDEST = 1024  # most columns for a search in all columns; wider rows are reduced to principal components
 COMPONENTS = 32  # principal components of very wide rows
-SAME_SPACE = 0.02  # radians: halving sigma ends when the space of the directions turns by less; a choice
 SEEDS = "micro-clusters"  # the purpose of the random numbers of the micro-clusters that are searched
-MARGIN_ROWS = "large margin"  # the same, of the sample on which the scale of a large node is decreased
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -145,10 +142,6 @@ class Coordinates:
     deviation: float
     axes: FloatArray | None
 
-    def are_too_few(self, n_directions: int) -> bool:
-        """Return whether there are too few micro-clusters or components for a search."""
-        return len(self.clusters.weights) < 3 or len(self.components) < min(2, n_directions)
-
     def directions(self, found: FloatArray) -> FloatArray:
         """Return directions in these coordinates as directions of the standardized space."""
         return found if self.axes is None else found @ self.axes
@@ -161,13 +154,12 @@ class OrthogonalDirections(BaseMethod):
     The schedule, the tolerances and the number of starts are those of the search in one direction, which also
     takes over where there are too few micro-clusters. A row belongs to the side of the nearest micro-cluster
     in the projection: the second eigenvector is known only for micro-clusters, and a hyperplane could not
-    represent the boundary. With `large_margin`, sigma is halved until the directions no longer turn.
+    represent the boundary.
     """
 
     univariate: ProjectionMethod
     n_directions: int
     n_microclusters: int
-    large_margin: bool = False
     given: Coordinates | None = None
     name: str = "spectral connectivity in several directions"
 
@@ -192,13 +184,12 @@ class OrthogonalDirections(BaseMethod):
 
     def test_quality(self, split: Split, total: float) -> float:
         """Return 1 - lambda_2."""
-        return self.schedule.test_quality(split.value, total)
+        return self.schedule.test_quality(split.value)
 
     def ahead(self, node: Node) -> Sequence[Sample]:
         """Return the samples of the micro-clusters and of the neighbor graph."""
         seeds = node.sample_request(sample_size(node, self.n_microclusters), SEEDS)
-        more = self._margin_samples(node) if self.large_margin else []
-        return [seeds, *more, *power_samples(node), *self.univariate.ahead(node)]
+        return [seeds, *power_samples(node), *self.univariate.ahead(node)]
 
     def prepare(self, opened: Opened) -> Query[OrthogonalDirections | ProjectionMethod | None]:
         """Make the micro-clusters; return the univariate method if there are too few."""
@@ -209,9 +200,9 @@ class OrthogonalDirections(BaseMethod):
         axes = useful if wide else None
         clusters = yield from microclusters(node, self.n_microclusters, SEEDS, None, axes)
         components = np.eye(len(useful))[: self.n_directions + EXTRA_COMPONENTS] if wide else useful
-        given = Coordinates(clusters, components, float(found.deviations[0]), axes)
-        if given.are_too_few(self.n_directions):
+        if len(clusters.weights) < 3 or len(components) < min(2, self.n_directions):
             return (yield from self.univariate.prepare(opened))
+        given = Coordinates(clusters, components, float(found.deviations[0]), axes)
         return replace(self, given=given, univariate=(yield from self.univariate.make_graph(opened)))
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
@@ -240,7 +231,7 @@ class OrthogonalDirections(BaseMethod):
         deviation = math.sqrt(len(start)) * self.coordinates.deviation
         total = float(self.coordinates.clusters.weights.sum())
         plain = self.schedule.indices(deviation, total, mean_variance=1.0)
-        return [GraphConnectivity(one.sigma, one.beta, one.normalized) for one in plain]
+        return [GraphConnectivity(one.sigma, one.beta) for one in plain]
 
     def minimize(self, clusters: MicroClusters, index: GraphConnectivity, start: FloatArray) -> Directions:
         """Descend from some directions; no pass."""
@@ -264,17 +255,11 @@ class OrthogonalDirections(BaseMethod):
 
         return sorted(ends, key=cut)
 
-    def finish(self, node: Node, end: Directions) -> Query[Outcome | None]:
-        """Assign all rows to the nearest center in the projection."""
-        if self.large_margin:
-            end = yield from self.halve_sigma(node, end, self.schedule.least_share)
-        return (yield from self.assign(node, end))
-
     def sides(self, found: GraphValue, mass: FloatArray) -> BoolArray:
         """Return which micro-clusters lie on the right: where the second eigenvector is positive."""
         return np.asarray(found.mode > 0)
 
-    def assign(self, node: Node, end: Directions) -> Query[Outcome | None]:
+    def finish(self, node: Node, end: Directions) -> Query[Outcome | None]:
         """Assign all rows to the nearest of the end's centers in the projection; one pass."""
         own = node.standardization
         directions = self.coordinates.directions(end.directions)
@@ -303,41 +288,3 @@ class OrthogonalDirections(BaseMethod):
             },
             centers=boundary,
         )
-
-    def halve_sigma(self, node: Node, best: Directions, least_share: float) -> Query[Directions]:
-        """Halve sigma, each time with new micro-clusters, until the directions no longer turn.
-
-        The micro-clusters of a large node are those of a sample. An end that leaves less than `least_share`
-        on a side is not taken.
-        """
-        axes, few = self.coordinates.axes, node
-        for request in self._margin_samples(node):
-            few = yield from sample(node, request.n, MARGIN_ROWS)
-        shift = node.standardization.apply(few.standardization.mean[None, :])
-        shift = shift if axes is None else shift @ axes.T
-        for k in range(HALVINGS):
-            purpose = f"micro-clusters {k}"
-            finer = yield from microclusters(few, self.n_microclusters, purpose, best.directions, axes)
-            index = replace(best.index, sigma=best.index.sigma / 2.0)
-            end = self.minimize(finer, index, best.directions)
-            unresolved = end.graph.eigenvalue < RESOLVED * few.total
-            if unresolved or not end.has_sides(end.right, least_share * few.total):
-                break
-            turned = angle_between(best.directions, end.directions)
-            moved = replace(finer, centers=finer.centers + shift)  # about the mean of the node
-            best = replace(end, clusters=moved, n_iter=best.n_iter + end.n_iter)
-            if turned < SAME_SPACE:
-                break
-        return best
-
-    def _margin_samples(self, node: Node) -> list[Sample]:
-        """Return the sample on which the scale of a large node is decreased; none for a small one."""
-        if node.is_local or not node.sample_sizes or not self.univariate.samples:
-            return []
-        return [node.sample_request(node.sample_sizes[-1], MARGIN_ROWS)]
-
-
-def angle_between(old: FloatArray, new: FloatArray) -> float:
-    """Return the largest angle between two subspaces."""
-    a, b = np.linalg.qr(old.T)[0], np.linalg.qr(new.T)[0]
-    return math.acos(min(1.0, float(np.linalg.svd(a.T @ b)[1].min())))

@@ -23,7 +23,6 @@ from ravine.optimize.pursuit import Evaluated, project
 from ravine.split.search import BaseMethod, Outcome
 from ravine.split.split import Split
 
-MISTAKES = 4.0  # weight of labeled rows that the SVM misclassifies, above which labels count less
 # The numbers below were chosen by leave-sets-out, see docs/defaults.md.
 LABEL_PENALTY = 20.0  # C of the supervised boundary times the mean squared length of the rows
 FEW_LABELS = 20.0  # most weight of the labeled rows of a boundary with which a valley may be better
@@ -40,33 +39,13 @@ def labeled_indices(
     node: Node,
     right: Sequence[int] | None,
     gammas: Sequence[float],
-    discount_overlap: bool,
 ) -> list[LabeledIndex]:
     """Return the indices with the first gamma, then the last index with every further gamma."""
     assert node.labels is not None
     own, sides = node.standardization, sides_of(node.labels, right)
-    # Until it is known which classes come together, no machine can tell whether the two sides overlap.
-    in_full = right is None or not discount_overlap
-    weights = node.labels.weights / (1.0 if in_full else _overlap(node, sides))
     pairs = [(index, gammas[0]) for index in plain] + [(plain[-1], gamma) for gamma in gammas[1:]]
     unit = math.sqrt(own.mean_variance)
-    return [LabeledIndex(index, sides, weights, gamma, unit) for index, gamma in pairs]
-
-
-def _overlap(node: Node, sides: FloatArray) -> float:
-    """Return the number by which label weights are divided because classes overlap.
-
-    m / 4 if a support vector machine misclassifies m > 4 (by weight) of its own training rows, else 1: with
-    overlapping classes, a hyperplane with a small penalty follows noise, in directions in which rows hardly
-    vary. Always 1 if there are at most as many labeled rows as columns, which a hyperplane can separate.
-    """
-    assert node.labels is not None
-    rows, weights = node.standardized_labels[:, node.standardization.varies], node.labels.weights
-    if len(rows) <= rows.shape[1]:
-        return 1.0
-    normals, offsets = support_machine(rows, sides, weights)
-    wrong = (rows @ normals[0] + offsets[0] > 0) != (sides > 0)
-    return max(1.0, float(weights @ wrong) / MISTAKES)
+    return [LabeledIndex(index, sides, node.labels.weights, gamma, unit) for index, gamma in pairs]
 
 
 def weight_of_mistakes(labels: Labels, right: Sequence[int] | None, point: Evaluated) -> float:

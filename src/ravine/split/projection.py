@@ -77,7 +77,6 @@ class ProjectionMethod(BaseMethod):
     neighbor_starts: bool = False
     neighbor_cut: bool = False
     gammas: Sequence[float] | None = None
-    discount_overlap: bool = True
     lowest_start: bool = False
     right: tuple[int, ...] | None = None
     named_sides: bool = False
@@ -109,7 +108,7 @@ class ProjectionMethod(BaseMethod):
 
     def test_quality(self, split: Split, total: float) -> float:
         """Return what the schedule compares, or the depth."""
-        own = self.schedule.test_quality(split.value, total)
+        own = self.schedule.test_quality(split.value)
         return split.quality if own is None else own
 
     def ahead(self, node: Node) -> Sequence[Sample]:
@@ -139,7 +138,7 @@ class ProjectionMethod(BaseMethod):
         if node.labels is None:
             return plain
         gammas = self.gammas or self.schedule.gammas
-        return labeled_indices(plain, node, self.right, gammas, self.discount_overlap)
+        return labeled_indices(plain, node, self.right, gammas)
 
     def starts(self, node: Node) -> Query[tuple[Node, list[FloatArray]]]:
         """Return `init`, or principal directions, directions between them, and those of a neighbor graph."""
@@ -174,7 +173,7 @@ class ProjectionMethod(BaseMethod):
             signed = yield from gather([self._better_sign(node, start) for start in starts])
             starts = [start for start, _ in signed]
         schedule, nested = self.schedule, self.schedule.nested and node.labels is None
-        rule = StoppingRule(self.tol, self.max_iter, PROGRESS, schedule.least_share, nested, schedule.behind)
+        rule = StoppingRule(self.tol, self.max_iter, PROGRESS, schedule.least_share, nested)
         return (yield from pursue_all(node, starts, self.indices(node), rule))
 
     def _better_sign(self, node: Node, start: FloatArray) -> Query[tuple[FloatArray, float]]:
@@ -247,7 +246,7 @@ class ProjectionMethod(BaseMethod):
         unit = node.standardization.unit
         index = getattr(end.index, "index", end.index)
         norm = float(np.linalg.norm(point.gradient))
-        facts = dict(self.schedule.facts(index, index.resolution / EXACT, unit))
+        facts = dict(self.schedule.facts(index, unit))
         if node.labels is not None:
             facts["gamma"] = end.index.gamma  # type: ignore[attr-defined]
         return Outcome(

@@ -113,11 +113,6 @@ class BaseMethod:
         """Return the outcome on all rows, or None if it is not a split."""
         raise NotImplementedError
 
-    def refine(self, opened: Opened, split: Split) -> Query[Split]:
-        """Return the split, or a better one that starts from it."""
-        yield from ()
-        return split
-
     def test_quality(self, split: Split, total: float) -> float:
         """Return what the significance test compares of a split of rows of this weight, in [0, 1]."""
         return split.quality
@@ -147,8 +142,7 @@ def search_opened(opened: Opened, method: BaseMethod) -> Query[Split | None]:
     if not best:
         return None
     outcome = yield from prepared.finish(node, best[0])
-    split = None if outcome is None else (yield from measure_boundary(node, prepared, outcome))
-    return None if split is None else (yield from prepared.refine(replace(opened, node=node), split))
+    return None if outcome is None else (yield from measure_boundary(node, prepared, outcome))
 
 
 def _best_ends(opened: Opened, method: BaseMethod) -> Query[tuple[Node, list[Any]]]:

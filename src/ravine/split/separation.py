@@ -19,26 +19,22 @@ from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
 from ravine.index.density import bandwidth
-from ravine.index.separation import SeparationSchedule
 from ravine.optimize.alternation import (
     AlternationEnd,
     BoundStep,
     MinimaxStep,
-    Step,
     alternate,
     two_means,
 )
 from ravine.optimize.minimax import MAX_FEATURES
-from ravine.optimize.pursuit import Optimum
 from ravine.optimize.sides import Cut, LineMoments, Side, SideSums, kappa, variance
 from ravine.split.boundary import Hyperplane
 from ravine.split.labeled import support_planes
 from ravine.split.principal import PrincipalMethod
-from ravine.split.projection import ProjectionMethod
 from ravine.split.search import BaseMethod, Outcome
 from ravine.split.starts import small_sample
 
-SOLVERS = ("mpm", "gep", "eig", "pursuit")
+SOLVERS = ("mpm", "gep", "eig")
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class SeparationMethod(BaseMethod):
         if node.n_features > MAX_FEATURES:
             raise InvalidInputError(
                 f"solver={self.solver!r} needs matrices of n_features x n_features and takes at most "
-                f"{MAX_FEATURES} features, got {node.n_features}: use solver='eig' or 'pursuit'"
+                f"{MAX_FEATURES} features, got {node.n_features}: use solver='eig'"
             )
         found = yield from principal(node, self.n_init)
         node = replace(node, deviation=float(found.deviations[0]))
@@ -121,7 +117,7 @@ class SeparationMethod(BaseMethod):
         cut = _cut(own, start)
         first, answer = yield node.ask(SideSums(own, cut, squares=squares), SideSums(own, None))
         whole = Side.of(answer)
-        step: Step = (
+        step = (
             MinimaxStep(own, whole, self.regularization)
             if squares
             else BoundStep(node, own, whole, self.regularization, self.min_share)
@@ -166,58 +162,18 @@ class SeparationMethod(BaseMethod):
         if not length > 0.0:
             return None
         direction, threshold = direction / length, end.threshold / length
-        found = yield from _exact_sides(node, direction, threshold, self.regularization)
-        if found.lighter < max(self._min_weight(node), np.finfo(float).tiny):
+        ((sides,),) = yield node.ask(LineMoments(own, (direction, threshold)))
+        if sides[:, 0].min() < max(self._min_weight(node), np.finfo(float).tiny):
             return None
-        h = bandwidth(found.deviation, own.total)
-        return Outcome(direction, threshold, found.error_bound, end.status, end.n_iter, bandwidth=h)
+        ridge = self.regularization * float(np.sum((direction * own.deviation * own.inverse_scale) ** 2))
+        error_bound = 1.0 / (1.0 + kappa(sides, ridge) ** 2)
+        # The separation probability is invariant under invertible linear maps of the rows, so that rows may
+        # hardly vary along the normal: the bandwidth is proportional to the deviation along it.
+        h = bandwidth(math.sqrt(max(variance(sides.sum(axis=0)), 0.0)), own.total)
+        return Outcome(direction, threshold, error_bound, end.status, end.n_iter, bandwidth=h)
 
     def _min_weight(self, node: Node) -> float:
         return max(node.min_weight, self.min_share * node.total)
-
-
-@dataclass(frozen=True)
-class SeparationPursuit(ProjectionMethod):
-    """Maximize the separation probability directly."""
-
-    max_iter: int = 50  # evaluations
-
-    def finish(self, node: Node, end: Optimum) -> Query[Outcome | None]:
-        """Return the separation probability of the exact sides, with the regularizer of the definition."""
-        outcome = yield from ProjectionMethod.finish(self, node, end)
-        if outcome is None:
-            return None
-        assert isinstance(self.schedule, SeparationSchedule)
-        found = yield from _exact_sides(
-            node, outcome.direction, outcome.threshold, self.schedule.regularization
-        )
-        h = bandwidth(found.deviation, node.total)
-        return replace(outcome, value=found.error_bound, bandwidth=h)
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """1 - MSP of the two sides of a hyperplane, the weight of the lighter one, the deviation of all rows.
-
-    The separation probability is invariant under invertible linear maps of the rows, so that rows may hardly
-    vary along the normal: the bandwidth is proportional to the deviation along it.
-    """
-
-    error_bound: float
-    lighter: float
-    deviation: float
-
-
-def _exact_sides(node: Node, direction: FloatArray, threshold: float, regularization: float) -> Query[_Sides]:
-    """Return the exact sides of a hyperplane; one pass."""
-    own = node.standardization
-    ((sides,),) = yield node.ask(LineMoments(own, (direction, threshold)))
-    lighter = float(sides[:, 0].min())
-    deviation = math.sqrt(max(variance(sides.sum(axis=0)), 0.0))
-    if lighter <= 0.0:
-        return _Sides(1.0, lighter, deviation)
-    ridge = regularization * float(np.sum((direction * own.deviation * own.inverse_scale) ** 2))
-    return _Sides(1.0 / (1.0 + kappa(sides, ridge) ** 2), lighter, deviation)
 
 
 def unit_variances(node: Node) -> Standardization:

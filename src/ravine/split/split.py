@@ -78,8 +78,8 @@ class Split:
         valley. Minimum density: "alpha",
         half-width of the interval of the threshold in standard deviations; with labels "gamma", the weight of
         their penalty. Spectral connectivity: "sigma"; "beta", half-width of the interval outside of which
-        rows are drawn together, in standard deviations; "binning_error_bound", for the error of lambda_2, or
-        in several directions "microclusters", their number; with large margins "margin". Maximum margin:
+        rows are drawn together, in standard deviations; in several directions "microclusters", their number.
+        Maximum margin:
         "margin"; "support", share of the rows inside it; "slack"; "violation", by how much the objective,
         divided by C, may exceed the least one for these sides; "C"; "rounds", the number of planes that were
         the best so far.
