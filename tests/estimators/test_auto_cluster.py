@@ -355,7 +355,8 @@ def test_save_and_load(wine, tmp_path):
 def test_a_damaged_choice_is_refused(change, tmp_path):
     path = tmp_path / "m.ravine"
     ravine.save(AutoCluster(2, methods=["minimum-density"]).fit(IRIS), path)
-    stored = read_archive(path.read_bytes())
+    with open(path, "rb") as file:
+        stored = read_archive(file)
     change(stored.facts["auto"])
     path.write_bytes(write_archive(stored.facts, stored.arrays))
     with pytest.raises(InvalidModelError):

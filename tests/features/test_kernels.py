@@ -343,7 +343,8 @@ def test_the_metric_of_the_diffusion_map_can_be_chosen():
 def test_damaged_sparse_landmarks_are_refused(part, tmp_path):
     path = tmp_path / "m"
     ravine.save(MinimumDensity(2, kernel="diffusion").fit(sparse.csr_matrix(topic_rows(20)[0])), path)
-    stored = read_archive(path.read_bytes())
+    with open(path, "rb") as file:
+        stored = read_archive(file)
     stored.arrays[f"map_landmarks_{part}"][1] = 10**6
     path.write_bytes(write_archive(stored.facts, stored.arrays))
     with pytest.raises(InvalidModelError, match=f"map_landmarks_{part}"):

@@ -10,7 +10,6 @@ from ravine.io.arrow_files import open_arrow, open_parquet
 from ravine.io.numpy_files import open_npy, open_npz
 from ravine.io.source import Source, TableError, translate_read_errors
 from ravine.io.text_files import GZIP, UTF_16, open_csv
-from ravine.store.archive import ZIP
 
 # How the formats that are not text begin; an Arrow file in the stream format begins with 0xffffffff.
 BINARY_FORMATS = {
@@ -18,7 +17,7 @@ BINARY_FORMATS = {
     b"ARROW1": open_arrow,
     b"\xff\xff\xff\xff": open_arrow,
     b"\x93NUMPY": open_npy,
-    ZIP: open_npz,
+    b"PK\x03\x04": open_npz,
 }
 HEAD_BYTES = 512  # bytes of a file that are looked at: the first block of a tar archive
 
@@ -39,7 +38,7 @@ def open_source(
     with translate_read_errors(path):
         for first, open_binary in BINARY_FORMATS.items():
             if head.startswith(first):
-                if first == ZIP:
+                if open_binary is open_npz:
                     _check_archive(path)
                 return open_binary(path)
         if encoding is None:
@@ -65,7 +64,7 @@ def _check_archive(path: Path) -> None:
         raise TableError(f"{path} is a zip archive or an NPZ file without its end; copy it again")
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-    if "meta.npy" in names and "left.npy" in names:
+    if "meta.npy" in names:
         raise TableError(f"{path} is a ravine model, where a table is expected", "model")
     if not all(name.endswith(".npy") for name in names):
         raise _not_a_table(path)

@@ -13,31 +13,19 @@ from scipy.special import softmax
 from ravine._validate import FloatArray, IntArray
 from ravine.data.blocks import Block
 from ravine.data.memory import MemoryRows
-from ravine.split.split import Split
 from ravine.tree.arrays import TreeArrays, Visit
 from ravine.tree.tree import ClusterTree
 
 
 def tree_of_classes(model: Any) -> TreeArrays:
-    """Return the boundaries of a fitted classifier as a tree, or as pairs; it predicts the same.
+    """Return the boundaries of a classifier as a tree of two classes, or as pairs; it predicts the same.
 
     The label of a leaf is the place of its class in `classes_`. Weights are 0, as the rows are not known.
     """
-    if len(model.boundaries_) > len(model.classes_) - 1:
+    if len(model.classes_) > 2:
         return _pairs(model)
-    between = {frozenset(one.left + one.right): one for one in model.boundaries_}
-    sets, parent, left, right = [frozenset(range(len(model.classes_)))], [-1], [], []
-    splits: list[Split | None] = []
-    for node, classes in enumerate(sets):  # grows while it is read: children come after their parents
-        one = between.get(classes)
-        splits.append(None if one is None else one.split)
-        left.append(-1 if one is None else len(sets))
-        right.append(-1 if one is None else len(sets) + 1)
-        if one is not None:
-            sets += [frozenset(one.left), frozenset(one.right)]
-            parent += [node, node]
-    labels = [next(iter(one)) if len(one) == 1 else -1 for one in sets]
-    return ClusterTree(**_fields(model, parent, left, right, splits, labels))
+    splits = [model.boundaries_[0].split, None, None]
+    return ClusterTree(**_fields(model, [-1, 0, 0], [1, -1, -1], [2, -1, -1], splits, [-1, 0, 1]))
 
 
 def _fields(model: Any, parent: Any, left: Any, right: Any, splits: Any, labels: Any) -> dict[str, Any]:
@@ -94,13 +82,11 @@ class ClassPairs(TreeArrays):
 
 
 def _pairs(model: Any) -> ClassPairs:
-    """Return the boundaries of a classifier with "one-vs-one"."""
+    """Return the boundaries of a classifier of more than two classes."""
     n_pairs, n_classes = len(model.boundaries_), len(model.classes_)
-    parent, none = [-1] * (n_pairs + n_classes), [-1] * n_classes
-    left, right = (
-        [n_pairs + side for (side,) in sides] + none
-        for sides in ([one.left for one in model.boundaries_], [one.right for one in model.boundaries_])
-    )
+    none = [-1] * n_classes
+    left = [n_pairs + one.left for one in model.boundaries_] + none
+    right = [n_pairs + one.right for one in model.boundaries_] + none
     splits = [one.split for one in model.boundaries_] + [None] * n_classes
     labels = [-1] * n_pairs + list(range(n_classes))
-    return ClassPairs(**_fields(model, parent, left, right, splits, labels), votes=model.votes)
+    return ClassPairs(**_fields(model, [-1] * len(left), left, right, splits, labels), votes=model.votes)

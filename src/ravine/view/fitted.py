@@ -36,9 +36,7 @@ def walked_tree(model: Any) -> TreeArrays:
     """Return the tree of a model; refuse the pairs of classes, along which no row walks."""
     tree = tree_of(model)
     if isinstance(tree, ClassPairs):
-        raise InvalidInputError(
-            'a boundary for every pair of classes is not a tree: fit with multi_class="tree"'
-        )
+        raise InvalidInputError("the boundaries of more than two classes are not a tree; see ravine.report")
     return tree
 
 
