@@ -10,10 +10,9 @@ import pytest
 from scipy.cluster.hierarchy import dendrogram, fcluster, is_valid_linkage
 from sklearn.datasets import load_digits, load_wine
 
-from ravine import ClusterTree, InvalidInputError, MinimumDensity, PrincipalDirection
+from ravine import InvalidInputError, MinimumDensity, PrincipalDirection
 from ravine.tree.arrays import as_rows
-from ravine.tree.export import DEEPEST
-from tests.tree.test_tree import partition, staircase
+from tests.tree.test_tree import partition
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 WINE = load_wine(as_frame=True).data
@@ -32,17 +31,6 @@ def test_text_names_sizes_depths_and_features():
 def test_print_shows_the_tree_as_text_and_repr_is_short():
     assert str(MODEL.tree_) == MODEL.tree_.export_text()
     assert repr(MODEL.tree_) == "<ClusterTree: 4 clusters of 178 rows>"
-
-
-@pytest.mark.parametrize("write", [str, ClusterTree._repr_html_], ids=["text", "HTML"])
-def test_deep_levels_are_not_shown(write):
-    more = "... deeper levels are not shown"
-    deepest, deeper, deep = (write(staircase(n)) for n in (DEEPEST + 1, DEEPEST + 2, 20_000))
-    assert deepest.count("cluster ") == DEEPEST + 1
-    assert more not in deepest
-    assert deeper.count("cluster ") == deep.count("cluster ") == DEEPEST
-    assert deeper.count(more) == deep.count(more) == 1
-    assert len(deep) < 50_000
 
 
 def test_a_frame_has_a_row_for_every_node():

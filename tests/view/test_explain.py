@@ -7,8 +7,6 @@ from sklearn.datasets import load_iris, load_wine
 
 from ravine import MinimumDensity, explain, report
 from ravine.exceptions import OutlierWarning
-from ravine.tree.export import DEEPEST
-from tests.tree.test_tree import staircase
 
 WINE = load_wine(as_frame=True).data
 MODEL = MinimumDensity(3).fit(WINE)
@@ -77,14 +75,6 @@ def test_a_rule_is_read_from_the_root_down():
     rules = [rule for cluster in explain(model, X, ["far", "near"], 1).clusters for rule in cluster.rules]
     assert leaves.tolist() == [2, 2, 1]
     assert rules == ["low far, then low near", "low far, then high near", "high far"]
-
-
-def test_a_rule_ends_at_the_deepest_level_that_is_shown():
-    n = 3000
-    clusters = explain(staircase(n), np.column_stack([np.arange(n), np.zeros(n)])).clusters
-    steps = [cluster.rules[0].split(", then ") for cluster in clusters]
-    assert steps[DEEPEST - 1] == ["high x0"] * (DEEPEST - 1) + ["low x0"]
-    assert steps[DEEPEST] == steps[-1] == ["high x0"] * DEEPEST + ["... deeper levels are not shown"]
 
 
 def test_words_of_everything_and_of_merged_clusters():

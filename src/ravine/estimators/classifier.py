@@ -268,25 +268,24 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         super()._check_parameters(n_columns)
         check_choice("outliers", self.outliers, OUTLIERS)
         check_bool("supervised_fallback", self.supervised_fallback)
-        self._search_parameters()
+        self._method((0,))
 
     def _method(self, right: tuple[int, ...]) -> ProjectionMethod:
-        """Return the search for one boundary, with these classes on the right."""
-        given = self._search_parameters()
-        interval = {name: given.pop(name) for name in ("bandwidth_factor", "alpha_max")}
-        schedule = MinimumDensitySchedule(**interval, n_alphas=N_ALPHAS)
-        return ProjectionMethod(schedule, right=right, named_sides=True, **given)
-
-    def _search_parameters(self) -> dict[str, Any]:
-        """Check the parameters of the search for one boundary and return them."""
+        """Check the parameters of a search and return it; it has these classes on the right."""
         given = np.ravel(np.array(self.gammas, dtype=object)).tolist()
         gammas = [check_real("gammas", gamma, 0) for gamma in given]
         if not gammas:
             raise InvalidInputError("gammas is empty; give at least one weight for the labels")
-        return {
-            "gammas": gammas,
-            "bandwidth_factor": check_real("bandwidth_factor", self.bandwidth_factor, 0),
-            "alpha_max": check_real("alpha_max", self.alpha_max, 0),
-            "n_init": check_int("n_init", self.n_init, 1),
-            "max_iter": check_int("max_iter", self.max_iter, 0),
-        }
+        schedule = MinimumDensitySchedule(
+            check_real("bandwidth_factor", self.bandwidth_factor, 0),
+            check_real("alpha_max", self.alpha_max, 0),
+            n_alphas=N_ALPHAS,
+        )
+        return ProjectionMethod(
+            schedule,
+            right=right,
+            named_sides=True,
+            gammas=gammas,
+            n_init=check_int("n_init", self.n_init, 1),
+            max_iter=check_int("max_iter", self.max_iter, 0),
+        )

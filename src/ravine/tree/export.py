@@ -15,9 +15,6 @@ from ravine.split.boundary import Hyperplane
 from ravine.split.split import MADE_BY, Split
 from ravine.tree.arrays import TreeArrays
 
-DEEPEST = 100  # levels below the root that text, HTML and rules show: a line begins with a mark per level
-DEEPER = "... deeper levels are not shown"
-
 
 def names_of(tree: TreeArrays, names: Sequence[str] | None, n_features: int | None = None) -> list[str]:
     """Return the names of the columns: those given, those seen in `fit`, or x0, x1, ...
@@ -53,8 +50,6 @@ def strongest(split: Split, names: Sequence[str], n_features: int) -> str:
 def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_features: int = 3) -> str:
     """Return the tree as indented text: size and quality of each split, and its strongest features.
 
-    What is more than 100 levels below the root is not shown.
-
     Parameters
     ----------
     feature_names : sequence of str, optional
@@ -74,9 +69,6 @@ def text(tree: TreeArrays, feature_names: Sequence[str] | None = None, n_feature
             continue
         lines.append(f"{lead}{branch}{_split_text(tree, node, split)}{strongest(split, names, n_features)}")
         below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
-        if tree.depth[node] == DEEPEST:
-            lines.append(f"{below}└─ {DEEPER}")
-            continue
         stack += [(int(tree.right[node]), below, "└─ "), (int(tree.left[node]), below, "├─ ")]
     return "\n".join(lines)
 
@@ -227,7 +219,7 @@ def _case(tree: TreeArrays, names: Sequence[str]) -> tuple[str, set[str]]:
         if not isinstance(split.boundary, Hyperplane):
             raise RavineError(
                 "SQL is not available for splits in several directions, whose boundaries are not linear: "
-                "fit with n_directions=1, or make hyperplanes with tree.simplify"
+                "fit with n_directions=1"
             )
         features = [int(j) for j in np.flatnonzero(split.boundary.normal)]
         used.update(names[j] for j in features)

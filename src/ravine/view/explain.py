@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ravine.tree.arrays import TreeArrays
-from ravine.tree.export import DEEPER, DEEPEST, ranked
+from ravine.tree.export import ranked
 from ravine.tree.summary import Means, means_by_leaf, means_of
 from ravine.view.fitted import column_names, counted_rows, tree_of
 
@@ -217,14 +217,11 @@ def _rules(tree: TreeArrays, splits: dict[int, SplitExplanation], n_features: in
     """Describe the path to every leaf: at each split, whether its strongest features are high or low."""
     rules = {0: "every row"}
     for node in range(1, tree.n_nodes):
-        parent, depth = int(tree.parent[node]), tree.depth[node]
+        parent = int(tree.parent[node])
         if parent < 0:  # no path leads to a class of pairs
-            continue
-        if depth > DEEPEST + 1:
-            rules[node] = rules[parent]
             continue
         drivers, to_right = splits[parent].drivers[:n_features], tree.right[parent] == node
         words = (f"{'high' if (d.weight > 0) == to_right else 'low'} {d.feature}" for d in drivers)
-        step = " and ".join(words) if depth <= DEEPEST else DEEPER
+        step = " and ".join(words)
         rules[node] = f"{rules[parent]}, then {step}" if parent else step
     return rules
