@@ -165,9 +165,14 @@ CHANGED[1234, 3] = np.nextafter(CHANGED[1234, 3], np.inf)
         (MinimumDensity(4, random_state=0), X[:2000], {}, "n_clusters was 3 and is 4"),
         (MinimumDensity(3, random_state=1), X[:2000], {}, "random_state was 0, with the seed"),
         (SpectralConnectivity(3, random_state=0), X[:2000], {}, "kernel|bandwidth|class|alpha"),
-        (MinimumDensity(3, random_state=0), CHANGED, {}, "the rows are not the same"),
-        (MinimumDensity(3, random_state=0), X[:1999], {}, "the rows are not the same"),
-        (MinimumDensity(3, random_state=0), X[:2000], {"sample_weight": WEIGHTS[:2000]}, "the weights are"),
+        (MinimumDensity(3, random_state=0), CHANGED, {}, "rows, weights or labels are not the same"),
+        (MinimumDensity(3, random_state=0), X[:1999], {}, "rows, weights or labels are not the same"),
+        (
+            MinimumDensity(3, random_state=0),
+            X[:2000],
+            {"sample_weight": WEIGHTS[:2000]},
+            "rows, weights or labels are not",
+        ),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused_and_not_touched(written, model, rows, fit, reason):
@@ -184,7 +189,7 @@ def test_the_same_rows_in_other_blocks_are_refused_with_that_reason(tmp_path):
         model = MinimumDensity(3, random_state=0, checkpoint=tmp_path / f"{i}").fit(first)
         for rows in (second, second[:-1], first + 1.0):
             text = refused(model.checkpoint, model, rows)
-            assert "the rows are not the same, or not in the same blocks; give" in text
+            assert "are not the same, or the rows are not in the same blocks; give" in text
         model.fit(lazy.rechunk((8192, 5)) if first is X else first)
 
 
@@ -193,7 +198,9 @@ def test_changed_rows_of_a_file_are_refused(tmp_path):
     model = MinimumDensity(3, checkpoint=tmp_path / "fit.checkpoint")
     model.fit(ravine.open(tmp_path / "rows.npy"))
     np.save(tmp_path / "rows.npy", CHANGED)
-    assert "the rows are not the same" in refused(model.checkpoint, model, ravine.open(tmp_path / "rows.npy"))
+    assert "rows, weights or labels are not the same" in refused(
+        model.checkpoint, model, ravine.open(tmp_path / "rows.npy")
+    )
 
 
 def test_another_version_is_refused(written, monkeypatch):
@@ -241,8 +248,8 @@ def test_damaged_checkpoints_are_refused_with_one_sentence(written, tmp_path):
         (lambda meta, arrays: meta["fit"].update(level=True), r"fit\.\w+ has to be a text"),
         (lambda meta, arrays: meta["fit"].update(more=[1]), r"fit\.\w+ has to be a text"),
         (
-            lambda meta, arrays: meta["data"].update(rows=10**400),
-            "data.rows has to be a whole number of at least 0 and at most",
+            lambda meta, arrays: meta.update(data=10**400),
+            "data has to be a whole number of at least 0 and at most",
         ),
     ],
 )

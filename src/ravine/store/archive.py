@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 @contextmanager
-def refusing(what: str, advice: str) -> Iterator[None]:
+def refuse_errors(what: str, advice: str) -> Iterator[None]:
     """Turn any error while a file or a text is read into an `InvalidModelError` of one sentence."""
     try:
         yield
@@ -42,14 +42,14 @@ def refusing(what: str, advice: str) -> Iterator[None]:
 def require(holds: Any, what: str, expected: str, got: Any) -> None:
     """Refuse a file with one sentence unless a condition holds.
 
-    A string `got` is shown unchanged, so values from the file have to go through `shown` first.
+    A string `got` is shown unchanged, so values from the file have to go through `shorten_value` first.
     """
     if not holds:
-        got = got if isinstance(got, str) else shown(got)
+        got = got if isinstance(got, str) else shorten_value(got)
         raise InvalidModelError(f"{what} has to be {expected}, got {got}")
 
 
-def shown(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """Return a value as short text on one line."""
     return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
@@ -104,7 +104,7 @@ def read_archive(file: BinaryIO) -> Stored:
         arrays = {name: _native(np.asarray(archive[name])) for name in archive.files}
     require("meta" in arrays, "meta", "an array of the file", "no such array")
     facts = json.loads(arrays.pop("meta").tobytes())
-    require(isinstance(facts, dict), "meta", "an object of JSON", shown(facts))
+    require(isinstance(facts, dict), "meta", "an object of JSON", shorten_value(facts))
     return Stored(facts, arrays)
 
 
@@ -123,10 +123,10 @@ def array_of_lists(what: str, values: Any) -> Array:
     try:
         return np.array(values, dtype=np.int64 if is_whole else np.float64)
     except (ValueError, TypeError, OverflowError):
-        raise InvalidModelError(f"{what} has to be lists of numbers, got {shown(values)}") from None
+        raise InvalidModelError(f"{what} has to be lists of numbers, got {shorten_value(values)}") from None
 
 
-def _described(array: Array) -> str:
+def _describe(array: Array) -> str:
     return f"{array.dtype} of shape {array.shape}"
 
 
@@ -155,10 +155,10 @@ class Stored:
         require(name in self.facts, self.within + name, "in the JSON of the file", "no such value")
         return self.facts[name]
 
-    def _checked(self, name: str, expected: str, holds: Callable[[Any], bool]) -> Any:
+    def _check(self, name: str, expected: str, holds: Callable[[Any], bool]) -> Any:
         value = self.fact(name)
         if not holds(value):
-            require(False, self.within + name, expected, shown(value))
+            require(False, self.within + name, expected, shorten_value(value))
         return value
 
     def array(self, name: str) -> Array:
@@ -168,7 +168,7 @@ class Stored:
 
     def inner(self, name: str) -> Stored:
         """Return a nested JSON object."""
-        facts = self._checked(name, "an object of JSON", lambda value: isinstance(value, dict))
+        facts = self._check(name, "an object of JSON", lambda value: isinstance(value, dict))
         return Stored(facts, {}, f"{self.within}{name}.")
 
     def objects(self, name: str) -> list[Stored]:
@@ -180,7 +180,7 @@ class Stored:
         def holds(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
-        return list(self._checked(name, expected, holds))
+        return list(self._check(name, expected, holds))
 
     def lists(self, *names: str) -> Stored:
         """Return some values, nested lists of numbers, as arrays."""
@@ -190,28 +190,28 @@ class Stored:
     def integer(self, name: str, *, low: int = 0, high: int = sys.maxsize) -> int:
         """Return an integer from `low` to `high`."""
         expected = f"a whole number of at least {low} and at most {high}"
-        return int(self._checked(name, expected, lambda value: type(value) is int and low <= value <= high))
+        return int(self._check(name, expected, lambda value: type(value) is int and low <= value <= high))
 
     def number(self, name: str, *, low: float = -sys.float_info.max) -> float:
         """Return a finite number of at least `low`."""
         expected = f"a number of at least {low:g}"
-        return float(self._checked(name, expected, lambda value: _is_number(value) and value >= low))
+        return float(self._check(name, expected, lambda value: _is_number(value) and value >= low))
 
     def figure(self, name: str) -> float:
         """Return a number that is only displayed, and so may be "nan", "inf" or "-inf"."""
         other = ("nan", "inf", "-inf")
         expected = f"a number or one of {', '.join(other)}"
-        return float(self._checked(name, expected, lambda value: _is_number(value) or value in other))
+        return float(self._check(name, expected, lambda value: _is_number(value) or value in other))
 
     def boolean(self, name: str) -> bool:
         """Return true or false."""
-        return bool(self._checked(name, "true or false", lambda value: isinstance(value, bool)))
+        return bool(self._check(name, "true or false", lambda value: isinstance(value, bool)))
 
     def text(self, name: str, among: list[str] | None = None) -> str:
         """Return a text, or one of the given ones."""
         expected = "a text" if among is None else f"one of {', '.join(among)}"
         return str(
-            self._checked(
+            self._check(
                 name, expected, lambda value: isinstance(value, str) and (among is None or value in among)
             )
         )
@@ -240,24 +240,24 @@ class Stored:
         self, name: str, *shape: int | None, low: float = -math.inf, high: float = math.inf
     ) -> FloatArray:
         """Return finite numbers (float64) from low to high; None in the shape stands for any length."""
-        array = self._shaped(name, np.float64, shape)
+        array = self._read_shaped(name, np.float64, shape)
         require(np.isfinite(array).all(), self.within + name, "finite", "NaN or infinity")
         return self._in_range(name, array, low, high)
 
     def figures(self, name: str, n: int) -> FloatArray:
         """Return numbers (float64) that may be NaN or infinite."""
-        return self._shaped(name, np.float64, (n,))
+        return self._read_shaped(name, np.float64, (n,))
 
     def integers(self, name: str, *shape: int | None, low: int, high: int) -> IntArray:
         """Return integers (int64) from low to high; None in the shape stands for any length."""
-        return self._in_range(name, self._shaped(name, np.int64, shape), low, high)
+        return self._in_range(name, self._read_shaped(name, np.int64, shape), low, high)
 
-    def _shaped(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
+    def _read_shaped(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
         array = self.array(name)
         expected = ", ".join("any" if length is None else str(length) for length in shape)
         holds = array.dtype == dtype and array.ndim == len(shape)
         holds = holds and all(a in (None, b) for a, b in zip(shape, array.shape, strict=True))
-        require(holds, self.within + name, f"{np.dtype(dtype)} of shape ({expected})", _described(array))
+        require(holds, self.within + name, f"{np.dtype(dtype)} of shape ({expected})", _describe(array))
         return array
 
     def _in_range(self, name: str, array: Array, low: float, high: float) -> Array:

@@ -30,7 +30,7 @@ from ravine.store.archive import (
     MAX_REASON,
     Stored,
     read_archive,
-    refusing,
+    refuse_errors,
     require,
     write_archive,
 )
@@ -66,7 +66,7 @@ class Checkpoint:
         self.rows, self.labels = rows, labels
         self.found: dict[NodePath, SearchResult] = {}
         self._due, self._is_written = 0.0, True
-        self._before: dict[str, int] = {}  # checksums of the earlier fit
+        self._before: int | None = None  # the checksum of the data of the earlier fit
         if self.path.exists():
             self._read()
 
@@ -79,11 +79,10 @@ class Checkpoint:
 
     def check_rows(self) -> None:
         """Refuse the file if rows, weights or labels are not those of the earlier fit."""
-        for name, before in self._before.items():
-            if self.checksums[name] != before:
-                # Sums are rounded by blocks, so that a fit in other blocks may end elsewhere.
-                blocks = ", or not in the same blocks" if name == "rows" else ""
-                raise self._of_another_fit(f"the {name} are not the same{blocks}")
+        if self._before not in (None, self.checksum):
+            # Sums are rounded by blocks, so that a fit of the same rows in other blocks may end elsewhere.
+            reason = "rows, weights or labels are not the same, or the rows are not in the same blocks"
+            raise self._of_another_fit(reason)
 
     def write(self) -> None:
         """Write the results; a file that cannot be written is a warning, because the fit can go on."""
@@ -105,14 +104,14 @@ class Checkpoint:
         self._due, self._is_written = now + (now - began) / WRITING_SHARE, True
 
     @cached_property
-    def checksums(self) -> dict[str, int]:
-        """Numbers that tell rows, weights and labels from others; known after the rows were read once."""
-        labels = self.labels
-        return {
-            "rows": fingerprint(self.rows),
-            "weights": _checksum(self.rows.weights),
-            "labels": 0 if labels is None else _checksum(labels.rows, labels.classes),
-        }
+    def checksum(self) -> int:
+        """A number that tells rows, weights and labels from others; known after the rows were read once."""
+        found = fingerprint(self.rows)
+        labels = () if self.labels is None else (self.labels.rows, self.labels.classes)
+        for array in (self.rows.weights, *labels):
+            if array is not None:
+                found = zlib.crc32(np.ascontiguousarray(array).tobytes(), found)
+        return found
 
     def _content(self) -> bytes:
         made = [(i, one.split) for i, one in enumerate(self.found.values()) if one.split is not None]
@@ -120,7 +119,7 @@ class Checkpoint:
         meta = {
             **format_facts("checkpoint"),
             "fit": self.fit,
-            "data": self.checksums,
+            "data": self.checksum,
             "paths": ["".join(map(str, path)) for path in self.found],
             **facts,
         }
@@ -130,12 +129,15 @@ class Checkpoint:
         return write_archive(meta, arrays)
 
     def _read(self) -> None:
-        with open(self.path, "rb") as file, refusing(f"{self.path} is not a valid ravine checkpoint", ADVICE):
+        with (
+            open(self.path, "rb") as file,
+            refuse_errors(f"{self.path} is not a valid ravine checkpoint", ADVICE),
+        ):
             stored = read_archive(file)
             check_format(stored, "checkpoint")
-            fit, data = stored.inner("fit"), stored.inner("data")
+            fit = stored.inner("fit")
             before = {name: fit.text(name) for name in fit.facts}
-            self._before = {name: data.integer(name) for name in ("rows", "weights", "labels")}
+            self._before = stored.integer("data")
             self.found = _found_from(stored)
         for name in sorted({*before, *self.fit}):
             then, now = before.get(name), self.fit.get(name)
@@ -177,13 +179,6 @@ def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
         )
         for i, path in enumerate(paths)
     }
-
-
-def _checksum(*arrays: Any) -> int:
-    found = 0
-    for array in arrays:
-        found = found if array is None else zlib.crc32(np.ascontiguousarray(array).tobytes(), found)
-    return found
 
 
 def describe(estimator: Any, stream: Sequence[int]) -> dict[str, str]:

@@ -24,9 +24,9 @@ from ravine.store.archive import (
     Stored,
     jsonable,
     read_archive,
-    refusing,
+    refuse_errors,
     require,
-    shown,
+    shorten_value,
     write_archive,
 )
 from ravine.store.parts import check_format, format_facts
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         The fitted estimator, of the class that was saved.
     """
     what, advice = f"{os.fspath(path)} is not a valid ravine model", "fit and save the model again"
-    with open(path, "rb") as file, refusing(what, advice):
+    with open(path, "rb") as file, refuse_errors(what, advice):
         return _rebuild(read_archive(file))
 
 
@@ -171,7 +171,7 @@ def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, A
     require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)
     for name, value in given.items():
         flat = name == "kernel_params" or not isinstance(value, dict)
-        require(flat, f"parameters.{name}", "a value or a list", shown(value))
+        require(flat, f"parameters.{name}", "a value or a list", shorten_value(value))
     return {
         name: tuple(value) if isinstance(defaults[name], tuple) and isinstance(value, list) else value
         for name, value in given.items()

@@ -20,9 +20,9 @@ from ravine.store.archive import (
     array_of_lists,
     fields_to_json,
     jsonable,
-    refusing,
+    refuse_errors,
     require,
-    shown,
+    shorten_value,
 )
 from ravine.tree.arrays import Tree, TreeArrays
 
@@ -191,9 +191,9 @@ def to_json(tree: TreeArrays) -> str:
 
 def from_json(make: type[Tree], text: str) -> Tree:
     """Read a tree of a class from JSON."""
-    with refusing("the text is not a valid ravine tree", "write it again with to_json"):
+    with refuse_errors("the text is not a valid ravine tree", "write it again with to_json"):
         facts = json.loads(text)
-        require(isinstance(facts, dict), "a tree", "an object of JSON", shown(facts))
+        require(isinstance(facts, dict), "a tree", "an object of JSON", shorten_value(facts))
         stored = Stored(facts, {})
         check_format(stored, "tree")
         lists = stored.inner("arrays").facts
