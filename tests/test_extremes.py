@@ -60,27 +60,6 @@ print("done")
     assert run(code) == ["done"]
 
 
-def test_the_time_of_a_score_does_not_grow_with_the_shift_of_the_rows():
-    code = """
-model = MinimumDensity(2).fit(X)
-for shift in (0, 1e3, 1e9, 1e15, 1e300):
-    print(round(model.score(X + shift), 6) if shift else model.score(X) > 0.5)
-"""
-    assert run(code) == ["True", "0.0", "0.0", "0.0", "0.0"]
-
-
-def test_a_threshold_far_from_all_rows_has_no_depth():
-    code = """
-from dataclasses import replace
-model = MinimumDensity(2).fit(X)
-split = model.tree_.splits[0]
-far = replace(split, boundary=replace(split.boundary, threshold=2.0**31))
-model.tree_ = replace(model.tree_, splits=(far, None, None))
-print(model.score(X))
-"""
-    assert run(code) == ["0.0"]
-
-
 def test_scales_that_cannot_be_squared_are_refused():
     from ravine import SpectralConnectivity
 
@@ -110,11 +89,11 @@ def few_starts(A): A.indptr = A.indptr[:9]
 def attempts(A):
     for model in fitted:
         yield lambda model=model: type(model)(2).fit(A)
-        for name in ("predict", "transform", "score", "decision_function", "predict_proba"):
+        for name in ("predict", "transform", "decision_function", "predict_proba"):
             yield lambda model=model, name=name: getattr(model, name)(A)
     yield lambda: MinimumDensityClassifier().fit(A, y)
     yield lambda: classifier.predict(A)
-    for name in ("predict", "predict_proba", "decision_path", "exemplars", "simplify"):
+    for name in ("predict", "predict_proba", "decision_path", "exemplars"):
         yield lambda name=name: getattr(tree, name)(A)
     yield lambda: tree.resplit(0, MinimumDensity(2), A)
     yield lambda: separation_probability(A, np.arange(50) % 2)
@@ -172,7 +151,6 @@ solvers = {solver: partial(MaximinSeparation, solver=solver) for solver in ("gep
 for name, estimator in {**ESTIMATORS, **solvers}.items():
     for case, weights in {**plain, **alone, **other, **few}.items():
         model = estimator(2).fit(X, sample_weight=weights)
-        model.score(X, sample_weight=weights)
         if case in alone or case in few:
             assert sizes(model) == [120], (name, case, sizes(model))
         if case in plain and case != "all 1e30":
@@ -217,7 +195,7 @@ print("ready", flush=True)
 while True:
     MinimumDensity(2, bandwidth_factor=1e-9).fit(X)
     MinimumDensity(2).fit(X, sample_weight=np.where(np.arange(120) == 7, 1e12, 1.0))
-    model.score(X + 1e12)
+    model.predict(X + 1e12)
 """
 
 
@@ -226,13 +204,12 @@ def test_a_signal_at_any_moment_ends_a_fit_by_the_exception_of_its_handler():
     """Compiled code neither drops the exception nor raises another one in its place."""
     X = np.concatenate([np.random.default_rng(0).normal(place, 1, (60, 3)) for place in (0, 8)])
     model = MinimumDensity(2, bandwidth_factor=1e-9).fit(X)
-    model.score(X)
 
     def fit_until(delay):
         signal.setitimer(signal.ITIMER_REAL, delay)
         while True:
             model.fit(X)
-            model.score(X + 1e12)
+            model.predict(X + 1e12)
 
     before = signal.signal(signal.SIGALRM, lambda *_: sys.exit(3))
     try:

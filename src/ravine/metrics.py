@@ -43,7 +43,7 @@ def _contingency(labels_true: Any, labels_pred: Any, sample_weight: Any = None) 
     return cells.astype(np.float64).reshape(len(classes), len(clusters))
 
 
-def _merged(labels_true: Any, labels_pred: Any, sample_weight: Any) -> FloatArray:
+def _merge_classes(labels_true: Any, labels_pred: Any, sample_weight: Any) -> FloatArray:
     """Return the contingency table of a bipartition, with classes merged by majority side.
 
     A class with equal weight on both sides goes to the smaller side.
@@ -73,7 +73,7 @@ def success_ratio(labels_true: Any, labels_pred: Any, *, sample_weight: Any = No
     >>> success_ratio([0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 1])
     0.0
     """
-    merged = _merged(labels_true, labels_pred, sample_weight)
+    merged = _merge_classes(labels_true, labels_pred, sample_weight)
     if not merged.any(axis=1).all():  # Equation 28 by the letter gives 1/2 here, the text below it 0
         return 0.0
     error = min(merged[0, 0] + merged[1, 1], merged[0, 1] + merged[1, 0])
@@ -89,7 +89,7 @@ def binary_v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any =
     >>> round(binary_v_measure([0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 1, 1]), 6)
     1.0
     """
-    merged = _merged(labels_true, labels_pred, sample_weight)
+    merged = _merge_classes(labels_true, labels_pred, sample_weight)
     return _v_measure(merged) if merged.any(axis=1).all() else 0.0
 
 
@@ -134,8 +134,8 @@ def clustering_error(labels_true: Any, labels_pred: Any, *, sample_weight: Any =
 
 
 def separation_probability(
-    X: Any, labels: Any, *, regularization: float = 0.0, pairwise: bool = False, sample_weight: Any = None
-) -> Any:
+    X: Any, labels: Any, *, regularization: float = 0.0, sample_weight: Any = None
+) -> float:
     r"""Return the minimum separation probability (MSP) of a labeling (MSPC, Definition 1).
 
     For every distribution with the means and covariances of the two clusters, the best hyperplane puts a row
@@ -149,8 +149,7 @@ def separation_probability(
     single outlier against the rest has a high MSP, so look at the sizes of the clusters too, as
     `ravine.select` does.
 
-    For more than two clusters it is the minimum over all pairs or, with `pairwise`, the symmetric matrix of
-    all pairs (1 on its diagonal) in the order of the sorted labels. X may be an array, a memmap or a CSR
+    For more than two clusters it is the minimum over all pairs. X may be an array, a memmap or a CSR
     matrix. The cost is one pass with O(n d^2).
 
     >>> X = [[-2.0], [-1.0], [1.0], [2.0]]
@@ -171,11 +170,10 @@ def separation_probability(
         varies = np.flatnonzero(own.varies)
         sides = [Side.of(rows.select(some).pass_over([SideSums(own, None)])[0]) for some in members]
         spread = [side.covariance(varies) + ridge * np.eye(len(varies)) for side in sides]
-        found = np.ones((len(sides), len(sides)))
-        for a, b in itertools.combinations(range(len(sides)), 2):
-            apart = (sides[b].mean - sides[a].mean)[varies]
-            found[a, b] = found[b, a] = minimax(spread[a], spread[b], apart).probability
-    return found if pairwise else float(found.min())
+        return min(
+            float(minimax(spread[a], spread[b], (sides[b].mean - sides[a].mean)[varies]).probability)
+            for a, b in itertools.combinations(range(len(sides)), 2)
+        )
 
 
 def modularity_of(edges: FloatArray) -> float:

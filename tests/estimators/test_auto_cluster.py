@@ -158,7 +158,6 @@ def test_everything_else_is_the_winners(wine):
     for name in ("predict", "predict_proba", "decision_function", "transform"):
         np.testing.assert_array_equal(getattr(wine, name)(WINE), getattr(best, name)(WINE))
     np.testing.assert_array_equal(wine.predict(WINE), wine.labels_)
-    assert wine.score(WINE) == best.score(WINE)
     assert wine.get_feature_names_out().tolist() == ["autocluster0", "autocluster1"]
     shown = str(wine.candidates_).splitlines()
     assert len(shown) == 7
@@ -355,7 +354,8 @@ def test_save_and_load(wine, tmp_path):
 def test_a_damaged_choice_is_refused(change, tmp_path):
     path = tmp_path / "m.ravine"
     ravine.save(AutoCluster(2, methods=["minimum-density"]).fit(IRIS), path)
-    stored = read_archive(path.read_bytes())
+    with open(path, "rb") as file:
+        stored = read_archive(file)
     change(stored.facts["auto"])
     path.write_bytes(write_archive(stored.facts, stored.arrays))
     with pytest.raises(InvalidModelError):

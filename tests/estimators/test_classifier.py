@@ -33,7 +33,6 @@ EXPECTED_TO_FAIL = {
     "check_classifiers_classes": "fits y in {-1, 1}, but -1 is a row without a label; scikit-learn exempts "
     "its own semi-supervised classes by name",
 }
-SCHEMES = ["one-vs-one", "tree"]
 
 
 @parametrize_with_checks(
@@ -130,12 +129,11 @@ def test_unlabeled_rows_help_on_real_rows():
         assert np.median(found) > np.median(machine) + 0.02
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_several_classes(scheme):
+def test_several_classes():
     X, y = load_iris(return_X_y=True)
-    model = MinimumDensityClassifier(multi_class=scheme).fit(X, few_labels(y, 15))
+    model = MinimumDensityClassifier().fit(X, few_labels(y, 15))
     assert (model.transduction_ == y).mean() > 0.85
-    assert len(model.boundaries_) == {"one-vs-one": 3, "tree": 2}[scheme]
+    assert len(model.boundaries_) == 3
     scores, memberships = model.decision_function(X), model.predict_proba(X)
     assert scores.shape == memberships.shape == (150, 3)
     for shown in (scores, memberships):
@@ -156,35 +154,13 @@ def test_distances_never_outvote_votes():
     votes = np.zeros((2000, 3), dtype=int)
     for between in model.boundaries_:
         right = between.split.boundary.signed_distance(MemoryRows(everywhere)) > 0
-        votes[right, between.right[0]] += 1
-        votes[~right, between.left[0]] += 1
+        votes[right, between.right] += 1
+        votes[~right, between.left] += 1
     scores = model.decision_function(everywhere)
     assert (np.abs(scores - votes) < 1 / 3).all()
     clear = votes.max(axis=1) == 2
     assert clear.any()
     np.testing.assert_array_equal(model.predict(everywhere)[clear], votes.argmax(axis=1)[clear])
-
-
-def test_in_a_tree_of_classes_labeled_rows_stay_with_their_class(monkeypatch):
-    X, y = three_blobs()
-    known = few_labels(y, 30)
-    known[[5, 85, 165]] = 1, 2, 0  # each among rows of another class
-    members = []
-    between = class_boundaries.BoundarySearch._between
-
-    def spy(fitting, left, right, rows):
-        members.append(rows)
-        return between(fitting, left, right, rows)
-
-    monkeypatch.setattr(class_boundaries.BoundarySearch, "_between", spy)
-    model = MinimumDensityClassifier(multi_class="tree").fit(X, known)
-    first, second = model.boundaries_
-    classes = second.left + second.right
-    on_right = first.split.boundary.signed_distance(MemoryRows(X)) > 0
-    across = np.isin(known, classes) & (on_right != (classes[0] in first.right))
-    assert across.any()
-    assert set(np.flatnonzero(np.isin(known, classes))) <= set(members[1])
-    assert set(known[members[1]]) == {*classes, -1}
 
 
 def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
@@ -196,7 +172,7 @@ def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
     between = class_boundaries.BoundarySearch._between
 
     def spy(fitting, left, right, rows):
-        members[left + right] = rows
+        members[left, right] = rows.map(lambda block: block.numbers)
         return between(fitting, left, right, rows)
 
     monkeypatch.setattr(class_boundaries.BoundarySearch, "_between", spy)
@@ -206,11 +182,10 @@ def test_a_labeled_row_counts_for_its_own_class_in_every_pair(monkeypatch):
         assert set(known[rows]) == {*pair, -1}
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_every_boundary_is_found_in_the_scale_of_all_rows(scheme):
+def test_every_boundary_is_found_in_the_scale_of_all_rows():
     X, y = load_iris(return_X_y=True)
     scale = measured(X).standardization.inverse_scale
-    for between in MinimumDensityClassifier(multi_class=scheme).fit(X, few_labels(y, 15)).boundaries_:
+    for between in MinimumDensityClassifier().fit(X, few_labels(y, 15)).boundaries_:
         split = between.split
         np.testing.assert_allclose(split.boundary.normal, split.direction * scale, rtol=1e-9)
 
@@ -287,8 +262,6 @@ def test_wrong_labels_and_parameters_are_errors():
     X, y = ridge_and_noise(20)
     with pytest.raises(InvalidInputError, match="one per row"):
         MinimumDensityClassifier().fit(X, y[:-1])
-    with pytest.raises(InvalidInputError, match="multi_class"):
-        MinimumDensityClassifier(multi_class="ovr").fit(X, y)
     for gammas in ((), "x", [[1.0], [2.0, 3.0]], 10**400):
         with pytest.raises(InvalidInputError, match="gammas"):
             MinimumDensityClassifier(gammas=gammas).fit(X, y)
@@ -296,20 +269,19 @@ def test_wrong_labels_and_parameters_are_errors():
         MinimumDensityClassifier().fit(np.ones((20, 2)), y)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_values_of_any_size_give_no_warning(scheme):
+def test_values_of_any_size_give_no_warning():
     X, y = make_blobs(60, centers=3, random_state=0)
     X = (X - X.mean(axis=0)) / np.abs(X - X.mean(axis=0)).max()
-    model = MinimumDensityClassifier(multi_class=scheme).fit(X, y)
+    model = MinimumDensityClassifier().fit(X, y)
     for scale in (1e150, 1e200, 1e300, 3e307, 1e-320):
         assert set(model.predict(scale * X)) <= {0, 1, 2}
         assert np.isfinite(model.predict_proba(scale * X)).all()
     for scale in (1e307, 1.7e308):
         with pytest.raises(InvalidInputError, match="in column 0"):
-            MinimumDensityClassifier(multi_class=scheme).fit(scale * X, y)
+            MinimumDensityClassifier().fit(scale * X, y)
     with pytest.raises(InvalidInputError, match="all rows of the classes 0, 1, 2 are the same"):
-        MinimumDensityClassifier(multi_class=scheme).fit(1e-320 * X, y)
+        MinimumDensityClassifier().fit(1e-320 * X, y)
 
 
 def test_a_refused_refit_leaves_the_classifier_as_it_was():
@@ -326,24 +298,22 @@ def test_a_refused_refit_leaves_the_classifier_as_it_was():
         np.testing.assert_array_equal(model.predict(X), classes)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_weights_are_copies_and_weight_zero_has_no_effect(scheme):
+def test_weights_are_copies_and_weight_zero_has_no_effect():
     X, y = load_iris(return_X_y=True)
     known = few_labels(y, 30)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    model = MinimumDensityClassifier(multi_class=scheme)
+    model = MinimumDensityClassifier()
     weighted = model.fit(X, known, sample_weight=weights).predict(X)
     repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(known, weights)).predict(X)
     assert (weighted == repeated).all()
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_sparse_rows_memory_maps_and_threads_give_the_same_classes(scheme, tmp_path):
+def test_sparse_rows_memory_maps_and_threads_give_the_same_classes(tmp_path):
     X, y = load_iris(return_X_y=True)
     known = few_labels(y, 15)
     mapped = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
     mapped[:] = X
-    model = MinimumDensityClassifier(multi_class=scheme, standardize=True)
+    model = MinimumDensityClassifier(standardize=True)
     expected = model.fit(X, known).transduction_
     for same in (sparse.csr_array(X), mapped):
         assert (model.fit(same, known).transduction_ == expected).all()
@@ -402,12 +372,11 @@ def test_kernels_separate_what_no_hyperplane_does(rows, kernel):
     assert (model.predict(X[:20]) == model.predict(X)[:20]).all()
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_kernel_named_computed_or_called_is_the_same(scheme):
+def test_a_kernel_named_computed_or_called_is_the_same():
     X, y = load_iris(return_X_y=True)
     known = few_labels(y, 15)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    make = partial(MinimumDensityClassifier, multi_class=scheme)
+    make = partial(MinimumDensityClassifier)
     named = make(kernel="rbf", kernel_params={"gamma": 0.1, "n_components": 5}).fit(X, known)
     K = rbf_kernel(Z, gamma=0.1)
     given = make(kernel="precomputed", kernel_params={"n_components": 5}).fit(K, known)

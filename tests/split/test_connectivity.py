@@ -15,7 +15,7 @@ from ravine import RavineError, SpectralConnectivity
 from ravine.data import node
 from ravine.index.connectivity import BETAS
 from ravine.index.graph import GraphConnectivity
-from ravine.split.boundary import Hyperplane, NearestCenter
+from ravine.split.boundary import NearestCenter
 from ravine.split.directions import OrthogonalDirections
 from tests.changed_method import with_method
 from tests.index.test_connectivity import dense
@@ -113,7 +113,7 @@ def test_several_directions_have_no_sql_and_say_so(curved):
         curved.tree_.export_sql("rows", columns=list("abcde"))
 
 
-def test_several_directions_can_be_grafted_and_simplified(moons, curved):
+def test_several_directions_can_be_grafted(moons, curved):
     X = moons[0]
     base = SpectralConnectivity(2).fit(X)
     part = base.labels_ == 0
@@ -122,9 +122,6 @@ def test_several_directions_can_be_grafted_and_simplified(moons, curved):
     grafted = base.tree_.resplit(1, curved, X).predict(X)
     np.testing.assert_array_equal(grafted[part], alone.labels_)
     np.testing.assert_array_equal(grafted[~part], 2)
-    plain = SpectralConnectivity(2, n_directions=2).fit(load_iris().data).tree_
-    simpler = plain.simplify(load_iris().data, max_features=2)
-    assert isinstance(simpler.splits[0].boundary, Hyperplane)
 
 
 @pytest.mark.parametrize(

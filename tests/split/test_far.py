@@ -229,13 +229,6 @@ def test_a_model_file_keeps_the_rule(tmp_path):
         assert (loaded.predict(rows) == model.labels_).all()
 
 
-def test_score_leaves_far_rows_out():
-    model = ravine.MinimumDensity(3).fit(BLOBS)
-    rows = np.vstack([BLOBS, [[1e4, 1e4]]])
-    robust = fitted(ravine.MinimumDensity(3), rows)
-    assert robust.score(rows) == pytest.approx(model.score(BLOBS), abs=1e-3)
-
-
 def test_the_classifier_leaves_unlabeled_far_rows_out():
     rows = np.vstack([BLOBS, spread(0.05)])
     y = np.full(len(rows), -1)

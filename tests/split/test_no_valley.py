@@ -23,7 +23,7 @@ MODELS = {
     "density": MinimumDensity,
     "rbf": lambda k: MinimumDensity(k, kernel="rbf"),
     "connectivity": SpectralConnectivity,
-    "large margin": lambda k: SpectralConnectivity(k, large_margin=True),
+    "two directions": lambda k: SpectralConnectivity(k, n_directions=2),
     "separation": MaximinSeparation,
     "margin": MaximumMargin,
     "principal": PrincipalDirection,

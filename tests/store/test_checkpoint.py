@@ -5,16 +5,14 @@ import json
 import random
 import re
 import time
-import warnings
 
 import numpy as np
 import pytest
 
 import ravine
 from ravine import InvalidInputError, MinimumDensity, SpectralConnectivity
-from ravine.data.memory import MemoryRows
 from ravine.store import checkpoint as checkpoints
-from ravine.store.archive import checksum, read_archive, write_archive
+from ravine.store.archive import read_archive, write_archive
 from tests.processes import CONTEXT
 from tests.store.model_files import edited
 
@@ -22,6 +20,14 @@ RNG = np.random.default_rng(0)
 N, K = 12_000, 6
 X = RNG.normal(size=(N, 5)) + 7.0 * np.random.default_rng(1).normal(size=(K, 5))[RNG.integers(K, size=N)]
 WEIGHTS = RNG.integers(0, 3, N).astype(float)
+
+
+def stored_in(path):
+    """The content of a checkpoint."""
+    with open(path, "rb") as file:
+        return read_archive(file)
+
+
 KINDS = ("memory", "npy", "dask")
 
 
@@ -159,9 +165,14 @@ CHANGED[1234, 3] = np.nextafter(CHANGED[1234, 3], np.inf)
         (MinimumDensity(4, random_state=0), X[:2000], {}, "n_clusters was 3 and is 4"),
         (MinimumDensity(3, random_state=1), X[:2000], {}, "random_state was 0, with the seed"),
         (SpectralConnectivity(3, random_state=0), X[:2000], {}, "kernel|bandwidth|class|alpha"),
-        (MinimumDensity(3, random_state=0), CHANGED, {}, "the rows are not the same"),
-        (MinimumDensity(3, random_state=0), X[:1999], {}, "the rows are not the same"),
-        (MinimumDensity(3, random_state=0), X[:2000], {"sample_weight": WEIGHTS[:2000]}, "the weights are"),
+        (MinimumDensity(3, random_state=0), CHANGED, {}, "rows, weights or labels are not the same"),
+        (MinimumDensity(3, random_state=0), X[:1999], {}, "rows, weights or labels are not the same"),
+        (
+            MinimumDensity(3, random_state=0),
+            X[:2000],
+            {"sample_weight": WEIGHTS[:2000]},
+            "rows, weights or labels are not",
+        ),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused_and_not_touched(written, model, rows, fit, reason):
@@ -174,14 +185,11 @@ def test_a_checkpoint_of_another_fit_is_refused_and_not_touched(written, model, 
 def test_the_same_rows_in_other_blocks_are_refused_with_that_reason(tmp_path):
     """Checksums are by block, and so is the rounding of sums."""
     lazy = pytest.importorskip("dask.array").from_array(X, chunks=(5000, 5))
-    small, large = "3 blocks of at most 5000 rows", "2 blocks of at most 8192 rows"
-    for i, (first, second, then, now) in enumerate(((X, lazy, large, small), (lazy, X, small, large))):
+    for i, (first, second) in enumerate(((X, lazy), (lazy, X))):
         model = MinimumDensity(3, random_state=0, checkpoint=tmp_path / f"{i}").fit(first)
-        text = refused(model.checkpoint, model, second)
-        assert re.search(f"{then} .*{now}", text)
-        assert "give the same array" in text
-        assert "the rows are not the same" in refused(model.checkpoint, model, second[:-1])
-        assert "the rows are not the same" in refused(model.checkpoint, model, first + 1.0)
+        for rows in (second, second[:-1], first + 1.0):
+            text = refused(model.checkpoint, model, rows)
+            assert "are not the same, or the rows are not in the same blocks; give" in text
         model.fit(lazy.rechunk((8192, 5)) if first is X else first)
 
 
@@ -190,7 +198,9 @@ def test_changed_rows_of_a_file_are_refused(tmp_path):
     model = MinimumDensity(3, checkpoint=tmp_path / "fit.checkpoint")
     model.fit(ravine.open(tmp_path / "rows.npy"))
     np.save(tmp_path / "rows.npy", CHANGED)
-    assert "the rows are not the same" in refused(model.checkpoint, model, ravine.open(tmp_path / "rows.npy"))
+    assert "rows, weights or labels are not the same" in refused(
+        model.checkpoint, model, ravine.open(tmp_path / "rows.npy")
+    )
 
 
 def test_another_version_is_refused(written, monkeypatch):
@@ -198,10 +208,11 @@ def test_another_version_is_refused(written, monkeypatch):
     text = refused(written, MinimumDensity(3, random_state=0), X[:2000])
     assert "ravine was 0.1.0 and is 9.9" in text
     monkeypatch.undo()
-    stored = read_archive(written.read_bytes())
+    stored = stored_in(written)
     other = written.with_name("other")
     other.write_bytes(write_archive({**stored.facts, "version": 1}, stored.arrays))
-    assert "it has version 1 of the format" in refused(other, MinimumDensity(3, random_state=0), X[:2000])
+    with pytest.raises(ravine.RavineError, match=r"version of the format has to be 4.*got 1; give another"):
+        MinimumDensity(3, random_state=0, checkpoint=other).fit(X[:2000])
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PK\x03\x04 and nothing else"])
@@ -232,44 +243,19 @@ def test_damaged_checkpoints_are_refused_with_one_sentence(written, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda meta, arrays: arrays["rank"].__setitem__(1, arrays["rank"][1] + 1.0),
-        lambda meta, arrays: arrays.update(accepted=1 - arrays["accepted"]),
-        lambda meta, arrays: meta.update(seconds=meta["seconds"] + 1.0),
-        lambda meta, arrays: meta.pop("checksum"),
-    ],
-    ids=["rank", "accepted", "seconds", "no checksum"],
-)
-def test_a_checkpoint_whose_content_was_changed_is_refused(written, tmp_path, change):
-    """The archive is valid, and so is every value: only the checksum of the content tells."""
-    path = tmp_path / "changed"
-    path.write_bytes(edited(written.read_bytes(), change))
-    with pytest.raises(
-        ravine.RavineError, match=r"valid ravine checkpoint.* as it was written.*; give another"
-    ):
-        MinimumDensity(3, random_state=0, checkpoint=path).fit(X[:2000])
-
-
-@pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda meta, arrays: meta["fit"].update(level=True), "fit has to be one text"),
-        (lambda meta, arrays: meta["fit"].update(more=[1]), "fit has to be one text"),
+        (lambda meta, arrays: meta["fit"].update(level=True), r"fit\.\w+ has to be a text"),
+        (lambda meta, arrays: meta["fit"].update(more=[1]), r"fit\.\w+ has to be a text"),
         (
-            lambda meta, arrays: meta.update(reads=10**400),
-            "reads has to be a whole number of at least 0 and at most",
+            lambda meta, arrays: meta.update(data=10**400),
+            "data has to be a whole number of at least 0 and at most",
         ),
     ],
 )
 def test_crafted_checkpoints_are_refused(written, tmp_path, change, reason):
-    def signed(meta, arrays):
-        change(meta, arrays)
-        meta.pop("checksum")
-        meta["checksum"] = checksum(meta, arrays)
-
     path = tmp_path / "crafted"
-    path.write_bytes(edited(written.read_bytes(), signed))
+    path.write_bytes(edited(written.read_bytes(), change))
     with pytest.raises(ravine.RavineError, match=reason):
         MinimumDensity(3, random_state=0, checkpoint=path).fit(X[:2000])
 
@@ -308,27 +294,9 @@ def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
 
 
 def test_the_file_has_no_code_and_its_meta_is_json(written):
-    stored = read_archive(written.read_bytes())
+    stored = stored_in(written)
     assert json.dumps(stored.facts)
     assert stored.facts["format"] == "ravine checkpoint"
-
-
-def test_resuming_counts_the_passes_of_both_fits(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        whole = MinimumDensity(K).fit(X).n_passes_
-        again = ended_and_resumed(MinimumDensity(K), X, tmp_path, 4).n_passes_
-    assert whole < again < whole + 12
-
-
-def test_the_time_of_all_fits_is_added(tmp_path):
-    rows = MemoryRows(X[:100])
-    for _ in range(2):
-        found = checkpoints.Checkpoint(tmp_path / "fit", {"class": "some"}, rows, None)
-        found._began -= 1000.0  # as if it had taken that long
-        found.note((1,) * (len(found.found) + 1), checkpoints.SearchResult(None, accepted=False))
-        found.write()
-    assert 2000.0 <= read_archive((tmp_path / "fit").read_bytes()).facts["seconds"] < 2100.0
 
 
 def test_the_rank_of_a_split_does_not_depend_on_what_was_searched_before_a_break(tmp_path):
@@ -340,7 +308,7 @@ def test_the_rank_of_a_split_does_not_depend_on_what_was_searched_before_a_break
     )  # no valley, so that edges are cut
 
     def ranks(path):
-        stored = read_archive(path.read_bytes())
+        stored = stored_in(path)
         return dict(zip(stored.facts["paths"], stored.arrays["rank"].reshape(-1, 4).tolist(), strict=True))
 
     def model(path=None):

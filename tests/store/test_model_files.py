@@ -62,7 +62,7 @@ def tried(folder, n, seed):
 
 
 def check_tried(found, n):
-    assert found["crafted"] >= 800
+    assert found["crafted"] >= 750
     assert found["unexpected"] == []
     assert sum(found["damaged"].values()) == n
     assert found["damaged"]["refused by a check"] > n / 3  # not only by the archive's own checks
@@ -83,7 +83,7 @@ def test_a_large_file_of_another_kind_is_not_read(tmp_path):
     with open(tmp_path / "large", "wb") as file:
         file.truncate(1 << 40)  # takes no place on the disk, and would take a terabyte of memory
     for path in (tmp_path / "large", "/dev/zero"):
-        with pytest.raises(InvalidModelError, match=r"give a file that ravine\.save wrote"):
+        with pytest.raises(InvalidModelError, match="the file has to be one that ravine wrote"):
             ravine.load(path)
     with pytest.raises(IsADirectoryError):
         ravine.load(tmp_path)
@@ -117,12 +117,11 @@ def check_same_bits(model, again, rows):
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf", "diffusion", "precomputed"])
-@pytest.mark.parametrize("scheme", ["two", "one-vs-one", "tree"])
+@pytest.mark.parametrize("scheme", ["two", "three"])
 def test_a_classifier_comes_back_as_it_was(kernel, scheme, tmp_path):
     names = np.array(["setosa", "versicolor", "Virginica ü"])[np.minimum(Y, 1 if scheme == "two" else 2)]
     rows = model_files.SIMILAR if kernel == "precomputed" else X
-    multi_class = "tree" if scheme == "tree" else "one-vs-one"
-    model = MinimumDensityClassifier(multi_class=multi_class, kernel=kernel).fit(rows, partly(names))
+    model = MinimumDensityClassifier(kernel=kernel).fit(rows, partly(names))
     ravine.save(model, tmp_path / "m")
     again = ravine.load(tmp_path / "m")
     assert type(again) is MinimumDensityClassifier
@@ -132,7 +131,7 @@ def test_a_classifier_comes_back_as_it_was(kernel, scheme, tmp_path):
     np.testing.assert_array_equal(again.coef_, model.coef_)
     np.testing.assert_array_equal(again.intercept_, model.intercept_)
     assert (again.n_iter_, again.n_passes_) == (model.n_iter_, model.n_passes_)
-    assert len(again.boundaries_) == len(model.boundaries_) == {"two": 1, "one-vs-one": 3, "tree": 2}[scheme]
+    assert len(again.boundaries_) == len(model.boundaries_) == {"two": 1, "three": 3}[scheme]
     assert not hasattr(again, "transduction_")
     if kernel != "precomputed":
         assert list(again.feature_names_in_) == list(X.columns)
@@ -151,15 +150,6 @@ def test_classes_of_every_type_come_back(names, tmp_path):
     again = ravine.load(tmp_path / "m")
     assert again.classes_.dtype == model.classes_.dtype
     check_same_bits(model, again, X)
-
-
-def test_five_classes_in_a_tree_come_back(tmp_path):
-    rng = np.random.default_rng(0)
-    y = np.arange(200) % 5
-    rows = 6 * rng.standard_normal((5, 3))[y] + rng.standard_normal((200, 3))
-    model = MinimumDensityClassifier(multi_class="tree").fit(rows, y)
-    ravine.save(model, tmp_path / "m")
-    check_same_bits(model, ravine.load(tmp_path / "m"), rows)
 
 
 def far_away(meta, arrays):

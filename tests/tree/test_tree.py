@@ -15,7 +15,6 @@ from ravine.split.split import Split
 from ravine.tree.arrays import as_rows
 from ravine.tree.edit import _keep_splits
 from ravine.tree.export import DEEPEST
-from ravine.tree.score import depth_at_boundary
 from ravine.tree.simplify import _best_threshold
 from tests.changed_method import with_method
 from tests.engines import in_blocks
@@ -201,16 +200,6 @@ def test_merging_any_two_shares_a_label():
             TREE.merge(*wrong)
 
 
-def test_relabel_is_one_to_one():
-    swapped = TREE.relabel({0: 3, 3: 0})
-    expected = MODEL.labels_.copy()
-    expected[MODEL.labels_ == 0], expected[MODEL.labels_ == 3] = 3, 0
-    np.testing.assert_array_equal(swapped.predict(DIGITS), expected)
-    for wrong in ({0: 3}, {99: 0, 0: 99}):
-        with pytest.raises(InvalidInputError, match="one-to-one"):
-            TREE.relabel(wrong)
-
-
 @pytest.mark.parametrize("where", ["leaf", "inner", "root"])
 def test_resplit_grows_a_node_anew_with_another_method(where):
     tree = PrincipalDirection(4).fit(DIGITS).tree_
@@ -294,20 +283,6 @@ def test_a_leaf_is_large_enough_to_be_searched_by_its_weight():
     assert (model.labels_[40:] == 2).all()
 
 
-def test_the_score_is_the_mean_depth_by_the_weight_that_reaches_each_split():
-    model = MinimumDensity(3).fit(WINE)
-    tree, rows = model.tree_, as_rows(WINE)
-    reach = tree.decision_path(WINE).toarray().astype(bool)
-    depths, weights = [], []
-    for node in tree.inner:
-        members = np.flatnonzero(reach[:, node])
-        distance = tree.splits[node].boundary.signed_distance(rows.select(members))
-        depths.append(depth_at_boundary(distance, np.ones(len(members))))
-        weights.append(len(members))
-    assert abs(depths[0] - depths[1]) > 0.01
-    assert model.score(WINE) == pytest.approx(np.average(depths, weights=weights))
-
-
 def test_every_walk_down_the_tree_takes_the_same_way():
     path = TREE.decision_path(DIGITS).toarray().astype(bool)
     distances = TREE.distances(as_rows(DIGITS))
@@ -350,7 +325,6 @@ def test_a_tree_is_never_changed():
     TREE.cut(3)
     TREE.prune(1)
     TREE.merge(0, 5)
-    TREE.relabel({0: 1, 1: 0})
     TREE.simplify(DIGITS, 3, 0.5)
     assert TREE.to_json() == before
     assert replace(TREE, weight=TREE.weight + 1) != TREE
@@ -398,7 +372,6 @@ def test_a_grafted_tree_keeps_its_refused_splits_through_json():
 
 def test_the_sign_of_the_decision_follows_the_labels():
     model = MinimumDensity(2).fit(WINE)
-    model.tree_ = model.tree_.relabel({0: 1, 1: 0})
     np.testing.assert_array_equal(model.decision_function(WINE) > 0, model.predict(WINE) == 1)
     model = PrincipalDirection(4).fit(WINE)
     model.tree_ = model.tree_.cut(3).merge(0, 2)

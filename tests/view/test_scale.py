@@ -1,4 +1,4 @@
-"""Views, edits and the score take files and dask collections, and say the same about them as about arrays."""
+"""Views and edits take files and dask collections, and say the same about them as about arrays."""
 
 import re
 
@@ -7,9 +7,7 @@ import pytest
 
 import ravine
 from ravine import MinimumDensity
-from ravine.tree import score
-from ravine.tree.arrays import as_rows
-from ravine.tree.score import depth_of_splits
+from ravine.tree import simplify
 
 RNG = np.random.default_rng(0)
 N = 20_000
@@ -52,27 +50,13 @@ def test_exemplars_are_those_of_a_plain_search(model):
         np.testing.assert_array_equal(found, members[np.argsort(distance)[:4]])
 
 
-def test_score_and_simplify(model, rows, monkeypatch):
-    assert model.score(rows) == model.score(X)
+def test_simplify(model, rows, monkeypatch):
     assert model.tree_.simplify(rows) == model.tree_.simplify(X)
-    exact = model.score(X)
-    monkeypatch.setattr(score, "EXACT_ROWS", 4000)
-    assert model.score(rows) == model.score(X) == pytest.approx(exact, abs=0.02)
+    monkeypatch.setattr(simplify, "EXACT_ROWS", 4000)
     one, two = model.tree_.simplify(X), model.tree_.simplify(rows)
     assert one == two
     np.testing.assert_array_equal(one.weight[one.leaves], np.bincount(one.predict(X)))
     assert (one.predict(X) != model.labels_).mean() < 0.05
-
-
-def test_the_score_of_many_rows_reads_them_twice_and_refuses_nan(model, monkeypatch):
-    monkeypatch.setattr(score, "EXACT_ROWS", 1000)
-    read = as_rows(X)
-    assert 0.5 < depth_of_splits(model.tree_, read) < 1.0
-    assert read.reads.rows <= 2 * N
-    missing = X.copy()
-    missing[-1, 0] = np.nan
-    with pytest.raises(ravine.InvalidInputError, match="NaN"):
-        model.score(missing)
 
 
 def test_resplit(model, rows):

@@ -173,10 +173,6 @@ class MemoryRows:
         self.reads.add(self.shape[0])
         return [checksum(self.array[a:b]) for a, b in self._chunks()]
 
-    def chunk_lengths(self) -> list[int]:
-        """Return the number of rows of every chunk."""
-        return [b - a for a, b in self._chunks()]
-
     def _over_chunks(self, read: Callable[[BlockData, IntArray | slice], Result]) -> list[Result | None]:
         """Return the result of every chunk, given by its rows in the array; None for one without rows."""
 

@@ -113,9 +113,3 @@ def fingerprint(rows: Any) -> int:
     """Return a checksum of all rows of some data: of arrays, or of blocks read before."""
     found = rows.checksums() if isinstance(rows, MemoryRows) else rows.engine.checksums()
     return zlib.crc32(np.array([*rows.shape, *found], dtype=np.uint64).tobytes())
-
-
-def block_lengths(rows: Any) -> IntArray:
-    """Return the number of rows of every block of some data, on which the rounding of sums depends."""
-    found = rows.chunk_lengths() if isinstance(rows, MemoryRows) else np.diff(rows.engine.bounds)
-    return np.asarray(found, dtype=np.int64)

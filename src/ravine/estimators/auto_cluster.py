@@ -320,10 +320,6 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         found: FloatArray = self._ask_winner("transform", X)
         return found
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean bounded relative depth of the winner's splits in the density of these rows."""
-        return float(self._ask_winner("score", X))
-
     @property
     def tree_(self) -> ClusterTree:
         """The winner's tree."""

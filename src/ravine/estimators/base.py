@@ -48,8 +48,6 @@ from ravine.tree.export import names_of
 from ravine.tree.summary import why_one_cluster
 from ravine.tree.tree import ClusterTree
 
-HEAVY = 100.0  # mean weight of the rows above which "auto" warns that they look like copies; a choice
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -308,19 +306,12 @@ def lazy_for_dask(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
 # --- what a fit warns about, and what to try ---
 
 
-def warn_about_weights(rows: RowSet, min_weight: float, *, auto: bool) -> None:
+def warn_about_weights(rows: RowSet, min_weight: float) -> None:
     """Warn about weights that are no counts: a weight of k stands for k copies of a row."""
-    n_rows, mean = rows.shape[0], rows.total / rows.shape[0]
-    if rows.total < 2 * min_weight <= n_rows:
+    if rows.total < 2 * min_weight <= rows.shape[0]:
         warn_caller(
             f"the weights add up to {rows.total:g} rows, too few to split: a weight of k counts as k copies "
             "of a row; scale the weights to a mean of 1"
-        )
-    elif auto and mean > HEAVY:
-        warn_caller(
-            f"the weights have a mean of {mean:.3g}: a weight of k counts as k copies of a row, and between "
-            "many copies of few rows everything looks like a gap; if they are not counts, scale the weights "
-            "to a mean of 1"
         )
 
 

@@ -1,4 +1,4 @@
-"""The boundaries of a classifier: one per pair of classes, or one per node of a tree of classes."""
+"""The boundaries of a classifier, one per pair of classes."""
 
 from __future__ import annotations
 
@@ -9,29 +9,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ravine._validate import UNLABELED, IntArray
-from ravine.data.node import Labels, Node, Opened, collect, labels_of, measure, open_node
+from ravine.data.node import Node, Opened, collect, labels_of, measure, open_node
 from ravine.data.query import AnyArray, RowSet, run
 from ravine.data.standardization import Standardization
 from ravine.exceptions import InvalidInputError
-from ravine.split.labeled import (
-    FEW_LABELS,
-    SupervisedMethod,
-    group_classes,
-    is_better,
-    support_machine,
-)
+from ravine.split.labeled import FEW_LABELS, SupervisedMethod, is_better, support_machine
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import search_opened, sizes_for
 from ravine.split.split import Split
-from ravine.store.archive import require
 
 
 @dataclass(frozen=True)
 class ClassBoundary:
-    """A hyperplane between two sets of classes, which are given as positions in `classes_`."""
+    """A hyperplane between two classes, which are given as positions in `classes_`."""
 
-    left: tuple[int, ...]
-    right: tuple[int, ...]
+    left: int
+    right: int
     split: Split
 
 
@@ -47,7 +40,7 @@ class BoundarySearch:
     node: Node
     ranks: IntArray
     classes: AnyArray
-    method: Callable[[tuple[int, ...] | None], ProjectionMethod]
+    method: Callable[[tuple[int, ...]], ProjectionMethod]
     factor: float | None
     root_standardization: Standardization | None = None
 
@@ -60,74 +53,34 @@ class BoundarySearch:
         """All rows."""
         return self.node.rows
 
-    def boundaries(self, scheme: str) -> Iterator[ClassBoundary]:
-        """Yield the boundaries between all classes: one per pair, or those of a "tree"."""
+    def boundaries(self) -> Iterator[ClassBoundary]:
+        """Yield the boundaries between all pairs of classes."""
         classes = range(len(self.classes))
         if len(classes) == 2:
-            yield self._between((0,), (1,), None)
+            yield self._between(0, 1, self.rows)
             return
         self.root_standardization = standardization = run(measure(self.node)).standardization
         if not standardization.varies.any():
-            raise self._all_the_same(tuple(classes))
-        if scheme == "tree":
-            yield from self._tree(None, tuple(classes))
-            return
+            raise self._all_the_same(classes)
         guesses = self._guesses(standardization)
         for pair in itertools.combinations(classes, 2):
-            yield self._between(pair[:1], pair[1:], np.flatnonzero(np.isin(guesses, pair)))
+            # The density between two classes is that of the rows which are likely to be of one of the two.
+            yield self._between(*pair, self.rows.select(np.flatnonzero(np.isin(guesses, pair))))
 
-    def _tree(self, members: IntArray | None, classes: tuple[int, ...]) -> Iterator[ClassBoundary]:
-        """Separate the classes of these rows (None: all) into two groups, and so on in each group."""
-        if len(classes) == 1:
-            return
-        left, right = (classes[:1], classes[1:]) if len(classes) == 2 else self._groups(members, classes)
-        between = self._between(left, right, members)
-        yield between
-        if len(classes) == 2:  # both sides have a single class
-            return
-        on_right = between.split.boundary.signed_distance(self._select(members)) > 0
-        numbers = np.arange(self.rows.shape[0]) if members is None else members
-        ranks = self.ranks[numbers]
-        for side, inside in ((left, ~on_right), (right, on_right)):
-            keep = (inside & (ranks == UNLABELED)) | np.isin(ranks, side)
-            yield from self._tree(numbers[keep], side)
-
-    def _select(self, members: IntArray | None) -> RowSet:
-        return self.rows if members is None else self.rows.select(members)
-
-    def _node(self, members: IntArray | None, classes: tuple[int, ...]) -> Node:
-        """Return the node of these rows (None: all) with the labels of some classes."""
-        stream = (*self.node.stream, *classes)
-        rows, labels = self._select(members), self._labels(classes)
+    def _between(self, left: int, right: int, rows: RowSet) -> ClassBoundary:
+        """Find the boundary between two classes in these rows."""
+        stream = (*self.node.stream, left, right)
+        labels = self.labels.pick(np.isin(self.labels.classes, (left, right)))
         node = replace(
             self.node, rows=rows, stream=stream, root_standardization=self.root_standardization, labels=labels
         )
-        return run(collect(node))
-
-    def _labels(self, classes: tuple[int, ...]) -> Labels:
-        """Return the labeled rows of some classes."""
-        return self.labels.pick(np.isin(self.labels.classes, classes))
-
-    def _groups(
-        self, members: IntArray | None, classes: tuple[int, ...]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Choose two groups of classes to separate."""
-        node = run(measure(self._node(members, classes)))
-        none = np.empty((0, node.n_features))
-        right = run(group_classes(node, self.method(None), none))
-        return tuple(c for c in classes if c not in right), right
-
-    def _between(
-        self, left: tuple[int, ...], right: tuple[int, ...], members: IntArray | None
-    ) -> ClassBoundary:
-        """Find the boundary between two sets of classes in these rows (None: all)."""
-        opened, split = self._best(self._node(members, left + right), right)
+        opened, split = self._best(run(collect(node)), (right,))
         if split is None:
-            raise self._all_the_same(left + right)
+            raise self._all_the_same((left, right))
         self.root_standardization = self.root_standardization or opened.node.standardization
         return ClassBoundary(left, right, split)
 
-    def _all_the_same(self, classes: tuple[int, ...]) -> InvalidInputError:
+    def _all_the_same(self, classes: Sequence[int]) -> InvalidInputError:
         names = ", ".join(str(self.classes[c]) for c in classes)
         return InvalidInputError(
             f"all rows of the classes {names} are the same, so no hyperplane separates them"
@@ -160,17 +113,3 @@ class BoundarySearch:
         )
         guesses[self.labeled] = labels.classes
         return np.asarray(guesses)
-
-
-def check_scheme(boundaries: Sequence[ClassBoundary], n_classes: int) -> None:
-    """Check that stored boundaries separate all pairs of classes, or form a tree of all classes."""
-    expected = "-1 and 1 for the classes of every pair, in order, or for the groups of every node of a tree"
-    sides = [(between.left, between.right) for between in boundaries]
-    if sides == [((a,), (b,)) for a, b in itertools.combinations(range(n_classes), 2)]:
-        return
-    unseparated = {tuple(range(n_classes))}  # sets of classes that still need a boundary
-    for left, right in sides:
-        both = tuple(sorted(left + right))
-        require(left and right and both in unseparated, "class_sides", expected, f"{left} and {right}")
-        unseparated = unseparated - {both} | {side for side in (left, right) if len(side) > 1}
-    require(not unseparated, "class_sides", expected, f"no boundary for {sorted(unseparated)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from ravine.data.rows import length
 from ravine.data.standardization import LARGEST
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator, lazy_for_dask, warn_about_constants
-from ravine.estimators.class_boundaries import BoundarySearch, ClassBoundary, check_scheme
+from ravine.estimators.class_boundaries import BoundarySearch, ClassBoundary
 from ravine.estimators.partial_labels import (
     check_classes,
     check_labels,
@@ -40,7 +41,6 @@ from ravine.split.projection import ProjectionMethod
 from ravine.store.archive import Stored, require
 from ravine.store.parts import Parts, splits_from, splits_to_parts
 
-SCHEMES = ("tree", "one-vs-one")
 OUTLIERS = ("assign", "include")
 N_ALPHAS = 5  # interval widths, half of those for clustering: half the time, nearly the same result
 
@@ -59,6 +59,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     (SVM) on the labeled rows. First gamma is small while the interval of width alpha grows, so that the
     density decides; then gamma grows.
 
+    More than two classes are separated by one hyperplane per pair of classes, and a vote; the density is that
+    of the rows which the machine assigns to one of the two.
+
     Unlabeled rows can mislead. So the default boundary is a supervised one, a logistic regression on the
     labeled rows. The hyperplane of lowest density replaces it only if at most 20 labels are known, the
     density is clearly lower there, and no more labeled rows are on the wrong side; `split.method` of
@@ -69,11 +72,6 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
 
     Parameters
     ----------
-    multi_class : {"one-vs-one", "tree"}, default "one-vs-one"
-        How to separate more than two classes. "one-vs-one": one hyperplane per pair of classes, and a vote;
-        the density is that of the rows which a linear support vector machine assigns to one of the two.
-        "tree": one hyperplane separates the classes into the two groups with the deepest valley between them,
-        and so on within each group; this needs fewer hyperplanes but usually has a larger error.
     gammas : sequence of float, default (0.3, 1)
         Weights of the labels, in the order of their use, for columns of unit variance; the interval grows
         with the first. (The paper has 0.1, 1, 10. If classes overlap and many rows are labeled, a larger last
@@ -132,7 +130,6 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     (6, True)
     """
 
-    multi_class: Literal["one-vs-one", "tree"] = "one-vs-one"
     gammas: Sequence[float] = (0.3, 1.0)
     bandwidth_factor: float = 0.5
     alpha_max: float = 0.9
@@ -169,12 +166,11 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         self._note_outliers(rule, far)
         self._fit_map(X, weights, len(self.classes_))
         rows = self._blocks(X, weights)
-        scheme = check_choice("multi_class", self.multi_class, SCHEMES)
         fallback = check_bool("supervised_fallback", self.supervised_fallback)
         factor = self.bandwidth_factor if fallback else None
         fitting = BoundarySearch(self._root(X, rows, 0.0), ranks, self.classes_, self._method, factor)
         with one_blas_thread():
-            self.boundaries_ = list(fitting.boundaries(scheme))
+            self.boundaries_ = list(fitting.boundaries())
         assert fitting.root_standardization is not None
         self.spread_ = fitting.root_standardization.spread
         self._set_planes()
@@ -205,8 +201,8 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         """Return how far every row lies inside each class.
 
         For two classes, the signed distance to the boundary, positive for the second. For more, an array
-        (n_rows, n_classes) that is largest at `predict(X)`: for "one-vs-one" the votes, plus fractions from
-        the distances that break ties; for "tree" the minimum signed distance along the path to each class.
+        (n_rows, n_classes) that is largest at `predict(X)`: the votes of all pairs of classes, plus fractions
+        from the distances that break ties.
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X))
@@ -221,15 +217,10 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X))
-        if self._is_tree:
+        if len(self.classes_) == 2:
             with np.errstate(over="ignore"):  # of distances near the largest number, whose share is 0 or 1
                 scores = np.clip(scores / self.spread_, -LARGEST, LARGEST)
         return np.asarray(softmax(scores, axis=1))
-
-    @property
-    def _is_tree(self) -> bool:
-        """Whether scores are distances along the paths of a tree, as also for two classes, and not votes."""
-        return len(self.boundaries_) == len(self.classes_) - 1
 
     def _scores(self, rows: RowSet) -> FloatArray:
         """Return the scores of `decision_function`, of shape (n_rows, n_classes)."""
@@ -237,17 +228,9 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         distances = rows.map(lambda block: np.stack([plane.distances(block) for plane in planes], axis=1)).T
         if not np.isfinite(distances).all():
             raise not_finite()
-        if self._is_tree:
-            return self._path_minima(distances)
+        if len(self.classes_) == 2:
+            return np.column_stack([-distances[0], distances[0]])
         return self.votes(distances)
-
-    def _path_minima(self, distances: FloatArray) -> FloatArray:
-        scores = np.full((distances.shape[1], len(self.classes_)), np.inf)
-        for between, distance in zip(self.boundaries_, distances, strict=True):
-            for sides, inside in ((between.left, -distance), (between.right, distance)):
-                columns = list(sides)
-                scores[:, columns] = np.minimum(scores[:, columns], inside[:, None])
-        return scores
 
     def votes(self, distances: FloatArray) -> FloatArray:
         """Return the votes of `decision_function` from the distances (pairs, rows) to all boundaries."""
@@ -255,7 +238,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         distances = np.clip(distances, -LARGEST, LARGEST)  # three times their sum is finite
         sums = np.zeros_like(votes)
         for between, distance in zip(self.boundaries_, distances, strict=True):
-            (a,), (b,) = between.left, between.right
+            a, b = between.left, between.right
             votes[:, a] += distance <= 0
             votes[:, b] += distance > 0
             sums[:, a] -= distance
@@ -266,10 +249,7 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
     def _to_parts(self) -> Parts:
         """Return what a model file stores: the boundaries, but not the classes of the training rows."""
         facts, arrays = splits_to_parts([between.split for between in self.boundaries_])
-        sides = np.zeros((len(self.boundaries_), len(self.classes_)), dtype=np.int64)
-        for row, between in zip(sides, self.boundaries_, strict=True):
-            row[list(between.left)], row[list(between.right)] = -1, 1
-        return {**facts, "spread": self.spread_}, {**arrays, "classes": self.classes_, "class_sides": sides}
+        return {**facts, "spread": self.spread_}, {**arrays, "classes": self.classes_}
 
     def _from_parts(self, stored: Stored, n_columns: int) -> None:
         """Restore the boundaries from a model file; the rows or mapped rows have `n_columns`."""
@@ -278,41 +258,36 @@ class MinimumDensityClassifier(ClassifierMixin, RowsEstimator):  # type: ignore[
         splits = splits_from(stored, n_columns)
         planes = all(isinstance(split.boundary, Hyperplane) for split in splits)
         require(planes, "splits", "hyperplanes in a classifier", "other boundaries")
-        sides = stored.integers("class_sides", len(splits), len(self.classes_), low=-1, high=1)
-        self.boundaries_ = [
-            ClassBoundary(
-                tuple(np.flatnonzero(row < 0).tolist()), tuple(np.flatnonzero(row > 0).tolist()), split
-            )
-            for row, split in zip(sides, splits, strict=True)
-        ]
-        check_scheme(self.boundaries_, len(self.classes_))
+        n_classes = len(self.classes_)
+        n_pairs = n_classes * (n_classes - 1) // 2
+        require(len(splits) == n_pairs, "splits", f"{n_pairs}, one per pair of classes", f"{len(splits)}")
+        pairs = itertools.combinations(range(n_classes), 2)
+        self.boundaries_ = [ClassBoundary(*pair, split) for pair, split in zip(pairs, splits, strict=True)]
         self._set_planes()
 
     def _check_parameters(self, n_columns: int) -> None:
         """Check every parameter as `fit` does, without rows."""
         super()._check_parameters(n_columns)
-        check_choice("multi_class", self.multi_class, SCHEMES)
         check_choice("outliers", self.outliers, OUTLIERS)
         check_bool("supervised_fallback", self.supervised_fallback)
-        self._search_parameters()
+        self._method((0,))
 
-    def _method(self, right: tuple[int, ...] | None) -> ProjectionMethod:
-        """Return the search for one boundary, with these classes on the right."""
-        given = self._search_parameters()
-        interval = {name: given.pop(name) for name in ("bandwidth_factor", "alpha_max")}
-        schedule = MinimumDensitySchedule(**interval, n_alphas=N_ALPHAS)
-        return ProjectionMethod(schedule, right=right, named_sides=True, **given)
-
-    def _search_parameters(self) -> dict[str, Any]:
-        """Check the parameters of the search for one boundary and return them."""
+    def _method(self, right: tuple[int, ...]) -> ProjectionMethod:
+        """Check the parameters of a search and return it; it has these classes on the right."""
         given = np.ravel(np.array(self.gammas, dtype=object)).tolist()
         gammas = [check_real("gammas", gamma, 0) for gamma in given]
         if not gammas:
             raise InvalidInputError("gammas is empty; give at least one weight for the labels")
-        return {
-            "gammas": gammas,
-            "bandwidth_factor": check_real("bandwidth_factor", self.bandwidth_factor, 0),
-            "alpha_max": check_real("alpha_max", self.alpha_max, 0),
-            "n_init": check_int("n_init", self.n_init, 1),
-            "max_iter": check_int("max_iter", self.max_iter, 0),
-        }
+        schedule = MinimumDensitySchedule(
+            check_real("bandwidth_factor", self.bandwidth_factor, 0),
+            check_real("alpha_max", self.alpha_max, 0),
+            n_alphas=N_ALPHAS,
+        )
+        return ProjectionMethod(
+            schedule,
+            right=right,
+            named_sides=True,
+            gammas=gammas,
+            n_init=check_int("n_init", self.n_init, 1),
+            max_iter=check_int("max_iter", self.max_iter, 0),
+        )

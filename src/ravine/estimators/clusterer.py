@@ -46,7 +46,6 @@ from ravine.store.checkpoint import Checkpoint, check_path, describe
 from ravine.store.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.grow import UNLIMITED, Grown, Limits, Progress, grow
 from ravine.tree.leaf_search import PRIORITIES
-from ravine.tree.score import depth_of_splits
 from ravine.tree.tree import ClusterTree
 
 AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
@@ -203,7 +202,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         labels = self._partial_labels(y, rows, method)
         auto = self.n_clusters == "auto"
         limits = self._limits(rows.shape[0], rows.total)
-        warn_about_weights(rows, limits.min_weight, auto=auto)
+        warn_about_weights(rows, limits.min_weight)
         root = self._root(X, rows, limits.min_weight)
         with one_blas_thread():
             grown = grow(
@@ -302,23 +301,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.tree_.n_leaves == 1:
             self.tree_.route(rows)  # there is no distance to compute, but NaN is refused all the same
         return self.tree_.distances(rows)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean bounded relative depth of the splits in the density of these rows, in [0, 1].
-
-        For every split this is 1 - I / M, with I the projected density of the rows that reach it at the
-        threshold and M at the lower adjacent mode; the mean is weighted by these rows. It needs no labels. On
-        held-out rows, a split that only fits noise scores low.
-
-        Scores of different numbers of clusters cannot be compared: the first splits are the deepest, so that
-        the mean is highest for the fewest clusters. Use no grid search over `n_clusters`:
-        `n_clusters="auto"` finds the number, and `ravine.select` compares other parameters.
-        """
-        check_is_fitted(self)
-        X, weights = self._checked(X, sample_weight, reset=False)
-        if self.outlier_rule_ is not None:
-            weights = np.where(self._far(X, self.outlier_rule_), 0.0, 1.0 if weights is None else weights)
-        return depth_of_splits(self.tree_, self._blocks(X, weights))
 
     def _to_parts(self) -> Parts:
         """Return what a model file stores: the tree, but not the labels of the training rows."""

@@ -110,7 +110,7 @@ class SemiSupervisedMDP2(MinimumDensityClassifier):
     outliers: Literal["assign", "include"] = "include"
     supervised_fallback: bool = False
 
-    def _method(self, right: tuple[int, ...] | None) -> ProjectionMethod:
+    def _method(self, right: tuple[int, ...]) -> ProjectionMethod:
         found = super()._method(right)
         schedule = MinimumDensitySchedule(self.bandwidth_factor, self.alpha_max)
         return replace(found, schedule=schedule, lowest_start=True, samples=False)

@@ -1,12 +1,11 @@
 """JSON and arrays in one file, read without trust: nothing is run, and every value is checked.
 
 The file is an uncompressed zip archive as `numpy.savez` writes it: `meta` holds UTF-8 JSON, every other
-member an array without pickled objects. So no member can declare more bytes than the file has.
+member an array without pickled objects.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -14,11 +13,10 @@ import os
 import reprlib
 import sys
 import textwrap
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +24,13 @@ import numpy.typing as npt
 from ravine._validate import FloatArray, IntArray
 from ravine.exceptions import InvalidModelError
 
-ZIP = b"PK\x03\x04"  # the first bytes of a zip archive
 MAX_REASON = 300  # characters of an error message that may repeat what is in the file
 
 Array = npt.NDArray[Any]
 
 
 @contextmanager
-def refusing(what: str, advice: str) -> Iterator[None]:
+def refuse_errors(what: str, advice: str) -> Iterator[None]:
     """Turn any error while a file or a text is read into an `InvalidModelError` of one sentence."""
     try:
         yield
@@ -45,14 +42,14 @@ def refusing(what: str, advice: str) -> Iterator[None]:
 def require(holds: Any, what: str, expected: str, got: Any) -> None:
     """Refuse a file with one sentence unless a condition holds.
 
-    A string `got` is shown unchanged, so values from the file have to go through `shown` first.
+    A string `got` is shown unchanged, so values from the file have to go through `shorten_value` first.
     """
     if not holds:
-        got = got if isinstance(got, str) else shown(got)
+        got = got if isinstance(got, str) else shorten_value(got)
         raise InvalidModelError(f"{what} has to be {expected}, got {got}")
 
 
-def shown(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """Return a value as short text on one line."""
     return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
@@ -84,86 +81,36 @@ def fields_to_json(record: Any) -> dict[str, Any]:
 
 
 def write_archive(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
-    """Return JSON and arrays as the content of a file; numbers are stored in little-endian order."""
+    """Return JSON and arrays as the content of a file."""
     text = json.dumps(meta, allow_nan=False).encode()
-    members: dict[str, Any] = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    members = {name: array.astype(array.dtype.newbyteorder("<")) for name, array in members.items()}
     buffer = io.BytesIO()
-    np.savez(buffer, meta=np.frombuffer(text, dtype=np.uint8), **members)
+    np.savez(buffer, meta=np.frombuffer(text, dtype=np.uint8), **arrays)
     return buffer.getvalue()
-
-
-def checksum(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
-    """Return a hash of JSON and arrays, the same after they were written and read.
-
-    The checksums of the members of a zip archive are not enough: some of its bytes have none, and a tool
-    that edits a member writes them anew.
-
-    >>> checksum({"a": 1, "b": 0.1}, {}) == checksum({"b": 0.1, "a": 1}, {}) != checksum({"a": 1}, {})
-    True
-    """
-    found = hashlib.blake2b(json.dumps(meta, sort_keys=True).encode(), digest_size=16)
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        found.update(f"{name} {array.dtype.str[1:]} {array.shape} ".encode())
-        found.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-    return found.hexdigest()
 
 
 # --- reading ---
 
 
-def read_if_archive(path: str | os.PathLike[str]) -> bytes | None:
-    """Return the content of a file that begins like an archive; others are not read, and give None."""
-    with open(path, "rb") as file:
-        first = file.read(len(ZIP)) if os.path.isfile(path) else b""
-        return first + file.read() if first == ZIP else None
-
-
-def read_archive(content: bytes) -> Stored:
+def read_archive(file: BinaryIO) -> Stored:
     """Return what `write_archive` wrote; takes about twice the memory of the arrays, plus the JSON."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = archive.infolist()
-        _check_members(members, len(content))
-        arrays = {_name(member): _read_array(_name(member), archive.read(member)) for member in members}
+    # Of another kind of file no more is read: it may be endless, and numpy would take it for a pickle.
+    require(file.read(2) == b"PK", "the file", "one that ravine wrote", "another one")
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        # Members are not compressed, so that none of them can unpack to more than there is in the file.
+        declared = sum(member.file_size for member in archive.zip.infolist())
+        require(declared <= size, "the size of all members", f"at most {size} bytes", declared)
+        arrays = {name: _native(np.asarray(archive[name])) for name in archive.files}
     require("meta" in arrays, "meta", "an array of the file", "no such array")
-    meta = arrays.pop("meta")
-    require(meta.dtype == np.uint8 and meta.ndim == 1, "meta", "an array of bytes", _described(meta))
-    facts = json.loads(meta.tobytes().decode())
-    require(isinstance(facts, dict), "meta", "an object of JSON", shown(facts))
+    facts = json.loads(arrays.pop("meta").tobytes())
+    require(isinstance(facts, dict), "meta", "an object of JSON", shorten_value(facts))
     return Stored(facts, arrays)
 
 
-def _name(member: zipfile.ZipInfo) -> str:
-    return member.filename.removesuffix(".npy")
-
-
-def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
-    """Check what the archive declares before any member is read, so that no member unpacks to a bomb."""
-    names = [_name(member) for member in members]
-    require(len(set(names)) == len(names), "the file", "an archive of members with different names", names)
-    for member in members:
-        stored = member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
-        declared = f"{member.compress_size} bytes that declare {member.file_size}"
-        require(stored, f"the member {shown(_name(member))}", "stored without compression", declared)
-    total = sum(member.file_size for member in members)
-    require(total <= size, "the size of all members", f"at most {size} bytes, that of the file", f"{total}")
-
-
-def _read_array(name: str, content: bytes) -> Array:
-    """Return a member as an array, if its header declares exactly the bytes that follow."""
-    what = f"the member {shown(name)}"
-    stream = io.BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    require(version == (1, 0), what, "in version 1.0 of numpy's format", version)
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    require(not dtype.hasobject and dtype.itemsize > 0, what, "an array of numbers or text", str(dtype))
-    left = len(content) - stream.tell()
-    whole = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == left
-    require(whole, what, f"of {left} bytes, as many as follow its header", f"{dtype} of shape {shape}")
-    # Not `numpy.load`, which allocates what the header declares before it looks for the bytes.
-    array: Array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if is_fortran else "C")
-    return array.astype(dtype.newbyteorder("="), order="C")
+def _native(array: Array) -> Array:
+    """Return an array by rows and in the byte order of this machine, wherever the file was written."""
+    return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
 
 
 def array_of_lists(what: str, values: Any) -> Array:
@@ -176,10 +123,10 @@ def array_of_lists(what: str, values: Any) -> Array:
     try:
         return np.array(values, dtype=np.int64 if is_whole else np.float64)
     except (ValueError, TypeError, OverflowError):
-        raise InvalidModelError(f"{what} has to be lists of numbers, got {shown(values)}") from None
+        raise InvalidModelError(f"{what} has to be lists of numbers, got {shorten_value(values)}") from None
 
 
-def _described(array: Array) -> str:
+def _describe(array: Array) -> str:
     return f"{array.dtype} of shape {array.shape}"
 
 
@@ -208,10 +155,10 @@ class Stored:
         require(name in self.facts, self.within + name, "in the JSON of the file", "no such value")
         return self.facts[name]
 
-    def _checked(self, name: str, expected: str, holds: Callable[[Any], bool]) -> Any:
+    def _check(self, name: str, expected: str, holds: Callable[[Any], bool]) -> Any:
         value = self.fact(name)
         if not holds(value):
-            require(False, self.within + name, expected, shown(value))
+            require(False, self.within + name, expected, shorten_value(value))
         return value
 
     def array(self, name: str) -> Array:
@@ -221,7 +168,7 @@ class Stored:
 
     def inner(self, name: str) -> Stored:
         """Return a nested JSON object."""
-        facts = self._checked(name, "an object of JSON", lambda value: isinstance(value, dict))
+        facts = self._check(name, "an object of JSON", lambda value: isinstance(value, dict))
         return Stored(facts, {}, f"{self.within}{name}.")
 
     def objects(self, name: str) -> list[Stored]:
@@ -233,7 +180,7 @@ class Stored:
         def holds(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
-        return list(self._checked(name, expected, holds))
+        return list(self._check(name, expected, holds))
 
     def lists(self, *names: str) -> Stored:
         """Return some values, nested lists of numbers, as arrays."""
@@ -243,28 +190,28 @@ class Stored:
     def integer(self, name: str, *, low: int = 0, high: int = sys.maxsize) -> int:
         """Return an integer from `low` to `high`."""
         expected = f"a whole number of at least {low} and at most {high}"
-        return int(self._checked(name, expected, lambda value: type(value) is int and low <= value <= high))
+        return int(self._check(name, expected, lambda value: type(value) is int and low <= value <= high))
 
     def number(self, name: str, *, low: float = -sys.float_info.max) -> float:
         """Return a finite number of at least `low`."""
         expected = f"a number of at least {low:g}"
-        return float(self._checked(name, expected, lambda value: _is_number(value) and value >= low))
+        return float(self._check(name, expected, lambda value: _is_number(value) and value >= low))
 
     def figure(self, name: str) -> float:
         """Return a number that is only displayed, and so may be "nan", "inf" or "-inf"."""
         other = ("nan", "inf", "-inf")
         expected = f"a number or one of {', '.join(other)}"
-        return float(self._checked(name, expected, lambda value: _is_number(value) or value in other))
+        return float(self._check(name, expected, lambda value: _is_number(value) or value in other))
 
     def boolean(self, name: str) -> bool:
         """Return true or false."""
-        return bool(self._checked(name, "true or false", lambda value: isinstance(value, bool)))
+        return bool(self._check(name, "true or false", lambda value: isinstance(value, bool)))
 
     def text(self, name: str, among: list[str] | None = None) -> str:
         """Return a text, or one of the given ones."""
         expected = "a text" if among is None else f"one of {', '.join(among)}"
         return str(
-            self._checked(
+            self._check(
                 name, expected, lambda value: isinstance(value, str) and (among is None or value in among)
             )
         )
@@ -293,24 +240,24 @@ class Stored:
         self, name: str, *shape: int | None, low: float = -math.inf, high: float = math.inf
     ) -> FloatArray:
         """Return finite numbers (float64) from low to high; None in the shape stands for any length."""
-        array = self._shaped(name, np.float64, shape)
+        array = self._read_shaped(name, np.float64, shape)
         require(np.isfinite(array).all(), self.within + name, "finite", "NaN or infinity")
         return self._in_range(name, array, low, high)
 
     def figures(self, name: str, n: int) -> FloatArray:
         """Return numbers (float64) that may be NaN or infinite."""
-        return self._shaped(name, np.float64, (n,))
+        return self._read_shaped(name, np.float64, (n,))
 
     def integers(self, name: str, *shape: int | None, low: int, high: int) -> IntArray:
         """Return integers (int64) from low to high; None in the shape stands for any length."""
-        return self._in_range(name, self._shaped(name, np.int64, shape), low, high)
+        return self._in_range(name, self._read_shaped(name, np.int64, shape), low, high)
 
-    def _shaped(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
+    def _read_shaped(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
         array = self.array(name)
         expected = ", ".join("any" if length is None else str(length) for length in shape)
         holds = array.dtype == dtype and array.ndim == len(shape)
         holds = holds and all(a in (None, b) for a, b in zip(shape, array.shape, strict=True))
-        require(holds, self.within + name, f"{np.dtype(dtype)} of shape ({expected})", _described(array))
+        require(holds, self.within + name, f"{np.dtype(dtype)} of shape ({expected})", _describe(array))
         return array
 
     def _in_range(self, name: str, array: Array, low: float, high: float) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import textwrap
 import time
 import warnings
@@ -21,25 +20,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ravine
-from ravine._validate import WITHOUT_EFFECT, IntArray
+from ravine._validate import WITHOUT_EFFECT
 from ravine.data.node import Labels
-from ravine.data.rows import block_lengths, fingerprint
+from ravine.data.rows import fingerprint
 from ravine.exceptions import InvalidInputError
 from ravine.io.atomic import file_to_replace, write_atomically
 from ravine.split.split import Split
 from ravine.store.archive import (
     MAX_REASON,
     Stored,
-    checksum,
     read_archive,
-    read_if_archive,
-    refusing,
+    refuse_errors,
     require,
     write_archive,
 )
-from ravine.store.parts import splits_from, splits_to_parts
+from ravine.store.parts import check_format, format_facts, splits_from, splits_to_parts
 
-FORMAT, VERSION = "ravine checkpoint", 4
 WRITING_SHARE = 0.05  # share of the time of a fit that writing may take: a result waits until it is less
 ADVICE = "give another path, or delete the file"
 
@@ -69,10 +65,8 @@ class Checkpoint:
         self.fit = dict(fit)
         self.rows, self.labels = rows, labels
         self.found: dict[NodePath, SearchResult] = {}
-        self.seconds = 0.0
-        self._began, self._due, self._is_written = time.perf_counter(), 0.0, True
-        self._before: dict[str, int] = {}  # checksums of the earlier fit
-        self._blocks_before = block_lengths(rows)
+        self._due, self._is_written = 0.0, True
+        self._before: int | None = None  # the checksum of the data of the earlier fit
         if self.path.exists():
             self._read()
 
@@ -85,20 +79,10 @@ class Checkpoint:
 
     def check_rows(self) -> None:
         """Refuse the file if rows, weights or labels are not those of the earlier fit."""
-        for name, before in self._before.items():
-            if self.checksums[name] != before:
-                blocks = self._other_blocks() if name == "rows" else ""
-                raise self._of_another_fit(blocks or f"the {name} are not the same")
-
-    def _other_blocks(self) -> str:
-        """Say that as many rows are in other blocks, if they are: then checksums cannot be compared."""
-        before, now = self._blocks_before, block_lengths(self.rows)
-        if before.sum() != now.sum() or np.array_equal(before, now):
-            return ""
-        return (
-            f"its rows were in {_shown_blocks(before)} and are in {_shown_blocks(now)}, and sums depend on "
-            "the bounds of blocks; give the same array, file or Dask collection as before, or the same blocks"
-        )
+        if self._before not in (None, self.checksum):
+            # Sums are rounded by blocks, so that a fit of the same rows in other blocks may end elsewhere.
+            reason = "rows, weights or labels are not the same, or the rows are not in the same blocks"
+            raise self._of_another_fit(reason)
 
     def write(self) -> None:
         """Write the results; a file that cannot be written is a warning, because the fit can go on."""
@@ -106,7 +90,7 @@ class Checkpoint:
             return
         began = time.perf_counter()
         try:
-            write_atomically(self.path, self._content(began))
+            write_atomically(self.path, self._content())
         except OSError as error:
             warnings.warn(
                 f"the checkpoint {self.path} cannot be written ({error.strerror}); the fit continues",
@@ -120,59 +104,46 @@ class Checkpoint:
         self._due, self._is_written = now + (now - began) / WRITING_SHARE, True
 
     @cached_property
-    def checksums(self) -> dict[str, int]:
-        """Numbers that tell rows, weights and labels from others; known after the rows were read once."""
-        labels = self.labels
-        return {
-            "rows": fingerprint(self.rows),
-            "weights": _checksum(self.rows.weights),
-            "labels": 0 if labels is None else _checksum(labels.rows, labels.classes),
-        }
+    def checksum(self) -> int:
+        """A number that tells rows, weights and labels from others; known after the rows were read once."""
+        found = fingerprint(self.rows)
+        labels = () if self.labels is None else (self.labels.rows, self.labels.classes)
+        for array in (self.rows.weights, *labels):
+            if array is not None:
+                found = zlib.crc32(np.ascontiguousarray(array).tobytes(), found)
+        return found
 
-    def _content(self, now: float) -> bytes:
+    def _content(self) -> bytes:
         made = [(i, one.split) for i, one in enumerate(self.found.values()) if one.split is not None]
         facts, arrays = splits_to_parts([split for _, split in made])
         meta = {
-            "format": FORMAT,
-            "version": VERSION,
+            **format_facts("checkpoint"),
             "fit": self.fit,
-            "data": self.checksums,
-            "seconds": self.seconds + now - self._began,
-            "reads": int(self.rows.reads.rows),
+            "data": self.checksum,
             "paths": ["".join(map(str, path)) for path in self.found],
             **facts,
         }
-        arrays["blocks"] = block_lengths(self.rows)
         arrays["split_of"] = np.array([i for i, _ in made], dtype=np.int64)
         arrays["accepted"] = np.array([one.accepted for one in self.found.values()], dtype=np.int64)
         arrays["rank"] = np.array([one.rank for one in self.found.values()], dtype=np.float64).ravel()
-        return write_archive({**meta, "checksum": checksum(meta, arrays)}, arrays)
+        return write_archive(meta, arrays)
 
     def _read(self) -> None:
-        what = f"{self.path} is not a valid ravine checkpoint"
-        content = read_if_archive(self.path)
-        if content is None:
-            raise InvalidInputError(f"{what}; {ADVICE}")
-        with refusing(what, ADVICE):
-            stored = read_archive(content)
-            version = _version_of(stored)
-        if version != VERSION:
-            raise self._of_another_fit(f"it has version {version} of the format, and this is {VERSION}")
-        with refusing(what, ADVICE):
-            before = stored.inner("fit").facts
-            texts = all(isinstance(value, str) for value in before.values())
-            require(texts, "fit", "one text per parameter", before)
-            data = stored.inner("data")
-            self._before = {name: data.integer(name, low=0) for name in ("rows", "weights", "labels")}
-            self._blocks_before = stored.integers("blocks", None, low=0, high=sys.maxsize)
+        with (
+            open(self.path, "rb") as file,
+            refuse_errors(f"{self.path} is not a valid ravine checkpoint", ADVICE),
+        ):
+            stored = read_archive(file)
+            check_format(stored, "checkpoint")
+            fit = stored.inner("fit")
+            before = {name: fit.text(name) for name in fit.facts}
+            self._before = stored.integer("data")
             self.found = _found_from(stored)
-            self.seconds = stored.number("seconds", low=0)
-            reads = stored.integer("reads", low=0)
         for name in sorted({*before, *self.fit}):
             then, now = before.get(name), self.fit.get(name)
             if then != now:
-                raise self._of_another_fit(f"{name} was {_shown(then)} and is {_shown(now)}")
-        self.rows.reads.rows += reads
+                reason = textwrap.shorten(f"{name} was {then} and is {now}", MAX_REASON)
+                raise self._of_another_fit(reason)
 
     def _of_another_fit(self, reason: str) -> InvalidInputError:
         return InvalidInputError(f"the checkpoint {self.path} belongs to another fit: {reason}; {ADVICE}")
@@ -188,18 +159,6 @@ def check_path(path: Any) -> Path:
             f"checkpoint: there is no folder {target.parent}; create it, or give another path"
         )
     return target
-
-
-def _version_of(stored: Stored) -> int:
-    """Return the version of the format of a file whose content is as it was written."""
-    recorded = stored.facts.pop("checksum", None)
-    content = Stored(dict(stored.facts), stored.arrays)
-    stored.text("format", [FORMAT])
-    version = stored.integer("version", low=1)
-    if version == VERSION:
-        is_whole = recorded == checksum(content.facts, content.arrays)
-        require(is_whole, "the content", "as it was written", "other values (its checksum differs)")
-    return version
 
 
 def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
@@ -220,21 +179,6 @@ def _found_from(stored: Stored) -> dict[NodePath, SearchResult]:
         )
         for i, path in enumerate(paths)
     }
-
-
-def _checksum(*arrays: Any) -> int:
-    found = 0
-    for array in arrays:
-        found = found if array is None else zlib.crc32(np.ascontiguousarray(array).tobytes(), found)
-    return found
-
-
-def _shown(text: str | None) -> str:
-    return "not given" if text is None else textwrap.shorten(text, MAX_REASON)
-
-
-def _shown_blocks(lengths: IntArray) -> str:
-    return f"{len(lengths)} block{'s' * (len(lengths) != 1)} of at most {lengths.max(initial=0)} rows"
 
 
 def describe(estimator: Any, stream: Sequence[int]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,20 +17,19 @@ from ravine.estimators.auto_cluster import AutoCluster
 from ravine.estimators.classifier import MinimumDensityClassifier
 from ravine.estimators.methods import CLUSTERERS
 from ravine.estimators.selection import Candidate
-from ravine.exceptions import InvalidInputError, InvalidModelError, RavineError
+from ravine.exceptions import InvalidInputError, RavineError
 from ravine.io.atomic import write_atomically
 from ravine.split.far import FarRows
 from ravine.store.archive import (
     Stored,
     jsonable,
     read_archive,
-    read_if_archive,
-    refusing,
+    refuse_errors,
     require,
-    shown,
+    shorten_value,
     write_archive,
 )
-from ravine.store.parts import FORMAT, VERSION, check_format
+from ravine.store.parts import check_format, format_facts
 from ravine.store.stored_map import map_from
 
 ESTIMATORS: dict[str, Any] = {  # the classes that a file may name
@@ -61,8 +61,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     map_facts, map_arrays = (None, {}) if model.feature_map_ is None else model.feature_map_.parts()
     columns, fill = getattr(model, "feature_names_in_", None), getattr(model, "fill_", None)
     meta = {
-        "format": FORMAT,
-        "version": VERSION,
+        **format_facts("model"),
         "class": type(model).__name__,
         "parameters": stored_parameters(model),
         "n_features": int(model.n_features_in_),
@@ -78,7 +77,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     # Read before it is written: parameters may have been set to anything, and the tree replaced, since `fit`.
     try:
         content = write_archive(meta, {**arrays, **map_arrays, **filled})
-        _rebuild(read_archive(content))
+        _rebuild(read_archive(io.BytesIO(content)))
     except (RavineError, ValueError) as error:
         raise InvalidInputError(f"the model could not be loaded again: {error}; it is not saved") from error
     write_atomically(Path(path), content)
@@ -107,18 +106,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     estimator
         The fitted estimator, of the class that was saved.
     """
-    name = os.fspath(path)
-    invalid = f"{name} is not a valid ravine model"
-    content = read_if_archive(name)
-    if content is None:
-        raise InvalidModelError(f"{invalid}: give a file that ravine.save wrote")
-    with refusing(invalid, "fit and save the model again with this version of ravine"):
-        return _rebuild(read_archive(content))
+    what, advice = f"{os.fspath(path)} is not a valid ravine model", "fit and save the model again"
+    with open(path, "rb") as file, refuse_errors(what, advice):
+        return _rebuild(read_archive(file))
 
 
 def _rebuild(stored: Stored) -> Any:
     """Return the estimator of a file, after checking everything in it."""
-    check_format(stored)
+    check_format(stored, "model")
     make = ESTIMATORS[stored.text("class", sorted(ESTIMATORS))]
     model = make(**_parameters_from(stored, make().get_params(deep=False)))
     n_features = model.n_features_in_ = stored.integer("n_features", low=1)
@@ -176,7 +171,7 @@ def _parameters_from(stored: Stored, defaults: Mapping[str, Any]) -> dict[str, A
     require(not unknown, "parameters", f"of {', '.join(defaults)}", unknown)
     for name, value in given.items():
         flat = name == "kernel_params" or not isinstance(value, dict)
-        require(flat, f"parameters.{name}", "a value or a list", shown(value))
+        require(flat, f"parameters.{name}", "a value or a list", shorten_value(value))
     return {
         name: tuple(value) if isinstance(defaults[name], tuple) and isinstance(value, list) else value
         for name, value in given.items()

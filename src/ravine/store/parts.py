@@ -20,20 +20,25 @@ from ravine.store.archive import (
     array_of_lists,
     fields_to_json,
     jsonable,
-    refusing,
+    refuse_errors,
     require,
-    shown,
+    shorten_value,
 )
 from ravine.tree.arrays import Tree, TreeArrays
 
 Parts = tuple[dict[str, Any], dict[str, Any]]
 
-FORMAT, VERSION = "ravine model", 4  # of model files and of trees as JSON
+VERSION = 4  # of the format of model files, checkpoints, and trees as JSON
 
 
-def check_format(stored: Stored) -> None:
+def format_facts(kind: str) -> dict[str, Any]:
+    """Return what a model, a tree or a checkpoint says of its format."""
+    return {"format": f"ravine {kind}", "version": VERSION}
+
+
+def check_format(stored: Stored, kind: str) -> None:
     """Refuse anything except the present version of the format."""
-    stored.text("format", [FORMAT])
+    stored.text("format", [f"ravine {kind}"])
     version = stored.integer("version", low=1)
     require(version == VERSION, "the version of the format", f"{VERSION}, which this ravine reads", version)
 
@@ -114,40 +119,52 @@ def _evidence_from(stored: Stored) -> Evidence:
 
 
 def tree_to_parts(tree: TreeArrays) -> Parts:
-    """Return a tree as JSON values and arrays; splits made and refused are stacked."""
-    found = [(node, split, True) for node, split in enumerate(tree.splits) if split is not None]
-    found += [(node, split, False) for node, split in enumerate(tree.refused) if split is not None]
-    facts, arrays = splits_to_parts([split for _, split, _ in found])
-    for record, (node, _, made) in zip(facts["splits"], found, strict=True):
-        record |= {"node": node, "made": made}
-    # Without `parent`, which follows from the children: what is stored once cannot contradict itself.
-    nodes = {name: getattr(tree, name) for name in ("left", "right", "weight", "order", "label")}
+    """Return a tree as JSON values and arrays: the splits in the order of growth, then those refused.
+
+    Split k made the nodes 2 k + 1 and 2 k + 2. So the node of each split is all that has to be stored of how
+    nodes are linked, and what is stored once cannot contradict itself.
+    """
+    assert (tree.left[tree.inner] == 2 * np.arange(len(tree.inner)) + 1).all()
+    found = [(node, tree.splits[node]) for node in tree.inner.tolist()]
+    found += [(node, split) for node, split in enumerate(tree.refused) if split is not None]
+    facts, arrays = splits_to_parts([split for _, split in found if split is not None])
+    for record, (node, _) in zip(facts["splits"], found, strict=True):
+        record["node"] = node
+    arrays |= {"weight": tree.weight, "label": tree.label[tree.left < 0]}
     names = None if tree.feature_names is None else list(tree.feature_names)
-    return facts | {"feature_names": names, "mapped": tree.mapped, "spread": tree.spread}, arrays | nodes
+    return facts | {"feature_names": names, "mapped": tree.mapped, "spread": tree.spread}, arrays
 
 
 def tree_from(make: type[Tree], stored: Stored, n_columns: int | None = None) -> Tree:
     """Read a tree of a class; `n_columns` is checked where it is given."""
-    n = len(stored.array("left"))
-    require(n > 0, "left", "an array of one node at least", f"{n}")
-    left, right, order, label = (
-        stored.integers(name, n, low=-1, high=n - 1) for name in ("left", "right", "order", "label")
-    )
+    n = len(stored.array("weight"))
     weight = stored.floats("weight", n, low=0)
-    require(weight[0] > 0, "weight", "above 0 for the root", weight)
-    parent = _parents(left, right)
-    _check_numbers(parent, left, order, label)
+    require(n % 2 == 1 and weight[0] > 0, "weight", "of a root above 0 and of pairs of nodes", weight)
+    n_splits = n // 2
     splits = splits_from(stored, n_columns)
-    made, refused = _place_splits(stored.objects("splits"), splits, left)
+    require(len(splits) >= n_splits, "splits", f"at least {n_splits}, for {n} nodes", f"{len(splits)}")
+    nodes = [record.integer("node", high=n - 1) for record in stored.objects("splits")]
+    parent, left, right, order, label = (np.full(n, -1, dtype=np.int64) for _ in range(5))
+    made: list[Split | None] = [None] * n
+    refused: list[Split | None] = [None] * n
+    for k, (node, split) in enumerate(zip(nodes, splits, strict=True)):
+        is_made = k < n_splits
+        fits = made[node] is refused[node] is None and (not is_made or node <= 2 * k)
+        require(fits, "splits.node", "each node once, which an earlier split has made", f"{node}")
+        (made if is_made else refused)[node] = split
+        if is_made:
+            left[node], right[node], order[node] = 2 * k + 1, 2 * k + 2, k
+            parent[2 * k + 1 : 2 * k + 3] = node
+    label[left < 0] = _labels_from(stored, n_splits + 1)
     names = stored.texts_or_none("feature_names", len(splits[0].direction) if splits else n_columns)
     return make(
         parent=parent,
         left=left,
         right=right,
         weight=weight,
-        splits=made,
+        splits=tuple(made),
         order=order,
-        refused=refused,
+        refused=tuple(refused),
         label=label,
         feature_names=None if names is None else tuple(names),
         mapped=stored.boolean("mapped"),
@@ -155,47 +172,12 @@ def tree_from(make: type[Tree], stored: Stored, n_columns: int | None = None) ->
     )
 
 
-def _parents(left: IntArray, right: IntArray) -> IntArray:
-    """Return the parent of every node, after checking that each has one, which comes before it."""
-    n, inner = len(left), np.flatnonzero(left >= 0)
-    one = np.flatnonzero((left < 0) != (right < 0))
-    require(not len(one), "left", "-1 where right is, and nowhere else", f"one child at nodes {one[:3]}")
-    children = np.concatenate([left[inner], right[inner]])
-    twice = np.flatnonzero(np.bincount(children, minlength=n) != (np.arange(n) > 0))
-    require(not len(twice), "left", "with right every node except 0 once", f"nodes {twice[:3]} otherwise")
-    parent = np.full(n, -1, dtype=np.int64)
-    parent[children] = np.concatenate([inner, inner])
-    late = np.flatnonzero(parent >= np.arange(n))
-    require(not len(late), "left", "with right after their parent", f"a later one at nodes {late[:3]}")
-    return parent
-
-
-def _check_numbers(parent: IntArray, left: IntArray, order: IntArray, label: IntArray) -> None:
-    """Check that splits are numbered as they were made, and clusters without a gap."""
-    leaf, inner = left < 0, np.flatnonzero(left >= 0)
-    gap = (order[leaf] >= 0).any() or sorted(order[inner].tolist()) != list(range(len(inner)))
-    require(not gap, "order", "-1 for leaves, and the number of each split once", order)
-    early = [node for node in inner.tolist() if node and order[node] < order[parent[node]]]
-    require(not early, "order", "higher below a split", f"a lower one at nodes {early[:3]}")
-    clusters = np.unique(label[leaf])
-    gap = (label[inner] >= 0).any() or not np.array_equal(clusters, np.arange(len(clusters)))
-    require(not gap, "label", "-1 for split nodes, and 0, 1, 2, ... for leaves", label)
-
-
-def _place_splits(
-    records: Sequence[Stored], splits: Sequence[Split], left: IntArray
-) -> tuple[tuple[Split | None, ...], tuple[Split | None, ...]]:
-    """Return the split that was made, and the one that was refused, of each node."""
-    made: list[Split | None] = [None] * len(left)
-    refused: list[Split | None] = [None] * len(left)
-    for record, split in zip(records, splits, strict=True):
-        node, is_made = record.integer("node", high=len(left) - 1), record.boolean("made")
-        fits = is_made == bool(left[node] >= 0) and made[node] is refused[node] is None
-        require(fits, "splits.node", "each node once: made if it has children, else refused", f"{node}")
-        (made if is_made else refused)[node] = split
-    lacking = [node for node in np.flatnonzero(left >= 0).tolist() if made[node] is None]
-    require(not lacking, "splits.node", "one made for every node with children", f"none for {lacking[:3]}")
-    return tuple(made), tuple(refused)
+def _labels_from(stored: Stored, n_leaves: int) -> IntArray:
+    """Return the labels of the leaves, which are 0, 1, 2, ... in any order; several may share one."""
+    label = stored.integers("label", n_leaves, low=0, high=n_leaves - 1)
+    clusters = np.unique(label)
+    require(clusters[-1] == len(clusters) - 1, "label", "0, 1, 2, ... without a gap", clusters)
+    return label
 
 
 # --- trees as text ---
@@ -204,16 +186,16 @@ def _place_splits(
 def to_json(tree: TreeArrays) -> str:
     """Return the whole tree as JSON; numbers that are not finite become strings."""
     facts, arrays = tree_to_parts(tree)
-    return json.dumps({"format": FORMAT, "version": VERSION, **facts, "arrays": jsonable(arrays)})
+    return json.dumps({**format_facts("tree"), **facts, "arrays": jsonable(arrays)})
 
 
 def from_json(make: type[Tree], text: str) -> Tree:
     """Read a tree of a class from JSON."""
-    with refusing("the text is not a valid ravine tree", "write it again with to_json"):
+    with refuse_errors("the text is not a valid ravine tree", "write it again with to_json"):
         facts = json.loads(text)
-        require(isinstance(facts, dict), "a tree", "an object of JSON", shown(facts))
+        require(isinstance(facts, dict), "a tree", "an object of JSON", shorten_value(facts))
         stored = Stored(facts, {})
-        check_format(stored)
+        check_format(stored, "tree")
         lists = stored.inner("arrays").facts
         stored.arrays = {name: array_of_lists(name, values) for name, values in lists.items()}
         return tree_from(make, stored)

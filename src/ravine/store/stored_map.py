@@ -19,7 +19,7 @@ from ravine.features.kernel_map import (
     kernel_names,
     kernel_parameters,
 )
-from ravine.store.archive import Stored, require, shown
+from ravine.store.archive import Stored, require, shorten_value
 
 
 def map_from(stored: Stored, n_features: int, kernel: Any) -> FeatureMap | None:
@@ -29,7 +29,7 @@ def map_from(stored: Stored, n_features: int, kernel: Any) -> FeatureMap | None:
         return None
     facts = stored.inner("map")
     kind = facts.text("kind", kernel_names())
-    require(kind == kernel, "map.kind", f"the kernel of the parameters, {shown(kernel)}", kind)
+    require(kind == kernel, "map.kind", f"the kernel of the parameters, {shorten_value(kernel)}", kind)
     return (_diffusion_from if kind == "diffusion" else _kernel_from)(stored, facts, kind, n_features)
 
 

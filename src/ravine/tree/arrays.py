@@ -124,8 +124,7 @@ class TreeArrays:
         if self.mapped:
             raise InvalidInputError(
                 "this tree splits the feature space of a kernel, where the columns are components of a map: "
-                "give the model itself to predict, explain and report; simplify and resplit need a model "
-                "without a kernel"
+                "give the model itself to predict, explain and report; resplit needs a model without a kernel"
             )
         rows = as_rows(X, sample_weight)
         first = next((split for split in (*self.splits, *self.refused) if split is not None), None)

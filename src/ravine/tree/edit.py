@@ -1,11 +1,10 @@
-"""Other trees from a tree: cut, prune, merge, relabel, resplit, move. The tree never changes.
+"""Other trees from a tree: cut, prune, merge, resplit, move. The tree never changes.
 
 The public functions are methods of `ClusterTree`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -132,23 +131,6 @@ def merge(tree: Tree, a: int, b: int) -> Tree:
     if len(leaves) == 2 and len(parents) == 1:
         return prune(tree, int(parents[0]))
     return number_labels(replace(tree, label=np.where(tree.label == b, a, tree.label)))
-
-
-def relabel(tree: Tree, labels: Mapping[int, int]) -> Tree:
-    """Return the tree with clusters renumbered.
-
-    Parameters
-    ----------
-    labels : mapping from int to int
-        New numbers by old ones, one-to-one; clusters that are not in it keep their number.
-    """
-    k = tree.n_clusters
-    new = np.array([labels.get(old, old) for old in range(k)])
-    if not set(labels) <= set(range(k)) or sorted(new.tolist()) != list(range(k)):
-        raise InvalidInputError(
-            f"relabel needs a one-to-one map of the clusters 0 to {k - 1} onto themselves, got {dict(labels)}"
-        )
-    return replace(tree, label=np.where(tree.label >= 0, new[tree.label], -1))
 
 
 def resplit(tree: Tree, node: int, estimator: Any, X: Any, sample_weight: Any = None, y: Any = None) -> Tree:

@@ -413,8 +413,7 @@ def grow(
     )
     tree = GrowingTree([Leaf(root.rows, (), labels)])
     growth = Growth(tree, search, limits, in_columns and sets_aside, checkpoint)
-    began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
-    watcher = Watcher(watch, root.rows, limits.max_leaves, began)
+    watcher = Watcher(watch, root.rows, limits.max_leaves, time.perf_counter())
     if root.n_rows * root.n_features > LOCAL_CELLS:  # passes over fewer values are too short to report
         root.rows.reads.watch = watcher.after_read
     try:

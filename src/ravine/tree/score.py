@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ravine._validate import FloatArray
 from ravine.data.blocks import Block
-from ravine.data.node import SAMPLE_CELLS, Node, draw_sample, measure
-from ravine.data.query import Additive, Answer, Request, RowSet, run
-from ravine.data.sample import Sample
+from ravine.data.query import Additive, Answer, Request
 from ravine.data.standardization import safe_scale
 from ravine.index.base import Profile
 from ravine.index.density import bandwidth, bounded_depth, log_odds_slope
 from ravine.tree.arrays import TreeArrays
-
-EXACT_ROWS = 1 << 17  # rows up to which all are measured, and not a sample; a choice
 
 
 @dataclass(frozen=True)
@@ -76,31 +71,6 @@ def mean_and_deviation(moments: FloatArray) -> tuple[float, float]:
     total, first, second = moments
     mean = first / total
     return float(mean), float(np.sqrt(max(second / total - mean**2, 0.0)))
-
-
-def depth_of_splits(tree: TreeArrays, rows: RowSet) -> float:
-    """Return the bounded relative depth of the splits in these rows, weighted by the rows that reach each.
-
-    The density along each normal has the bandwidth 0.9 sd n^(-1/5) of the rows that reach the split. Costs
-    one pass per level of the tree; many rows are represented by a sample, which costs two passes.
-    """
-    few = some_rows(rows)
-    row_weight = few.map(lambda block: block.weights)
-    depths, masses = [], []
-    for _, members, distances in tree.visit(few):
-        depths.append(depth_at_boundary(distances, row_weight[members]))
-        masses.append(float(row_weight[members].sum()))
-    return float(np.average(depths, weights=masses)) if sum(masses) > 0 else 0.0
-
-
-def some_rows(rows: RowSet) -> Any:
-    """Return the rows themselves, or of more than EXACT_ROWS a sample in memory."""
-    if rows.shape[0] <= EXACT_ROWS:
-        return rows
-    # wide rows are fewer, so that the copy has a bounded size
-    n = max(1, min(EXACT_ROWS, SAMPLE_CELLS // rows.shape[1]))
-    node = run(measure(Node(rows)))  # refuses NaN, also in rows that are not drawn
-    return node.copy_rows(run(draw_sample(node, Sample(n))))
 
 
 def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:

@@ -9,15 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ravine._validate import FloatArray, IntArray, check_int, check_real
-from ravine.data.node import Node, measure
+from ravine.data.node import SAMPLE_CELLS, Node, draw_sample, measure
 from ravine.data.query import RowSet, run
+from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.split.boundary import Hyperplane
 from ravine.split.split import Split
 from ravine.tree.arrays import Tree
 from ravine.tree.edit import node_weights
 from ravine.tree.export import ranked
-from ravine.tree.score import measure_valley, some_rows
+from ravine.tree.score import measure_valley
+
+EXACT_ROWS = 1 << 17  # rows up to which all are measured, and not a sample; a choice
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -46,8 +49,18 @@ def simplify(
     max_features = check_int("max_features", max_features, 1)
     agreement = check_real("agreement", agreement, 0, 1)
     rows = tree.rows(X, sample_weight)
-    simpler = replace(tree, splits=_simpler_splits(tree, some_rows(rows), max_features, agreement))
+    simpler = replace(tree, splits=_simpler_splits(tree, _some_rows(rows), max_features, agreement))
     return replace(simpler, weight=node_weights(simpler, rows))
+
+
+def _some_rows(rows: RowSet) -> Any:
+    """Return the rows themselves, or of more than EXACT_ROWS a sample in memory."""
+    if rows.shape[0] <= EXACT_ROWS:
+        return rows
+    # wide rows are fewer, so that the copy has a bounded size
+    n = max(1, min(EXACT_ROWS, SAMPLE_CELLS // rows.shape[1]))
+    node = run(measure(Node(rows)))  # refuses NaN, also in rows that are not drawn
+    return node.copy_rows(run(draw_sample(node, Sample(n))))
 
 
 def _simpler_splits(tree: Tree, rows: Any, max_features: int, agreement: float) -> tuple[Split | None, ...]:

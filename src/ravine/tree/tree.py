@@ -13,8 +13,8 @@ from ravine.tree.arrays import TreeArrays
 class ClusterTree(TreeArrays):
     """Nodes with their children, their weight, and the split of each inner node.
 
-    A tree is never changed: `cut`, `prune`, `merge`, `relabel`, `resplit`, `move` and `simplify` return
-    another one. `print(tree)` shows it as text.
+    A tree is never changed: `cut`, `prune`, `merge`, `resplit`, `move` and `simplify` return another
+    one. `print(tree)` shows it as text.
 
     Attributes
     ----------
@@ -29,8 +29,7 @@ class ClusterTree(TreeArrays):
     refused : tuple of Split or None
         The best split of a leaf that was found but not made, with its evidence; None where there is none.
     label : int array
-        The cluster of each leaf; -1 for inner nodes. From left to right, unless leaves were merged or
-        relabeled.
+        The cluster of each leaf; -1 for inner nodes. From left to right, unless leaves were merged.
     feature_names : tuple of str, optional
         The names of the columns, if they had some.
     spread : float
@@ -55,7 +54,6 @@ class ClusterTree(TreeArrays):
     cut = edit.cut
     prune = edit.prune
     merge = edit.merge
-    relabel = edit.relabel
     resplit = edit.resplit
     move = edit.move
     simplify = simplify.simplify
