@@ -99,7 +99,10 @@ def test_true_and_false_are_numbers_in_every_format(tmp_path):
 
 
 def test_splits_of_one_discrete_column_are_named_with_options(tmp_path):
-    FRAME.assign(flag=GROUP == 2).to_csv(tmp_path / "t.csv", index=False)
+    numbers = np.arange(len(FRAME))
+    FRAME.assign(size=numbers, flag=numbers % 3 == 2)[["size", "flag"]].to_csv(
+        tmp_path / "t.csv", index=False
+    )
     words = ("fit", "t.csv", "-k", "2", "--jobs", "1", "--json")
     notes = json.loads(succeed(*words, where=tmp_path).stdout)["notes"]
     (note,) = [line for line in notes if "run between the values" in line]

@@ -617,8 +617,8 @@ def test_warnings_of_a_fit_name_the_line_of_the_caller():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         MinimumDensity().fit(rows)
-        MinimumDensity(90).fit(far)
-        MinimumDensity(2).fit(discrete)
+        MinimumDensity(90, max_depth=2).fit(far)
+        MinimumDensity(2).fit(np.column_stack([np.arange(200), discrete[:, 1]]))
         MinimumDensity().fit(rows, sample_weight=np.full(200, 1e-3))
         MinimumDensity(2).fit(discrete, one_class)
         PrincipalDirection(2).fit(discrete, two_classes)

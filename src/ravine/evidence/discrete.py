@@ -100,13 +100,14 @@ def discrete_variables(rows: FloatArray, weights: FloatArray, columns: IntArray)
     """Return the discrete variables among some columns."""
     values, found = settled(rows[:, columns]), []
     for group in grouped(values, weights, np.arange(len(columns))):
-        if len(group) == 1:
-            levels, level = np.unique(values[:, group[0]], return_inverse=True)
-            if len(levels) > 1 and len(levels) > min(FEW_VALUES, weights.sum() / ROWS_PER_VALUE):
-                continue
-        else:  # Indicators that exclude each other: in how many, and which, a row differs from the first one.
-            level = (values[:, group] != values[0, group]) @ np.arange(1, len(group) + 1)
-        found.append(DiscreteVariable(columns[group], level))
+        key, most = values[:, group[0]], float(FEW_VALUES)
+        if (
+            len(group) > 1
+        ):  # indicators that exclude each other: in which of them a row differs from the first one
+            key, most = (values[:, group] != values[0, group]) @ np.arange(1.0, len(group) + 1.0), np.inf
+        levels, level = np.unique(key, return_inverse=True)
+        if len(levels) <= min(most, float(weights.sum()) / ROWS_PER_VALUE):
+            found.append(DiscreteVariable(columns[group], level))
     return found
 
 

@@ -56,7 +56,7 @@ def log_odds_slope(profile: Profile, threshold: float, bandwidth: float) -> floa
     >>> points, weights = np.linspace(-6.0, 6.0, 1201), np.zeros(1201)
     >>> weights = np.exp(-0.5 * (points - 2.0) ** 2) + np.exp(-0.5 * (points + 2.0) ** 2)
     >>> profile = Profile(points, weights, float(weights.sum()), 2.2)
-    >>> round(log_odds_slope(profile, 0.0, bandwidth=0.1), 1)
+    >>> float(round(log_odds_slope(profile, 0.0, bandwidth=0.1), 1))
     4.0
     """
     line = MinimumDensityIndex(bandwidth, np.inf).line(profile)
