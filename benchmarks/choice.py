@@ -1,13 +1,9 @@
-"""Choices without labels: AutoCluster against every single method, and defaults by leave-sets-out.
+"""A given number of clusters: AutoCluster beside every single method, and defaults by leave-sets-out.
 
 python benchmarks/choice.py --data DIR --out FILE        # every dense labeled set of at most 11 000 rows
 python benchmarks/choice.py --seeds 3 --out FILE         # generated sets instead
 python benchmarks/choice.py --read FILE                  # only the summary of an earlier run
 python benchmarks/choice.py --default connectivity --data DIR --seeds 2
-
-The oracle of a set is its best candidate, and the regret of a method what it loses against the oracle. The
-file has one row per set and method, with the figures of the judges, so that `--read` repeats the choice: also
-by other judges, and with the judges chosen on all other sets (leave-sets-out).
 
 `--default` runs a few values of parameters, the default first, on the real and the generated sets, and says
 what each gives and what is chosen on the other sets; the rule is in docs/defaults.md. The standard error
@@ -33,22 +29,10 @@ if not __package__:  # run as a script, from anywhere
 from benchmarks import record
 from benchmarks.datasets import load
 from benchmarks.generators import generated
+from benchmarks.papers import show
 
 Array = np.ndarray[Any, Any]
 MAX_ROWS = 11_000
-FIGURES = ("separation_probability", "modularity", "agreement", "cut_ratio", "smallest_share", "n_clusters")
-JUDGES = {  # combinations that are compared: weights of the ranks of MSP, modularity and agreement
-    "MSP": (1, 0, 0),
-    "modularity": (0, 1, 0),
-    "agreement": (0, 0, 1),
-    "MSP + modularity": (1, 1, 0),
-    "MSP + agreement": (1, 0, 1),
-    "modularity + agreement": (0, 1, 1),
-    "MSP + modularity + agreement": (1, 1, 1),
-    "MSP + modularity + 2 agreement": (1, 1, 2),
-    "MSP + 2 modularity + agreement": (1, 2, 1),
-    "2 MSP + modularity + agreement": (2, 1, 1),
-}
 Row = dict[str, Any]
 
 
@@ -77,21 +61,22 @@ def others(k: int) -> dict[str, Any]:
 
 
 def run_set(name: str, X: Array, y: Array, with_others: bool) -> Iterator[Row]:
-    """Yield one row per method: AutoCluster's candidates, itself, and scikit-learn's."""
+    """Yield one row per method: AutoCluster, the methods of ravine, and scikit-learn's."""
     from sklearn.preprocessing import StandardScaler
 
-    from ravine import AutoCluster
+    from ravine import AutoCluster, compare
     from ravine.metrics import v_measure
 
     k = len(np.unique(y))
-    began = time.perf_counter()  # as for the candidates
+    began = time.perf_counter()
     model = AutoCluster(k).fit(X)
     seconds = time.perf_counter() - began
     yield {"dataset": name, "method": "AutoCluster", "V": v_measure(y, model.labels_), "seconds": seconds}
-    for c in model.candidates_:
+    for c in compare(X, k):
+        kernel = " diffusion" if c.estimator.kernel else ""
+        method = type(c.estimator).__name__ + kernel
         v = v_measure(y, c.estimator.labels_)
-        figures = {figure: getattr(c, figure) for figure in FIGURES}
-        yield {"dataset": name, "method": c.name, "V": v, "seconds": c.seconds, **figures}
+        yield {"dataset": name, "method": method, "V": v, "seconds": c.seconds}
     Z = StandardScaler().fit_transform(X)
     for method, other in others(k).items() if with_others else ():
         began = time.process_time()
@@ -104,57 +89,22 @@ def run_set(name: str, X: Array, y: Array, with_others: bool) -> Iterator[Row]:
         }
 
 
-def by_set(rows: list[Row]) -> dict[str, dict[str, Row]]:
-    found: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        found.setdefault(row["dataset"], {})[row["method"]] = row
-    return found
-
-
-def candidates(methods: dict[str, Row]) -> list[Row]:
-    return [row for row in methods.values() if row.get("modularity") not in (None, "")]
-
-
-def chosen(rows: list[Row], weights: tuple[int, int, int], gate: bool = True) -> float:
-    """Return the V-measure of the candidate that a weighted sum of ranks chooses."""
-    from ravine.estimators.judging import Judgment, best_first, ranks
-
-    figures = [[float(row[figure]) for row in rows] for figure in FIGURES]
-    sums = np.array(sum(w * ranks(np.array(figures[j])) for j, w in enumerate(weights)))
-    judged = [
-        Judgment(msp, q, 0.0, ratio if gate else 1.0, share, int(k))
-        for msp, q, _, ratio, share, k in zip(*figures, strict=True)
-    ]
-    return float(rows[best_first(judged, sums, 0.05)[0]]["V"])
-
-
 def means(rows: list[Row]) -> list[Row]:
-    """Return the mean V-measure and regret of all methods that ran on every set, the best first."""
-    sets = by_set(rows)
-    oracle = float(np.mean([max(float(row["V"]) for row in candidates(m)) for m in sets.values()]))
-    found: list[Row] = [{"method": "oracle of the candidates", "V": oracle, "regret": 0.0}]
-    for method in next(iter(sets.values())):
-        if all(method in methods for methods in sets.values()):
-            v = float(np.mean([float(methods[method]["V"]) for methods in sets.values()]))
-            found.append({"method": method, "V": v, "regret": oracle - v})
-    return sorted(found, key=lambda row: row["regret"])
-
-
-def summary(rows: list[Row]) -> list[str]:
-    """Return the means of all methods, the choice by other judges, and by judges chosen on the other sets."""
-    sets = by_set(rows)
-    lines = [f"{len(sets)} sets", ""]
-    lines += [f"{row['method']:34} V {row['V']:.4f}  regret {row['regret']:+.4f}" for row in means(rows)]
-    ways = [(name, w, gate) for gate in (True, False) for name, w in JUDGES.items()]
-    table = np.array([[chosen(candidates(m), w, gate) for _, w, gate in ways] for m in sets.values()])
-    lines.append("")
-    for (name, _, gate), v in zip(ways, table.mean(axis=0), strict=True):
-        lines.append(f"{name + ('' if gate else ', ranks only'):48} V {v:.4f}")
-    lines.append(f"{'judges chosen on the other sets':34} V {leave_sets_out(table)[0]:.4f}")
-    total = [sum(float(row["seconds"]) for row in candidates(m)) for m in sets.values()]
-    auto = [float(m["AutoCluster"]["seconds"]) for m in sets.values()]
-    lines.append(f"time: {sum(auto):.0f} s for {sum(total):.0f} s of the candidates")
-    return lines
+    """Return the mean V-measure and the time of all methods that ran on every set, the best first."""
+    by_method: dict[str, list[Row]] = {}
+    for row in rows:
+        by_method.setdefault(row["method"], []).append(row)
+    n = max(map(len, by_method.values()))
+    found: list[Row] = [
+        {
+            "method": method,
+            "V": float(np.mean([float(row["V"]) for row in some])),
+            "seconds": sum(float(row["seconds"]) for row in some),
+        }
+        for method, some in by_method.items()
+        if len(some) == n
+    ]
+    return sorted(found, key=lambda row: -row["V"])
 
 
 # question -> (estimator, values of its parameters; the default comes first)
@@ -226,11 +176,11 @@ def main(argv: list[str] | None = None) -> None:
             print(name, flush=True)
             if arguments.out:
                 with open(arguments.out, "w", newline="") as file:
-                    writer = csv.DictWriter(file, ["dataset", "method", "V", "seconds", *FIGURES])
+                    writer = csv.DictWriter(file, ["dataset", "method", "V", "seconds"])
                     writer.writeheader()
                     writer.writerows(rows)
                 record.write_stamp(arguments.out)
-    print("\n".join(summary(rows)))
+    print(show(means(rows)))
 
 
 if __name__ == "__main__":

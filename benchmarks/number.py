@@ -5,10 +5,6 @@ python benchmarks/number.py tables [--draws 100] [--rows 500] [--table counts]
 python benchmarks/number.py blobs [--draws 100] [--k 20] [--features 100]
 python benchmarks/number.py record --data DIR --out FILE [--method MinimumDensity]
 python benchmarks/number.py kernels [--draws 10]
-python benchmarks/number.py bands [--draws 30]
-
-"bands" gives mean and deviation of L, the depth in the neighbor graph, over uniform bands that are cut where
-it is largest: BAND_MEAN and BAND_DEVIATION of `evidence/graph_test.py` are not below them.
 """
 
 from __future__ import annotations
@@ -242,7 +238,6 @@ METHODS: dict[str, Callable[[Any], Array]] = {
     "SpectralConnectivity": lambda X: SpectralConnectivity(n_jobs=1).fit(X).labels_,
     "diffusion": lambda X: MinimumDensity(kernel="diffusion", n_jobs=1).fit(X).labels_,
     "AutoCluster": lambda X: AutoCluster(n_jobs=1).fit(X).labels_,
-    "AutoCluster best": lambda X: AutoCluster("best", n_jobs=1).fit(X).labels_,
     "mixture by BIC": mixture_by_bic,
     "HDBSCAN": hdbscan,
 }
@@ -333,36 +328,12 @@ def run_kernels(given: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def deepest(n: int, rng: np.random.Generator) -> float:
-    """Return the largest L of 25 cuts across a band of n rows, eight times as long as wide."""
-    from ravine.data.memory import MemoryRows
-    from ravine.evidence.graph_test import GraphTest
-    from ravine.features.neighbors import row_graph
-
-    X = rng.random((n, 2)) * [8.0, 1.0]
-    graph = row_graph(MemoryRows(X), standardize=False)
-    test = GraphTest(MinimumDensity()._method(), 0.01, graph)
-    along = X[graph.numbers, 0]
-    cuts = np.quantile(along, np.linspace(0.1, 0.9, 25))
-    return max(test.depth(np.arange(len(along)), along > cut) for cut in cuts)
-
-
-def run_bands(given: argparse.Namespace) -> list[Row]:
-    """Mean and deviation of L by the number of rows."""
-    rows: list[Row] = []
-    for n in (100, 300, 1000, 3000):
-        found = [deepest(n, np.random.default_rng(seed)) for seed in range(given.draws)]
-        rows.append({"rows": n, "mean": float(np.mean(found)), "deviation": float(np.std(found, ddof=1))})
-    return rows
-
-
 RUN = {
     "unimodal": run_unimodal,
     "tables": run_tables,
     "blobs": run_blobs,
     "record": run_record,
     "kernels": run_kernels,
-    "bands": run_bands,
 }
 
 

@@ -80,8 +80,6 @@ EXCEPTIONS = {
     ("store/model_file.py", "ravine.estimators.classifier"),
     ("store/model_file.py", "ravine.estimators.selection"),
     ("store/model_file.py", "ravine.papers"),
-    ("evidence/reunite.py", "ravine.tree.edit"),
-    ("evidence/reunite.py", "ravine.tree.tree"),
     ("estimators/clusterer.py", "ravine.view.notebook"),
 }
 

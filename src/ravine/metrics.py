@@ -114,6 +114,22 @@ def v_measure(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) 
     return _v_measure(_contingency(labels_true, labels_pred, sample_weight))
 
 
+def adjusted_rand_index(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
+    """Return the share of pairs of rows that both labelings treat alike, corrected for chance: 1 if all are.
+
+    >>> adjusted_rand_index([0, 0, 1, 1], [5, 5, 7, 7])
+    1.0
+    """
+    table = _contingency(labels_true, labels_pred, sample_weight)
+    both, one, other, all_pairs = (
+        float((counts * (counts - 1.0)).sum())
+        for counts in (table, table.sum(axis=1), table.sum(axis=0), table.sum())
+    )
+    by_chance = one * other / all_pairs
+    highest = (one + other) / 2.0
+    return 1.0 if highest == by_chance else (both - by_chance) / (highest - by_chance)
+
+
 def purity(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
     """Return the share of rows that are of the majority class of their cluster.
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
@@ -557,19 +557,6 @@ def test_an_interrupt_keeps_the_tree_found_so_far(make):
     np.testing.assert_array_equal(model.predict(DIGITS), model.labels_)
 
 
-def test_after_an_interrupt_nothing_is_searched_any_more(monkeypatch):
-    """With "auto", unions of leaves are searched at the end: a user who interrupts does not wait for that."""
-
-    def stop(progress):
-        if progress.n_leaves == 4:
-            monkeypatch.setattr(grow.Growth, "search_unions", None)
-            raise KeyboardInterrupt
-
-    with pytest.warns(InterruptedWarning):
-        model = MinimumDensity(verbose=stop).fit(make_blobs(2000, 5, centers=6, random_state=0)[0])
-    assert model.n_clusters_ == 4
-
-
 def test_only_leaves_that_may_be_split_are_searched(make, monkeypatch):
     calls = []
     find = grow.Growth.find
@@ -653,21 +640,12 @@ def test_an_interrupt_before_the_first_split_leaves_the_model_as_it_was(make, mo
     assert all(after[name] is before[name] for name in before)
 
 
-def test_best_judges_weighted_rows_as_copies():
-    X = make_blobs(150, 3, centers=4, cluster_std=2.5, random_state=3)[0]
-    weights = np.random.default_rng(0).integers(1, 4, len(X))
-    one = MinimumDensity("best").fit(X, sample_weight=weights)
-    copies = MinimumDensity("best").fit(np.repeat(X, weights, axis=0))
-    assert one.cut_values_ == pytest.approx(copies.cut_values_)
-    assert one.cut_values_ != pytest.approx(MinimumDensity("best").fit(X).cut_values_)
-
-
 def test_a_fit_leaves_nothing_of_the_one_before():
     frame = pd.DataFrame(WINE).add_prefix("x")
-    model = MinimumDensity("best").fit(frame)
+    model = MinimumDensity().fit(frame)
     model.fill_ = np.zeros(13)  # as the command line leaves it
     with pytest.raises(InvalidInputError, match="NaN"):
         model.fit(frame * np.nan)
-    assert {"cut_values_", "fill_", "feature_names_in_"} <= vars(model).keys()
+    assert {"fill_", "feature_names_in_"} <= vars(model).keys()
     model.set_params(n_clusters=2, kernel=lambda A, B: np.asarray(A) @ np.asarray(B).T).fit(WINE)
-    assert not {"cut_values_", "fill_", "feature_names_in_"} & vars(model).keys()
+    assert not {"fill_", "feature_names_in_"} & vars(model).keys()

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 
 import ravine
 from ravine import (
@@ -16,8 +17,12 @@ from ravine import (
     metrics,
     select,
 )
-from ravine.estimators.judging import SCORE_REGULARIZATION
+from ravine.data.memory import MemoryRows
+from ravine.estimators import judging
+from ravine.estimators.judging import SCORE_REGULARIZATION, Judges, Judgment, best_first
 from ravine.estimators.methods import CLUSTERERS
+from ravine.features.neighbors import row_graph
+from tests import judges
 from tests.split.test_separation import with_a_far_row
 
 WINE = load_wine().data
@@ -155,3 +160,51 @@ def test_every_candidate_is_an_estimator_of_its_own_and_the_given_one_stays_as_i
     assert {c.estimator.n_clusters for c in found} == {c.estimator.n_clusters_ for c in found} == {2, 3}
     assert given.n_clusters == 4
     assert not hasattr(given, "tree_")
+
+
+def test_wide_rows_are_judged_by_their_principal_components():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 60)
+    X = rng.standard_normal((120, 300)) + 0.7 * labels[:, None]
+    judges = Judges(MemoryRows(X), None)
+    assert judges._columns.shape == (120, judging.MSP_COLUMNS)
+    assert (
+        judges(labels).separation_probability > 0.9 > judges(rng.permutation(labels)).separation_probability
+    )
+    wide = sparse.random_array(
+        (80, 6000), density=0.01, random_state=0, format="csr"
+    )  # above the limit of the MSP itself
+    assert 0 < Judges(MemoryRows(sparse.csr_matrix(wide)), None)(np.arange(80) % 2).separation_probability < 1
+
+
+def test_more_rows_are_judged_on_a_sample():
+    X = np.random.default_rng(0).standard_normal((7000, 2))
+    graph = row_graph(MemoryRows(X))
+    assert len(graph.numbers) == 5000 == len(np.unique(graph.numbers))
+    labels = (X[:, 0] > 0).astype(int)
+    found = Judges(MemoryRows(X), None)(labels)
+    assert found.smallest_share == min(labels.mean(), 1 - labels.mean())
+    assert found.modularity == pytest.approx(judges.modularity(X, labels, max_rows=7000), abs=0.01)
+
+
+def test_equal_candidates_keep_their_order():
+    same = Judgment(0.9, 0.4, 0.1, 0.1, 0.3, 2)
+    assert best_first([same, same, same], np.array([6.0, 6.0, 6.0]), 0.05) == [0, 1, 2]
+    assert judging.ranks(np.array([0.3, 0.3 + 1e-13, 0.1])).tolist() == [2.5, 2.5, 1.0]
+
+
+def test_weights_are_copies_for_all_judges():
+    iris = load_iris().data
+    counts = np.random.default_rng(0).integers(0, 3, len(iris))
+    one = compare(iris, 3, sample_weight=counts)
+    two = compare(np.repeat(iris, counts, axis=0), 3)
+    assert [c.name for c in one] == [c.name for c in two]
+    for a, b in zip(one, two, strict=True):
+        for figure in (
+            "separation_probability",
+            "modularity",
+            "normalized_cut",
+            "agreement",
+            "smallest_share",
+        ):
+            assert getattr(a, figure) == pytest.approx(getattr(b, figure), rel=1e-6, abs=1e-9)

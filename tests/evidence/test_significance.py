@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.stats import t as student
 from sklearn.metrics import adjusted_rand_score
 
-from ravine import ClusterTree, MaximinSeparation, MinimumDensity, PrincipalDirection
+from ravine import MaximinSeparation, MinimumDensity, PrincipalDirection
 from ravine.data.memory import MemoryRows
 from ravine.data.query import run
 from ravine.evidence import significance
@@ -23,11 +23,9 @@ from ravine.evidence.ellipsoid import (
 )
 from ravine.evidence.margins import shrink
 from ravine.evidence.orientation import Orientation
-from ravine.evidence.reunite import reunite
 from ravine.evidence.significance import SignificanceTest, log_depth, t_test
 from ravine.index.connectivity import ConnectivitySchedule
 from ravine.index.density import MinimumDensitySchedule
-from ravine.split.boundary import Hyperplane
 from ravine.split.projection import ProjectionMethod
 from ravine.split.search import BaseMethod, search
 from ravine.tree.leaf_search import choose_tests
@@ -364,73 +362,3 @@ def test_the_sides_of_a_reference_are_as_large_a_share_as_those_of_the_rows(
     np.testing.assert_allclose([reference.total for reference in method.nodes], n * weight)
     draws = {reference.rows.array.tobytes() for reference in method.nodes}
     assert len(draws) == len(method.nodes)  # each is another draw
-
-
-def test_parts_of_one_cluster_are_put_together_again():
-    """Two leaves that a hyperplane high up cut out of one blob share a label; a third one does not."""
-    rng = np.random.default_rng(0)
-    blob, other = rng.standard_normal((600, 2)), rng.standard_normal((300, 2)) + [0.0, 30.0]
-    X = np.vstack([blob, other])
-    leaf_of = np.where(np.arange(900) >= 600, 4, np.where(X[:, 0] > 0, 3, 1)).astype(np.int32)
-    halves = PrincipalDirection(2).fit(X).tree_
-    plane = halves.splits[0]
-    tree = ClusterTree.of_leaves(
-        np.array([-1, 0, 0, 2, 2]),
-        np.array([1, -1, 3, -1, -1]),
-        np.array([2, -1, 4, -1, -1]),
-        np.array([900.0, 300, 600, 300, 300]),
-        (cut(plane, [1.0, 0.0], 0.0), None, cut(plane, [0.0, 1.0], 15.0), None, None),
-        np.array([0, -1, 1, -1, -1]),
-        (None,) * 5,
-    )
-    X[600:, 0] = np.abs(X[600:, 0]) + 0.1
-    asked = []
-
-    def have_splits(sets):
-        (members,) = (np.isin(leaf_of, some) for some in sets)
-        asked.append(int(members.sum()))
-        return [X[members, 1].std() > 5]
-
-    merged = reunite(tree, rows_of_nodes(tree, X, leaf_of), measured(X).standardization, have_splits, 1)
-    assert merged.n_clusters == 2
-    assert merged.label[1] == merged.label[3] != merged.label[4]
-    assert asked == [600]
-
-
-def test_the_nearest_leaves_are_found_in_standard_deviations():
-    """A and B are near in units of the wide first column, A and C in raw units."""
-    rng = np.random.default_rng(0)
-    groups = {"A": (0, 0), "B": (1e3, 0), "C": (0, 30), "E": (2e4, 0), "F": (-2e4, 0)}
-    X = np.concatenate([np.add(place, 0.1 * rng.standard_normal((20, 2))) for place in groups.values()])
-    plane = PrincipalDirection(2).fit(X).tree_.splits[0]
-    cuts = [([0.0, 1.0], 15.0), ([1.0, 0.0], 1e4), ([1.0, 0.0], 500.0), ([1.0, 0.0], -1e4)]
-    tree = ClusterTree.of_leaves(
-        np.array([-1, 0, 0, 1, 1, 3, 3, 5, 5]),
-        np.array([1, 3, -1, 5, -1, 7, -1, -1, -1]),
-        np.array([2, 4, -1, 6, -1, 8, -1, -1, -1]),
-        np.ones(9),
-        tuple(cut(plane, *cuts[(node + 1) // 2]) if node in (0, 1, 3, 5) else None for node in range(9)),
-        np.array([0, 1, -1, 2, -1, 3, -1, -1, -1]),
-        (None,) * 9,
-    )
-    leaf_of = np.repeat([8, 6, 2, 4, 7], 20)
-    rows = MemoryRows(X)
-    np.testing.assert_array_equal(tree.leaf_of(rows), leaf_of)
-    asked = []
-    parts = rows_of_nodes(tree, X, leaf_of)
-    reunite(tree, parts, measured(X).standardization, lambda sets: asked.append(sorted(sets[0])) or [True], 1)
-    assert asked[0] == [6, 8]
-
-
-def cut(split, normal, at):
-    plane = Hyperplane(np.array(normal), np.zeros(2), at)
-    return replace(split, boundary=plane, direction=np.array(normal))
-
-
-def rows_of_nodes(tree, X, leaf_of):
-    """The rows of every node, as growth has them."""
-    below = {leaf: {leaf} for leaf in tree.leaves.tolist()}
-    for node in sorted(tree.inner.tolist(), reverse=True):
-        below[node] = below[int(tree.left[node])] | below[int(tree.right[node])]
-    rows = MemoryRows(X)
-    return [rows.select(np.flatnonzero(np.isin(leaf_of, list(below[node])))) for node in range(tree.n_nodes)]

@@ -54,7 +54,7 @@ def _to_bytes(text: str) -> int:
     return int(text.rstrip("KMGT")) << 10 * (1 + "KMGT".find(text[-1]))
 
 
-_clusters = _value("a whole number of at least 1, auto or best", r"0*[1-9]\d*", int, auto="auto", best="best")
+_clusters = _value("a whole number of at least 1, or auto", r"0*[1-9]\d*", int, auto="auto")
 _count = _value("a whole number of at least 0", r"\d+", int)
 _port = _value("a port from 0 to 65535", r"\d{1,5}", lambda text: range(65536)[int(text)])
 _jobs = _value("a whole number that is not 0", r"-?0*[1-9]\d*", int)
@@ -110,8 +110,8 @@ def _add_search(parser: argparse.ArgumentParser, *, method: bool = True) -> Opti
     if method:
         text = "clustering method (default: minimum-density); auto tries several"
         group.add_argument("--method", choices=list(METHODS), default="minimum-density", help=text)
-    text = "number of clusters; auto: only significant splits, best: an estimate (default: auto)"
-    group.add_argument("-k", "--clusters", type=_clusters, default="auto", metavar="N|auto|best", help=text)
+    text = "number of clusters; auto: as many as there are (default: auto)"
+    group.add_argument("-k", "--clusters", type=_clusters, default="auto", metavar="N|auto", help=text)
     text = "seed of samples and random starts (0)"
     group.add_argument("--seed", type=_count, default=0, metavar="N", help=text)
     text = "threads (default: all cores); the result is the same"

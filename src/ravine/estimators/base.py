@@ -41,29 +41,11 @@ from ravine.exceptions import (
 from ravine.features.diffusion import fit_diffusion_map
 from ravine.features.feature_map import FeatureMap, make_mapped_rows
 from ravine.features.kernel_map import check_kernel, fit_kernel_map
-from ravine.features.neighbors import RowGraph, row_graph
 from ravine.split.far import FarRows, find_far
 from ravine.split.split import MADE_BY, NO_VALLEY
 from ravine.tree.export import names_of
 from ravine.tree.summary import why_one_cluster
 from ravine.tree.tree import ClusterTree
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The rows of a fit before a tree grows on them; candidates of `AutoCluster` with one kernel share it.
-
-    With a kernel, `weights` are 0 for the rows far from all others, which are `outliers` by the `rule`;
-    without one, growth itself finds such rows, at every node. `graph` is that of the test of "auto" in the
-    space of a kernel.
-    """
-
-    rows: RowSet
-    weights: FloatArray | None
-    feature_map: FeatureMap | None
-    rule: FarRows | None
-    outliers: IntArray
-    graph: RowGraph | None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -255,17 +237,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         """Return which rows are far from everything; one pass."""
         return np.asarray(rows_of(X, None).map(lambda block: rule.distances(block) > 0))
 
-    @property
-    def _in_columns(self) -> bool:
-        """Whether rows can be compared by their columns, as for all kernels except functions and matrices."""
-        return not callable(self.kernel) and self.kernel != "precomputed"
-
-    def _graph(self, X: Any, weights: FloatArray | None, rows: RowSet) -> RowGraph:
-        """Return the neighbor graph of a sample of the rows, or of the mapped ones if only these compare."""
-        with one_blas_thread():
-            standardize = scales_columns(self.standardize, X)
-            return row_graph(rows_of(X, weights) if self._in_columns else rows, standardize=standardize)
-
     def _blocks(self, X: Any, weights: FloatArray | None) -> RowSet:
         """Return checked rows as blocks, mapped if there is a kernel."""
         n_jobs = effective_n_jobs(check_jobs(self.n_jobs))
@@ -341,8 +312,6 @@ def warn_about_splits(model: Any, interrupted: bool) -> None:
     if model.n_clusters == "auto":
         if model.n_clusters_ == 1 and model.max_depth is None:
             warn_caller(OneClusterWarning(why_one_cluster(model.tree_, model.level), _next_step(model)))
-        return
-    if model.n_clusters == "best":
         return
     forced = sum(split is not None and NO_VALLEY in split.facts for split in model.tree_.splits)
     if forced:

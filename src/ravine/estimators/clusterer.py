@@ -30,26 +30,24 @@ from ravine.data.node import Labels, Node
 from ravine.data.query import RowSet
 from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import (
-    Prepared,
     RowsEstimator,
     lazy_for_dask,
     warn_about_constants,
     warn_about_splits,
     warn_about_weights,
 )
-from ravine.estimators.judging import cut_value
 from ravine.estimators.partial_labels import partial_labels
+from ravine.estimators.stability import Stability, measure_stability
 from ravine.exceptions import InvalidInputError, warn_caller
 from ravine.split.search import BaseMethod
 from ravine.store.archive import Stored, require
 from ravine.store.checkpoint import Checkpoint, check_path, describe
 from ravine.store.parts import Parts, tree_from, tree_to_parts
 from ravine.tree.grow import UNLIMITED, Grown, Limits, Progress, grow
-from ravine.tree.leaf_search import PRIORITIES
+from ravine.tree.leaf_search import FALLBACK_SHARE, PRIORITIES
 from ravine.tree.tree import ClusterTree
 
-AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto" and "best", in square roots of the number of rows
-BEST_LEAVES = 20  # leaves of the tree that "best" cuts
+AUTO_MIN_SIZE = 1.5  # minimum cluster size with "auto", in square roots of the number of rows
 OUTLIERS = ("assign", "label", "include")
 
 
@@ -69,18 +67,18 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     Parameters
     ----------
-    n_clusters : int, "auto" or "best", default "auto"
-        Number of clusters; there are fewer, with a warning, if no leaf has another split with enough rows on
-        both sides. "auto" splits a leaf only if the split is significantly better than those that the same
-        search finds in rows without clusters: unimodal rows of the same covariance, and rows with the
-        marginal distributions of the columns. This takes at most eight more searches of at most 8192 rows per
-        leaf. The gap between two values of one discrete column does not count: such a leaf is searched again
-        without the column, and if necessary without all discrete columns. "best" grows 20 leaves and cuts the
-        tree where the clusters fit the graph of nearest neighbors best (see `cut_values_`): an estimate of at
-        least 2, not a test.
+    n_clusters : int or "auto", default "auto"
+        Number of clusters. There are as many wherever enough rows differ: where no leaf has a valley, one is
+        split without, with a warning. "auto" splits a leaf only if the split is significantly better than
+        those that the same search finds in rows without clusters: unimodal rows of the same covariance, and
+        rows with the marginal distributions of the columns. This takes at most eight more searches of at most
+        8192 rows per leaf. The gap between two values of one discrete column does not count: such a leaf is
+        searched again without the column, and if necessary without all discrete columns. If no split is
+        significant, but the first would be at ten times the level, and with a kernel, the number is the one
+        that fits to halves of the rows find again (see `stability_`).
     min_cluster_size : int, optional
         Minimum weight (number of rows, without weights) on each side of a split. The default is 1; for "auto"
-        and "best" it is 1.5 times the square root of the number of rows, because smaller groups may be tails.
+        it is 1.5 times the square root of the number of rows, because smaller groups may be tails.
     max_depth : int, optional
         Most splits from the root to a leaf, also for "auto". (For at most so many leaves, cut the tree.)
     level : float, default 0.01
@@ -105,13 +103,12 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         The splits, with the evidence for each.
     n_clusters_ : int
         Number of clusters found.
-    cut_values_ : dict
-        For "best": the value of every number of clusters, Q r^2, with Q the modularity of the clusters in the
-        graph of ten nearest neighbors and r = Q divided by the highest modularity that clusters of these
-        sizes can have.
+    stability_ : Stability or None
+        With "auto", where no split was significant or tested: how well cuts into 2, 3, ... clusters are found
+        again, and the number that follows.
     """
 
-    n_clusters: int | Literal["auto", "best"] = field(default="auto", kw_only=False)
+    n_clusters: int | Literal["auto"] = field(default="auto", kw_only=False)
     min_cluster_size: int | None = None
     max_depth: int | None = None
     level: float = 0.01
@@ -147,61 +144,54 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         with self._unchanged_on_error():
             X, weights = self._checked(X, sample_weight, reset=True)
-            return self._fit_prepared(X, y, self._prepare(X, weights))
+            return self._fit(X, y, weights)
 
-    def _prepare(self, X: Any, weights: FloatArray | None) -> Prepared:
-        """Map checked rows into the space of the kernel, if there is one."""
+    def _fit(self, X: Any, y: Any, weights: FloatArray | None) -> Self:
+        """Map checked rows into the space of the kernel, if there is one, and grow the tree.
+
+        With "auto", the number of clusters is that of the significant splits; where the first one is in
+        doubt, or splits cannot be tested, because they run in a feature space, it is the one that is found
+        again.
+        """
         check_verbose(self.verbose)
-        rule, outliers, graph = None, NO_NUMBERS, None
         include = check_choice("outliers", self.outliers, OUTLIERS) == "include"
         if self.kernel is not None:
             weights, rule, outliers = self._set_aside(X, weights, include=include)
         self._fit_map(X, weights, self.n_clusters)
         rows = self._blocks(X, weights)
-        if self.n_clusters == "auto" and self.kernel is not None:
-            graph = self._graph(X, weights, rows)
-        return Prepared(rows, weights, self.feature_map_, rule, outliers, graph)
-
-    def _fit_prepared(self, X: Any, y: Any, prepared: Prepared) -> Self:
-        """Grow the tree; for "best", cut it where it fits the neighbor graph best."""
-        self.feature_map_ = prepared.feature_map
         if self.kernel is not None:
-            self._note_outliers(prepared.rule, prepared.outliers)
-        self._grow(X, y, prepared)
-        if self.n_clusters == "best":
-            self._judge_cuts(X, prepared.weights, prepared.rows)
-            best = max(self.cut_values_, key=self.cut_values_.__getitem__, default=1)
-            self._cut_to(best, prepared.rows)
+            self._note_outliers(rule, outliers)
+        self.stability_: Stability | None = None
+        auto, interrupted = self.n_clusters == "auto", False
+        if not auto or self.kernel is None:
+            interrupted = self._grow(X, y, rows, self.n_clusters)
+        if auto and (self.kernel is not None or (self._is_in_doubt() and not interrupted)):
+            self.stability_ = measure_stability(self, X, weights)
+            if self.kernel is not None or self.stability_.n_clusters > 1:
+                interrupted = self._grow(X, y, rows, self.stability_.n_clusters)
+        warn_about_splits(self, interrupted)
         return self
 
-    def _judge_cuts(self, X: Any, weights: FloatArray | None, rows: RowSet) -> None:
-        """Compute the value of every cut of the tree, on a sample of the rows."""
-        graph = self._graph(X, weights, rows)
-        few = self._blocks(graph.values, None) if self._in_columns else MemoryRows(graph.values)
-        self._grown: ClusterTree = self.tree_
-        self.cut_values_ = {
-            k: cut_value(graph.between(self.tree_.cut(k).route(few)))
-            for k in range(2, self.tree_.n_leaves + 1)
-        }
+    def _is_in_doubt(self) -> bool:
+        """Return whether the first split is not significant, but would be at ten times the level.
 
-    def _cut_to(self, n_leaves: int, rows: RowSet) -> None:
-        """Cut the grown tree; the smallest of the best numbers of leaves comes first in `cut_values_`."""
-        self.tree_: ClusterTree = self._grown.cut(n_leaves)
-        self._set_labels(_route(self.tree_, rows))
+        In one column there is one direction, and the p-value says everything.
+        """
+        first = self.tree_.refused[0]
+        several = first is not None and len(first.direction) > 1
+        return first is not None and several and first.is_significant(self.level / FALLBACK_SHARE)
 
     def _set_labels(self, labels: IntArray) -> None:
         """Keep the labels of the training rows; with `outliers="label"`, -1 for those far from all others."""
         labeled = self.outliers == "label" and len(self.outliers_)
         self.labels_: IntArray = _with_outliers(labels, self.outliers_) if labeled else labels
 
-    def _grow(self, X: Any, y: Any, prepared: Prepared) -> None:
-        """Grow the tree on prepared rows, and set the attributes that it gives."""
-        rows = prepared.rows
+    def _grow(self, X: Any, y: Any, rows: RowSet, n_clusters: int | str) -> bool:
+        """Grow the tree, set the attributes that it gives, and return whether this was interrupted."""
         before = rows.reads.rows
         method = self._method(rows)
         labels = self._partial_labels(y, rows, method)
-        auto = self.n_clusters == "auto"
-        limits = self._limits(rows.shape[0], rows.total)
+        limits = self._limits(rows.shape[0], rows.total, n_clusters)
         warn_about_weights(rows, limits.min_weight)
         root = self._root(X, rows, limits.min_weight)
         with one_blas_thread():
@@ -211,13 +201,12 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 limits,
                 priority=PRIORITIES[self._split_order],
                 level=check_real("level", self.level, 0, 0.5),
-                auto=auto,
+                auto=n_clusters == "auto",
                 watch=self._watch,
                 labels=labels,
                 in_columns=self.feature_map_ is None,
                 sets_aside=self.outliers != "include",
-                graph=prepared.graph,
-                checkpoint=self._checkpoint(root, labels),
+                checkpoint=self._checkpoint(root, labels) if n_clusters == self.n_clusters else None,
             )
         if self.kernel is None:
             self._note_outliers(grown.rule, NO_NUMBERS if grown.far is None else grown.far.numbers)
@@ -225,7 +214,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self._expose(grown)
         constant = grown.standardization.constant if self.feature_map_ is None else self.feature_map_.constant
         warn_about_constants(constant)
-        warn_about_splits(self, grown.interrupted)
+        return grown.interrupted
 
     def _expose(self, grown: Grown) -> None:
         """Set the attributes that the grown tree gives."""
@@ -316,7 +305,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Check every parameter as `fit` does, without rows."""
         super()._check_parameters(n_columns)
         self._method()
-        self._limits(UNLIMITED, UNLIMITED)
+        self._limits(UNLIMITED, UNLIMITED, self.n_clusters)
         check_choice("outliers", self.outliers, OUTLIERS)
         check_real("level", self.level, 0, 0.5)
         check_verbose(self.verbose)
@@ -351,22 +340,21 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 f"({progress.n_passes:.1f} passes, {progress.seconds:.2f} s)"
             )
 
-    def _limits(self, n_rows: int, total: float) -> Limits:
+    def _limits(self, n_rows: int, total: float, n_clusters: int | str) -> Limits:
         """Check the limits of the tree and return them, for rows of this total weight."""
-        wanted, min_weight = UNLIMITED, AUTO_MIN_SIZE * math.sqrt(total)
-        if self.n_clusters == "best":
-            wanted = BEST_LEAVES
-        elif self.n_clusters != "auto":
-            other = '"auto" or "best"'
-            wanted, min_weight = check_int("n_clusters", self.n_clusters, 1, or_else=other), 1.0
-            if wanted > n_rows:
-                raise InvalidInputError(
-                    f"n_clusters={wanted} is more than n_samples={n_rows}; use fewer clusters or more rows"
-                )
+        wanted, min_weight = UNLIMITED, 1.0
+        if n_clusters != "auto":
+            wanted = check_int("n_clusters", n_clusters, 1, or_else='"auto"')
+        if self.n_clusters == "auto":
+            min_weight = AUTO_MIN_SIZE * math.sqrt(total)
+        elif wanted > n_rows:
+            raise InvalidInputError(
+                f"n_clusters={wanted} is more than n_samples={n_rows}; use fewer clusters or more rows"
+            )
         if self.min_cluster_size is not None:
             min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
-        always = self._splits_always and not isinstance(self.n_clusters, str)
+        always = self._splits_always and self.n_clusters != "auto"
         return Limits(wanted, depth, min_weight, always, always and self.outliers == "assign")
 
     def _repr_html_inner(self) -> str:

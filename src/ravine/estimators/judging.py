@@ -24,9 +24,6 @@ SCORE_REGULARIZATION = (
 )
 MSP_COLUMNS = 100  # most columns for the MSP; of more, as many principal components of the judged rows
 SAME_FIGURE = 1e-9  # figures that differ by less have the same rank, so that rounding decides nothing
-FEWER_CUTS = 4.0  # factor: a clustering that separates so many times fewer neighbors goes before the ranks
-AS_MODULAR = 0.02  # if its modularity is lower by no more than this
-NO_CUTS = 0.002  # share of separated neighbors that counts as none
 
 
 @dataclass(frozen=True)
@@ -106,18 +103,6 @@ def _highest_modularity(edges: FloatArray) -> float:
     return 1.0 - float(volumes @ volumes)
 
 
-def cut_value(edges: FloatArray) -> float:
-    r"""Return what a cut of a tree is worth, from the weights of the edges between its clusters.
-
-    .. math:: Q \, r^2, \qquad r = Q / \left(1 - \sum_k (W(C_k, X) / W(X, X))^2\right),
-
-    the modularity Q, which is highest for many clusters, times the square of its share r of the highest value
-    for clusters of these sizes, which is 1 where no neighbors are separated.
-    """
-    modularity, highest = modularity_of(edges), _highest_modularity(edges)
-    return modularity * (modularity / highest) ** 2 if modularity > 0 and highest > 0 else 0.0
-
-
 def rank_sums(judged: Sequence[Judgment], agreement: FloatArray) -> FloatArray:
     """Return the sum of the ranks of MSP, modularity and agreement; the highest figure has the highest rank.
 
@@ -153,28 +138,11 @@ def best_first(judged: Sequence[Judgment], sums: FloatArray, min_share: float) -
     """Return the candidates in order, the best one first.
 
     Those whose smallest cluster is too small come last, by its size. The others are in the order of their
-    rank sums; ties are broken by their places. One goes before them: of those that are more connected than
-    the first, the one with the highest rank sum. (A ring around another is such a clustering: no hyperplane
-    separates it, so that its MSP is low, and few methods find it.)
+    rank sums; ties are broken by their places.
     """
-    allowed = [one.allowed(min_share) for one in judged]
     key = [
         (ok, float(sums[i]) if ok else one.smallest_share * (one.n_clusters > 1), -i)
-        for i, (one, ok) in enumerate(zip(judged, allowed, strict=True))
+        for i, one in enumerate(judged)
+        for ok in [one.allowed(min_share)]
     ]
-    order = sorted(range(len(judged)), key=key.__getitem__, reverse=True)
-    first = judged[order[0]]
-    connected = [i for i in order if allowed[i] and _more_connected(judged[i], first)][:1]
-    return [*connected, *(i for i in order if i not in connected)]
-
-
-def _more_connected(one: Judgment, first: Judgment) -> bool:
-    """Return whether one clustering separates four times fewer neighbors than the first, and is as good.
-
-    It is if it is as modular, or if it separates no neighbors at all and has as many clusters: modularity is
-    higher for clusters of equal sizes, so that it can be lower for the true ones.
-    """
-    if FEWER_CUTS * (one.cut_ratio + NO_CUTS) >= first.cut_ratio + NO_CUTS:
-        return False
-    apart = one.cut_ratio <= NO_CUTS and one.n_clusters >= first.n_clusters
-    return apart or one.modularity >= first.modularity - AS_MODULAR
+    return sorted(range(len(judged)), key=key.__getitem__, reverse=True)

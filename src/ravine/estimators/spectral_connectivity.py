@@ -94,6 +94,6 @@ class SpectralConnectivity(TreeClusterer):
 
     def _least_share(self) -> float:
         """Return the share of the rows of a leaf that each side needs for a beta to be taken: 1 / (2 K)."""
-        if self.n_clusters in ("auto", "best"):
+        if self.n_clusters == "auto":
             return 0.25
-        return 0.5 / check_int("n_clusters", self.n_clusters, 1, or_else='"auto" or "best"')
+        return 0.5 / check_int("n_clusters", self.n_clusters, 1, or_else='"auto"')

@@ -199,7 +199,7 @@ def check_value(name: str, value: Any, n_rows: int) -> Any:
         if value is not None and not isinstance(value, str):
             raise InvalidInputError(f"a kernel is a name, got {value!r}")
     elif name == "n_clusters":
-        return value if value in ("auto", "best") else check_int(name, value, 1, or_else='"auto" or "best"')
+        return value if value == "auto" else check_int(name, value, 1, or_else='"auto"')
     elif name == "distance":
         return check_real(name, value, -np.inf)
     elif name == "name":

@@ -44,7 +44,7 @@ class SCnP2(SpectralConnectivity):
     3
     """
 
-    n_clusters: int | Literal["auto", "best"] = field(default=2, kw_only=False)
+    n_clusters: int | Literal["auto"] = field(default=2, kw_only=False)
     n_directions: int = 2
     correlated: bool = False
     sigma_factor: float = 2.0

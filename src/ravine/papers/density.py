@@ -35,7 +35,7 @@ class MDP2(MinimumDensity):
     2
     """
 
-    n_clusters: int | Literal["auto", "best"] = field(default=2, kw_only=False)
+    n_clusters: int | Literal["auto"] = field(default=2, kw_only=False)
     n_init: int = 2
     max_iter: int = 100
     outliers: Literal["assign", "label", "include"] = "include"

@@ -27,7 +27,7 @@ class CPMMC(MaximumMargin):
     Zhao, Wang, Zhang: Efficient Maximum Margin Clustering via Cutting Plane Algorithm. SIAM SDM, 2008.
     """
 
-    n_clusters: int | Literal["auto", "best"] = field(default=2, kw_only=False)
+    n_clusters: int | Literal["auto"] = field(default=2, kw_only=False)
     standardize: bool | Literal["auto"] = False
     n_init: int = 1
     max_iter: int = 200
@@ -57,7 +57,7 @@ class MSPC(MaximinSeparation):
     Huang, Zhang, Song, Chen: Maximin Separation Probability Clustering. AAAI, 2015.
     """
 
-    n_clusters: int | Literal["auto", "best"] = field(default=2, kw_only=False)
+    n_clusters: int | Literal["auto"] = field(default=2, kw_only=False)
     standardize: bool | Literal["auto"] = False
     solver: Literal["mpm", "gep", "eig"] = "mpm"
     min_share: float = 0.0

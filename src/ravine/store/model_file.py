@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ravine import papers
 from ravine._validate import FloatArray
-from ravine.estimators.auto_cluster import AutoCluster
+from ravine.estimators.auto_cluster import AutoCluster, Candidate
 from ravine.estimators.classifier import MinimumDensityClassifier
 from ravine.estimators.methods import CLUSTERERS
-from ravine.estimators.selection import Candidate
 from ravine.exceptions import InvalidInputError, RavineError
 from ravine.io.atomic import write_atomically
 from ravine.split.far import FarRows

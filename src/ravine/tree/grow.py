@@ -21,13 +21,11 @@ from ravine._validate import IntArray
 from ravine.data.node import LOCAL_CELLS, Labels, Node, Opened
 from ravine.data.query import Query, RowSet, run, run_all
 from ravine.data.standardization import Standardization
-from ravine.evidence.reunite import reunite
 from ravine.exceptions import InterruptedWarning
-from ravine.features.neighbors import RowGraph
 from ravine.split.far import FarRows, find_far
 from ravine.split.search import BaseMethod
 from ravine.split.split import Split
-from ravine.store.checkpoint import Checkpoint, Rank, SearchResult
+from ravine.store.checkpoint import Checkpoint, Rank
 from ravine.tree.leaf_search import Leaf, LeafSearch, Priority, bound_rank, by_neighbors, choose_tests
 from ravine.tree.tree import ClusterTree
 
@@ -273,18 +271,6 @@ class Growth:
             self.divide_rows([leaf, *others])
         return leaf, () if leaf.children is None else self.tree.divide(node)
 
-    def search_unions(self, sets: Sequence[list[int]]) -> list[bool]:
-        """Return whether the rows of some leaves together have a split that is to be made, for all sets."""
-        return [found.accepted for found in run_all([self._search_union(some) for some in sets])]
-
-    def _search_union(self, nodes: list[int]) -> Query[SearchResult]:
-        leaves = sorted((self.tree.nodes[node] for node in nodes), key=lambda leaf: leaf.path)
-        # a path of its own, with 0 after each leaf, so that no other node has the same random numbers
-        path = tuple(step for leaf in leaves for step in (*leaf.path, 0))
-        rows = self.root.rows.engine.union([self.tree.nodes[node].rows for node in nodes])
-        opened = yield from self.search.open(rows, path)
-        return (yield from self.search.search(opened, None, path, rows.total))
-
 
 # --- the progress that `verbose` sees ---
 
@@ -387,25 +373,24 @@ def grow(
     labels: Labels | None = None,
     in_columns: bool = True,
     sets_aside: bool = True,
-    graph: RowGraph | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Grown:
     """Grow a tree up to the limit of leaves, or as long as there are significant splits.
 
     Only leaves that may be split next are searched: for K clusters at most 2 K - 3, the root and both
     children of every split except the last, and fewer where light leaves cannot come before the splits of
-    heavier ones. With `auto`, a split is made only if it is significant, and leaves that are parts of one
-    cluster get one label. Partial labels guide the splits of leaves with labels of two or more classes.
+    heavier ones. With `auto`, a split is made only if it is significant. Partial labels guide the splits of
+    leaves with labels of two or more classes.
     `in_columns` is whether the columns are the user's, not components of a kernel map: then gaps of single
     discrete columns are not counted with `auto`, and come last without. With `sets_aside` also, rows far from
-    everything are set aside at every node, see `split/far.py`. With a `graph`, splits are tested in it: that
-    of the rows before they were mapped. After a keyboard interrupt, the tree found so far is returned. The
-    results of searches are noted in the checkpoint, and those that it has are not searched again.
+    everything are set aside at every node, see `split/far.py`. After a keyboard interrupt, the tree found so
+    far is returned. The results of searches are noted in the checkpoint, and those that it has are not
+    searched again.
     """
     search = LeafSearch(
         replace(root, labels=labels),
         method,
-        choose_tests(method, level, graph) if auto else (),
+        choose_tests(method, level) if auto else (),
         priority,
         level,
         in_columns,
@@ -419,8 +404,6 @@ def grow(
     try:
         interrupted = _grow(growth, watcher)
         found = tree.finish()
-        if auto and found.n_leaves > 2 and not interrupted:  # it searches again
-            found = _reunite(growth, found)
     finally:
         root.rows.reads.watch = None
         if checkpoint is not None:
@@ -452,14 +435,6 @@ def _grow(growth: Growth, watcher: Watcher) -> bool:
         )
         return True
     return False
-
-
-def _reunite(growth: Growth, tree: ClusterTree) -> ClusterTree:
-    """Give one label to leaves that are parts of one cluster."""
-    assert growth.search.standardization is not None
-    rows = [leaf.rows for leaf in growth.tree.nodes]
-    at_once = 1 if growth.passes_are_cheap else None
-    return reunite(tree, rows, growth.search.standardization, growth.search_unions, at_once)
 
 
 def _label_rows(growth: Growth, tree: ClusterTree, interrupted: bool) -> Grown:

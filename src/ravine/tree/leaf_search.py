@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +15,6 @@ from ravine.data.query import Query, RowSet
 from ravine.data.sample import Sample
 from ravine.data.standardization import Standardization
 from ravine.evidence.discrete import discrete_samples, judge_split, prefer_valley
-from ravine.evidence.graph_test import GraphTest
 from ravine.evidence.significance import SignificanceTest, reference_samples
 from ravine.features.neighbors import RowGraph
 from ravine.split.far import FarRows
@@ -28,12 +25,13 @@ from ravine.split.split import MADE_BY, Split
 from ravine.store.checkpoint import Rank, SearchResult
 
 ROWS_PER_COLUMN = 20  # least rows per column for a fallback: with fewer, tails have deep valleys by chance
-FALLBACK_SHARE = 0.1  # share of the level at which a fallback is tested, because it is a second attempt
+# Share of the level at which a fallback is tested, because it is a second attempt. A first split that is
+# significant at the level divided by this is in doubt.
+FALLBACK_SHARE = 0.1
 
 BY_LABELS, VALLEY, GAP, NO_VALLEY_LEFT = 0, 1, 2, 3  # kinds of splits, in the order in which they are made
 
 Path = tuple[int, ...]
-AnyTest = SignificanceTest | GraphTest
 # The priority of a split of a leaf of this weight, whose neighbor graph is given if it is needed.
 Priority = Callable[[Split, float, RowGraph | None], float]
 
@@ -169,11 +167,12 @@ def divides_labels(labels: Labels | None, split: Split) -> bool:
     return before > 0.0 and after <= before / 2.0
 
 
-def choose_tests(method: BaseMethod, level: float, graph: RowGraph | None) -> Sequence[AnyTest]:
-    """Return the tests of a method and its fallbacks at a level: in a graph of the rows, if one is given."""
-    make: Any = SignificanceTest if graph is None else partial(GraphTest, graph=graph)
-    further = [make(other, FALLBACK_SHARE * level, own_tails=True) for other in method.fallbacks()]
-    return [make(method, level), *further]
+def choose_tests(method: BaseMethod, level: float) -> Sequence[SignificanceTest]:
+    """Return the tests of a method and its fallbacks at a level."""
+    further = [
+        SignificanceTest(other, FALLBACK_SHARE * level, own_tails=True) for other in method.fallbacks()
+    ]
+    return [SignificanceTest(method, level), *further]
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ class LeafSearch:
 
     root: Node
     method: BaseMethod
-    tests: Sequence[AnyTest]
+    tests: Sequence[SignificanceTest]
     priority: Priority
     level: float
     in_columns: bool
@@ -261,15 +260,15 @@ class LeafSearch:
             first = first or split
         return first, False
 
-    def _attempts(self, labels: Labels | None) -> list[tuple[Labels | None, AnyTest | None]]:
+    def _attempts(self, labels: Labels | None) -> list[tuple[Labels | None, SignificanceTest | None]]:
         """Return the labels and the test of every search that a leaf may need, in their order."""
-        tests: list[AnyTest | None] = [*self.tests] or [None]
+        tests: list[SignificanceTest | None] = [*self.tests] or [None]
         with_labels = labels is not None and labels.n_classes > 1 and self.method.takes_labels
         first = [(labels, tests[0])] if with_labels else []
         return first + [(None, test) for test in tests]
 
     def _judge(
-        self, opened: Opened, split: Split, test: AnyTest | None, method: BaseMethod
+        self, opened: Opened, split: Split, test: SignificanceTest | None, method: BaseMethod
     ) -> Query[tuple[Split, bool]]:
         """Return a split with its evidence, and whether it is to be made: any split is, without a test.
 
@@ -286,8 +285,5 @@ class LeafSearch:
                 (yield from prefer_valley(plain, split, known, method)) if self.in_columns else split
             ), True
         test = replace(test, level=test.level * share)
-        if isinstance(test, GraphTest):
-            split = yield from test.run(plain.node, split)
-        else:
-            split = yield from judge_split(plain, split, test, method)
+        split = yield from judge_split(plain, split, test, method)
         return split, split.is_significant(test.level)
