@@ -196,12 +196,6 @@ class DaskEngine(BlockEngine):
         found = [_task(tasks.look_up, ids, label_of) for ids in self._ids]
         return _join(found, self.source.lengths, (), np.int64)
 
-    def each(self, function: Callable[[Any], AnyArray], dtype: Any) -> Any:
-        """Return one value per row as a lazy array: a function of the rows of every partition."""
-        work = _key_of((function, np.zeros(0, dtype)))
-        found = [self._task(tasks.each, i, work) for i in range(len(self.source.lengths))]
-        return _join(found, self.source.lengths, (), dtype)
-
     def map(self, rows: BlockRows, function: Callable[[Block], AnyArray]) -> AnyArray:
         """Return one value per row: they come to the client."""
         blocks, work = sorted(rows.blocks), _key_of((rows.group(()), function))

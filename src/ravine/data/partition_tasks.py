@@ -156,14 +156,6 @@ def divide(
         return divide_block(_data(partition, weights, opened, feature_map), ids, work.content)[0]
 
 
-def each(
-    partition: Any, ids: LeafIds, weights: Any, opened: Opened, feature_map: Any, work: Constant
-) -> AnyArray:
-    """Apply a function to all rows of a partition."""
-    with one_blas_thread():
-        return _apply(work.content, _data(partition, weights, opened, feature_map).values)
-
-
 def map_partition(
     partition: Any, ids: LeafIds, weights: Any, opened: Opened, feature_map: Any, work: Constant
 ) -> list[AnyArray]:

@@ -25,7 +25,6 @@ from ravine._validate import (
     check_verbose,
 )
 from ravine.data.blocks import NO_NUMBERS
-from ravine.data.memory import MemoryRows
 from ravine.data.node import Labels, Node
 from ravine.data.query import RowSet
 from ravine.data.threads import one_blas_thread
@@ -375,14 +374,6 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         # scikit-learn's check of sparse input reads these tags of every estimator with predict_proba
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-
-def _route(tree: ClusterTree, rows: Any) -> IntArray:
-    """Return the label of every row; lazy for a dask collection."""
-    if not hasattr(rows.engine, "each"):
-        return tree.route(rows)
-    found: IntArray = rows.engine.each(lambda values: tree.route(MemoryRows(values)), np.int64)
-    return found
 
 
 def _with_outliers(labels: Any, outliers: IntArray) -> IntArray:

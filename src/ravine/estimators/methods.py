@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ravine.estimators.clusterer import TreeClusterer
 from ravine.estimators.maximin_separation import MaximinSeparation
 from ravine.estimators.maximum_margin import MaximumMargin
@@ -17,12 +15,3 @@ CLUSTERERS: dict[str, type[TreeClusterer]] = {
 }
 # the clusterers that `compare` also runs on the diffusion map of the neighbor graph
 DIFFUSION = ("MinimumDensity", "SpectralConnectivity")
-
-
-def name_of(make: str) -> str:
-    """Return the name of a clusterer among the methods.
-
-    >>> name_of("MinimumDensity")
-    'minimum-density'
-    """
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", make).lower()

@@ -45,10 +45,6 @@ class Variable:
     edges: FloatArray | None = None
     step: float = 0.0
 
-    def levels_of(self, rows: FloatArray) -> IntArray:
-        """Return the number of the level of every row, of a discrete variable."""
-        return np.unique(settled(rows[:, self.columns]), axis=0, return_inverse=True)[1].reshape(-1)
-
     def quantile(self, u: FloatArray) -> FloatArray:
         """Return the values at these cumulative shares, one row each."""
         if self.levels is not None:
@@ -68,11 +64,6 @@ class Margins:
     variables: Sequence[Variable]
     root: FloatArray
     deviations: FloatArray
-
-    @property
-    def discrete(self) -> list[Variable]:
-        """The variables with few values."""
-        return [variable for variable in self.variables if variable.levels is not None]
 
     @property
     def has_gaps(self) -> bool:
@@ -127,15 +118,6 @@ def settled(rows: FloatArray) -> FloatArray:
     found = np.empty(rows.shape)
     np.put_along_axis(found, order, least, axis=0)
     return found
-
-
-def discrete_variables(rows: FloatArray, weights: FloatArray, varies: IntArray) -> list[Variable]:
-    """Return the variables with few values."""
-    rows = settled(rows)
-    share, total = weights / weights.sum(), float(weights.sum())
-    few = [j for j in varies if _n_values(rows[:, j], FEW_VALUES) <= FEW_VALUES]
-    found = [_variable(rows, share, total, columns)[0] for columns in grouped(rows, weights, np.array(few))]
-    return [variable for variable in found if variable.levels is not None]
 
 
 def margins(rows: FloatArray, weights: FloatArray, n: float | None = None) -> Margins:

@@ -73,11 +73,6 @@ def mean_and_deviation(moments: FloatArray) -> tuple[float, float]:
     return float(mean), float(np.sqrt(max(second / total - mean**2, 0.0)))
 
 
-def depth_at_boundary(distances: FloatArray, row_weight: FloatArray) -> float:
-    """Return the bounded relative depth of the density of signed distances at 0, with h = 0.9 sd n^(-1/5)."""
-    return measure_valley(distances, row_weight)[0]
-
-
 def measure_valley(distances: FloatArray, row_weight: FloatArray) -> tuple[float, float]:
     """Return quality and slope of the log odds of a split, from the density of signed distances at 0."""
     distances, row_weight = distances[row_weight > 0], row_weight[row_weight > 0]
