@@ -319,7 +319,7 @@ def test_cut_counts_leaves_that_share_a_label_as_one_cluster(folder):
 
 
 def test_cut_of_a_chosen_model_is_that_of_its_winner(folder):
-    chosen = ravine.AutoCluster(3, methods=["minimum-density"]).fit(FRAME)
+    chosen = ravine.AutoCluster(3).fit(FRAME)
     ravine.save(chosen, folder / "chosen.ravine")
     succeed("cut", "chosen.ravine", "-k", "1", "-o", "one.ravine", where=folder)
     model = ravine.load(folder / "one.ravine")

@@ -198,13 +198,10 @@ def blas_threads(block):
     return np.full(len(block), most)
 
 
-def test_labels_of_the_best_cut_are_lazy():
+def test_labels_are_lazy():
     few, lengths = X[: 2 * STEP], [STEP, 0, STEP]
     rows = delayed_array(lambda i: few[[0, STEP, STEP][i] : [STEP, STEP, 2 * STEP][i]], lengths)
-    for model in (
-        MinimumDensity("best"),
-        AutoCluster("best", methods=[MinimumDensity()]),
-    ):
+    for model in (MinimumDensity(), MinimumDensity(kernel="diffusion"), AutoCluster(2), AutoCluster()):
         one = model.fit(few).labels_
         lazy = model.fit(rows).labels_
         assert isinstance(lazy, da.Array)

@@ -96,7 +96,7 @@ def test_more_clusters_than_rows(make):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_clusters": 0}, 'n_clusters has to be a whole number of at least 1 or "auto" or "best", got 0'),
+        ({"n_clusters": 0}, 'n_clusters has to be a whole number of at least 1 or "auto", got 0'),
         ({"n_clusters": 2.5}, "n_clusters has to be a whole number"),
         ({"min_cluster_size": 0}, "min_cluster_size"),
         ({"verbose": "loud"}, "verbose has to be True, False or a function"),
@@ -487,7 +487,9 @@ def test_with_auto_the_minimum_weight_grows_with_the_weight_not_with_the_number_
     X = np.concatenate([BLOBS, two_blobs(10, 4, gap=0.0)[0] + 40])
     weights = np.full(310, 4.0)
     min_weight = AUTO_MIN_SIZE * np.sqrt(4 * 310)  # 53 of 1240: the last ten rows, of weight 40, are too few
-    assert MinimumDensity("auto")._limits(len(X), weights.sum()).min_weight == pytest.approx(min_weight)
+    assert MinimumDensity("auto")._limits(len(X), weights.sum(), "auto").min_weight == pytest.approx(
+        min_weight
+    )
     options = {"outliers": "include"}  # otherwise a lighter group is a cluster, because it is far
     model = quiet_fit(MinimumDensity("auto", **options), X, sample_weight=weights)
     assert 4 * np.bincount(model.labels_).min() >= min_weight

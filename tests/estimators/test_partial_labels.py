@@ -205,7 +205,7 @@ def test_a_missing_label_is_unknown(kind):
 @pytest.mark.filterwarnings("ignore:.* ignores the partial labels")
 def test_nan_in_y_is_minus_one_for_every_estimator(name):
     y_partial = partial_labels(CLASSES, 6)
-    model = AutoCluster(2, methods=["minimum-density"]) if name == "AutoCluster" else ESTIMATORS[name](2)
+    model = AutoCluster(2) if name == "AutoCluster" else ESTIMATORS[name](2)
     expected = model.fit(WINE, y_partial).labels_
     assert (model.fit(WINE, np.where(y_partial < 0, np.nan, y_partial)).labels_ == expected).all()
 

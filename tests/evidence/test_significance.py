@@ -192,16 +192,17 @@ def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, 
     found = significance.Evidence(0.15, 1.0, 0.0, 1.0, 3)
     monkeypatch.setattr(significance, "t_test", lambda observed, depths, n: found)
     X, _ = blobs(2, 2, 1, n=60, apart=6.0)
+    monkeypatch.setattr("ravine.estimators.clusterer.FALLBACK_SHARE", 1.0)  # so that no split is in doubt
     assert MinimumDensity("auto", level=level).fit(X).n_clusters_ == n_clusters
 
 
 def test_fallbacks_are_tested_at_a_share_of_the_level_with_the_rows_own_tails():
     method = MinimumDensity()._method()
-    usual, fallback = choose_tests(method, 0.05, None)
+    usual, fallback = choose_tests(method, 0.05)
     assert (usual.method, usual.level, usual.own_tails) == (method, 0.05, False)
     assert (fallback.level, fallback.own_tails) == (pytest.approx(0.005), True)
     assert fallback.method.schedule.alpha_max > method.schedule.alpha_max
-    assert len(choose_tests(MaximinSeparation()._method(), 0.05, None)) == 1
+    assert len(choose_tests(MaximinSeparation()._method(), 0.05)) == 1
 
 
 def test_auto_with_bounds_and_other_methods():

@@ -243,7 +243,7 @@ def test_methods_and_kernels_are_used(page, explorer):
     click(page, "split")
     until(page, lambda: "PrincipalDirection(2).fit(X)" in text(page, "code") and not text(page, "busy"))
     Select(page.find_element("id", "method")).select_by_value("MinimumDensity")
-    Select(page.find_element("id", "kernel")).select_by_value("rbf")
+    Select(page.find_element("id", "kernel")).select_by_visible_text("rbf")
     click(page, "split")
     until(page, lambda: "kernel='rbf'" in text(page, "code") and not text(page, "busy"))
     assert sizes(page) == np.bincount(MinimumDensity(2, kernel="rbf").fit(X).labels_).tolist()

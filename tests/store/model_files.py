@@ -57,7 +57,7 @@ def models():
         "diffusion": ravine.MinimumDensity(3, kernel="diffusion").fit(X.to_numpy()),
         "precomputed": ravine.MinimumDensity(2, kernel="precomputed").fit(SIMILAR),
         "outliers": ravine.MinimumDensity(3, outliers="label").fit(np.vstack([ROWS] * 3 + [[1e6, 0, 0, 0]])),
-        "chosen": ravine.AutoCluster(3, methods=["minimum-density"]).fit(X),
+        "chosen": ravine.AutoCluster(3).fit(X),
         "sparse": ravine.MinimumDensity(3, kernel="diffusion").fit(sparse.csr_array(X.to_numpy())),
         "two classes": ravine.MinimumDensityClassifier(kernel="rbf", kernel_params=few).fit(X, partly(y > 0)),
         "pairs": ravine.MinimumDensityClassifier().fit(X, partly(names)),

@@ -361,12 +361,7 @@ def test_a_report_reads_the_rows_six_times():
 
 
 def test_a_clustering_without_a_tree_has_no_report():
-    """Of a method of another package, which AutoCluster may prefer."""
     X = load_wine().data
-    model = ravine.AutoCluster(3, methods=["hdbscan"]).fit(X)
-    for show in (ravine.report, ravine.explain):
-        with pytest.raises(InvalidInputError, match="HDBSCAN has no tree to show; fit with"):
-            show(model, X)
     with pytest.raises(InvalidInputError, match="KMeans has no tree to show"):
         ravine.report(KMeans(2, n_init=1).fit(X), X)
 

@@ -152,7 +152,7 @@ def _lines(model: Any, table: Table, files: Mapping[str, str]) -> Iterator[str]:
 def _summary(arguments: Namespace, model: Any, table: Table) -> dict[str, Any]:
     """Return a result as JSON has it."""
     tree, labels = model.tree_, model.labels_
-    judged = {"candidates": [c.figures() for c in model.candidates_]} if hasattr(model, "candidates_") else {}
+    judged = {"candidates": [vars(c) for c in model.candidates_]} if hasattr(model, "candidates_") else {}
     return {
         **judged,
         "n_rows": table.n_rows,

@@ -105,7 +105,7 @@ def _winner(model: Any) -> Any:
 def run_cut(arguments: Namespace) -> None:
     """Write a model with fewer clusters: the first splits of its tree. Leaves that share a label are one.
 
-    Of an `AutoCluster` the winner is written, because the judges did not choose the cut.
+    Of an `AutoCluster` the winner is written, because the cut is not its choice.
     """
     check_files(arguments, "out")
     model = _winner(model_of(arguments))

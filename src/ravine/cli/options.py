@@ -86,10 +86,6 @@ def make_clusterer(arguments: Namespace, method: str) -> Any:
         _check_sql(arguments, settings)
     if getattr(arguments, "report", None) and isinstance(settings["n_clusters"], int):
         _check_report(settings["n_clusters"])
-    if method == "auto" and (arguments.command == "explore" or arguments.report or arguments.sql):
-        # a result that is to be explained by columns: no candidates on the diffusion map
-        linear = [name for name in METHODS if name not in ("auto", "principal-direction")]
-        settings.setdefault("methods", linear)
     model = make(**settings)
     model._check_parameters(1)  # the number of columns is not known before the data is read
     return model
@@ -105,6 +101,8 @@ def _check_report(n_clusters: int) -> None:
 
 def _check_sql(arguments: Namespace, settings: Mapping[str, Any]) -> None:
     """Refuse what a query cannot compute from the columns of a table."""
+    if arguments.method == "auto":
+        raise UsageError("--sql needs boundaries in the columns: use --method minimum-density, not auto")
     for name, linear in (("kernel", None), ("n_directions", 1)):
         if settings.get(name, linear) != linear:
             raise UsageError(f"--sql cannot be used with {name}: boundaries are not linear in the columns")

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 
 from ravine._validate import FloatArray, IntArray
 from ravine.data.node import Node, draw_sample, measure
@@ -109,9 +108,10 @@ def _agreements(model: Any, X: Any, weights: FloatArray, most: int, rng: np.rand
     order = rng.permutation(X.shape[0])
     halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     square = model.kernel == "precomputed"
+    given = {**model.get_params(deep=False), "verbose": False, "checkpoint": None}
     one, other = (
         _cuts(
-            clone(model).set_params(n_clusters=min(most, len(half) // 10), verbose=False, checkpoint=None),
+            type(model)(**{**given, "n_clusters": min(most, len(half) // 10)}),
             X[np.ix_(half, half)] if square else X[half],
             weights[half],
             X[:, half] if square else X,

@@ -106,9 +106,13 @@ def fit_diffusion_map(
     if metric == "cosine" and weight_counts:
         own = replace(own, inverse_scale=own.inverse_scale * rarity(rows, row_weight))
     points = points_of(rows, own, metric)
-    first = group = np.arange(len(chosen))
-    if not sparse.issparse(points):  # copies of sparse rows stay, and are near each other
-        first, group = copies(points)
+    # Two random projections tell sparse rows apart.
+    keys = (
+        points @ np.random.default_rng(0).standard_normal((points.shape[1], 2))
+        if sparse.issparse(points)
+        else points
+    )
+    first, group = copies(keys)
     points, masses = points[first], np.bincount(group, row_weight).astype(np.float64)
     # In a graph of few rows in which all are neighbors, all have the same place.
     n_neighbors = min(given.get("n_neighbors", NEIGHBORS), max(2, points.shape[0] // 2))
