@@ -27,7 +27,7 @@ from pathlib import Path
 if not __package__:  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import beside, choice, published, record, semisupervised
+from benchmarks import beside, choice, number, published, record, semisupervised
 from benchmarks.papers import Row, show
 
 HERE = Path(__file__).resolve().parent
@@ -174,6 +174,8 @@ def table_of(section: Row) -> str:
     rows = published.read(path)
     if path.name == "beside.csv":
         return show(beside.summary(rows, section["rows"]))
+    if path.name == "number.csv":
+        return show(number.mean_figures(number.read(path)))
     if path.name == "choice.csv":
         return show(choice.means(rows))
     rows = [row for row in rows if all(row[key] in some for key, some in section.get("where", {}).items())]

@@ -33,7 +33,7 @@ class ClusterTree(TreeArrays):
     feature_names : tuple of str, optional
         The names of the columns, if they had some.
     spread : float
-        The root mean square of the standard deviations of the columns, the unit of memberships: 1 where
+        The root mean square of the standard deviations of the columns: 1 where
         columns are standardized.
     mapped : bool
         Whether the tree splits the feature space of a kernel; its columns are then components of the map.
