@@ -1,4 +1,4 @@
-"""The clustering for a table that nobody knows: in the columns or along the neighbor graph, by stability."""
+"""The clustering for a table that nobody knows: in the columns, or along the neighbor graph."""
 
 from __future__ import annotations
 
@@ -22,14 +22,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from ravine._validate import FloatArray, IntArray, check_int, check_verbose
 from ravine.data.node import SAMPLE_CELLS, Node, open_node
-from ravine.data.query import RowSet, run
-from ravine.data.rows import rows_of
+from ravine.data.query import AnyArray, RowSet, run
+from ravine.data.rows import rows_of, scales_columns
+from ravine.data.threads import one_blas_thread
 from ravine.estimators.base import RowsEstimator
-from ravine.estimators.clusterer import has_several_clusters
+from ravine.estimators.clusterer import TreeClusterer, has_several_clusters
 from ravine.estimators.minimum_density import MinimumDensity
-from ravine.estimators.stability import MOST_CLUSTERS, measure_stability
+from ravine.estimators.spectral_connectivity import SpectralConnectivity
+from ravine.estimators.stability import measure_stability
 from ravine.evidence.discrete import discrete_table
 from ravine.exceptions import InterruptedWarning, InvalidInputError, warn_caller
+from ravine.features.neighbors import row_graph
+from ravine.metrics import modularity_of
+from ravine.split.far import bulk_and_far
 from ravine.tree.grow import Progress
 from ravine.tree.tree import ClusterTree
 
@@ -47,8 +52,8 @@ class Candidate:
         map of the neighbor graph, where long and curved clusters are apart.
     n_clusters : int
         Number of clusters found.
-    stability : float
-        How well these clusters are found again, see `ravine.Stability`; 0 where that was not asked.
+    figure : float
+        By which it was judged: the stability, or the modularity in the neighbor graph.
     seconds : float
         Time of the fit and of the stability.
     verdict : str
@@ -57,7 +62,7 @@ class Candidate:
 
     name: str
     n_clusters: int
-    stability: float
+    figure: float
     seconds: float
     verdict: str
 
@@ -68,9 +73,9 @@ class Candidates(tuple[Candidate, ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        lines = [f"{'':15}  clusters  stability  seconds"]
+        lines = [f"{'':15}  clusters  figure  seconds"]
         lines += [
-            f"{one.name:15}  {one.n_clusters:8d}  {one.stability:9.2f}  {one.seconds:7.2f}  {one.verdict}"
+            f"{one.name:15}  {one.n_clusters:8d}  {one.figure:6.2f}  {one.seconds:7.2f}  {one.verdict}"
             for one in self
         ]
         return "\n".join(lines)
@@ -80,15 +85,15 @@ class Candidates(tuple[Candidate, ...]):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Minimum density clusters, in the columns or along the neighbor graph: those that are found again.
+    """Clusters in the columns or along the neighbor graph, whichever fit the rows better.
 
-    `MinimumDensity` is fitted twice, in the space of the columns and (`kernel="diffusion"`) in that of the
-    neighbor graph, where long and curved clusters are apart. Each finds its own number of clusters. The
-    clustering of higher stability is kept (see `ravine.Stability`); stability needs no labels and no shape.
+    `MinimumDensity` is fitted in the space of the columns and (`kernel="diffusion"`) in that of the neighbor
+    graph, where long and curved clusters are apart. Each finds its own number of clusters, and the clustering
+    of higher stability is kept: fits to halves of the rows find it again (docs/number-of-clusters.md).
 
-    With a given number, the clusters are those along the neighbor graph, which were better than those in the
-    columns on most labeled tables. Only where there are discrete columns stability decides: no neighbors
-    cross the gap between two values.
+    With a given number, the clusters in the columns are those of `SpectralConnectivity`, and the clustering
+    of higher modularity in the graph of ten nearest neighbors is kept. Where there are discrete columns, it
+    is the one in the columns, because no neighbors cross the gap between two values.
 
     Parameters
     ----------
@@ -108,10 +113,10 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     Attributes
     ----------
-    best_estimator_ : MinimumDensity
+    best_estimator_ : MinimumDensity or SpectralConnectivity
         The winner, fitted.
     candidates_ : Candidates
-        What was tried, the winner first, with stability and verdict; it prints as a table.
+        What was tried, the winner first, with the figure that decided and a verdict; it prints as a table.
     labels_ : ndarray of shape (n_rows,)
         Cluster of every training row.
     tree_ : ClusterTree
@@ -125,8 +130,8 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     Notes
     -----
-    Cost: that of two fits, and with "auto" of 24 to halves of at most 8192 rows. Above 2^24 values (rows x
-    columns) there is no neighbor graph.
+    Cost: that of two fits, and with "auto" of thirty to halves of at most 8192 rows. Above 2^24 values (rows
+    x columns) there is no neighbor graph, and clusters are those in the columns.
 
     Examples
     --------
@@ -169,23 +174,30 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     def _choose(self, X: Any, weights: FloatArray | None) -> tuple[_Try, list[_Try]]:
         """Return the best clustering, and the others."""
-        tried = [_Try(name, self._candidate(kernel)) for name, kernel in CANDIDATES.items()]
-        if X.shape[0] * X.shape[1] > SAMPLE_CELLS:  # neighbors are searched in memory
-            tried = tried[1:]
         auto = self.n_clusters == "auto"
+        columns = MinimumDensity if auto else SpectralConnectivity
+        tried = [
+            _Try(ALONG_NEIGHBORS, self._candidate(MinimumDensity, "diffusion")),
+            _Try(IN_COLUMNS, self._candidate(columns, None)),
+        ]
+        # Neighbors are searched in memory, and none cross the gap between two values of a discrete column.
+        if X.shape[0] * X.shape[1] > SAMPLE_CELLS or not (auto or _are_continuous(X, weights)):
+            tried = tried[1:]
         for one in tried:
             self._fit_candidate(one, X, weights)
             if one.interrupted or len(tried) == 1:
-                one.verdict = "kept: " + ("the fit was interrupted" if one.interrupted else "a large table")
+                one.verdict = f"kept: {'the fit was interrupted' if one.interrupted else 'the only one'}"
                 return one, []
-            if not auto and not _has_discrete_columns(X, weights):
-                one.verdict = "kept: a given number, and no discrete columns"
-                return one, []
-        for one in tried:
-            one.measure(X, weights)
-        best, other = sorted(tried, key=lambda one: (-one.stability, one.name == ALONG_NEIGHBORS))
-        best.verdict = f"kept: {'found again more often' if best.n_clusters > 1 else 'no clusters'}"
-        other.verdict = "found again less often" if other.n_clusters > 1 else "no clusters"
+        if auto:
+            for one in tried:
+                one.measure(X, weights)
+            why = "found again more often", "found again less often"
+        else:
+            _judge_by_neighbors(tried, X, weights, standardize=scales_columns(self.standardize, X))
+            why = "separates fewer neighbors", "separates more neighbors"
+        best, other = sorted(tried, key=lambda one: (-one.figure, one.name == ALONG_NEIGHBORS))
+        best.verdict = f"kept: {why[0] if best.n_clusters > 1 else 'no clusters'}"
+        other.verdict = why[1] if other.n_clusters > 1 else "no clusters"
         return best, [other]
 
     def _keep(self, best: _Try, others: Sequence[_Try]) -> Self:
@@ -199,11 +211,11 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             warn_caller(warning.message, warning.category)
         return self
 
-    def _candidate(self, kernel: str | None) -> MinimumDensity:
+    def _candidate(self, make: type[TreeClusterer], kernel: str | None) -> TreeClusterer:
         """Return an estimator with the parameters that all share."""
         shared = self.get_params(deep=False)
         verbose = callable(self.verbose) and self.verbose
-        return MinimumDensity(**{**shared, "kernel": kernel, "verbose": verbose})
+        return make(**{**shared, "kernel": kernel, "verbose": verbose})
 
     def _fit_candidate(self, one: _Try, X: Any, weights: FloatArray | None) -> None:
         """Fit one candidate; its warnings are kept, to be given for the winner only."""
@@ -220,36 +232,28 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if self.verbose and not callable(self.verbose):
             print(f"[AutoCluster] {one.name}: {one.n_clusters} clusters, {one.seconds:.2f} s")
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
-        """Fit, and return the cluster of every row."""
-        labels: IntArray = self.fit(X, y, sample_weight).labels_
-        return labels
-
-    def _ask_winner(self, name: str, X: Any) -> Any:
+    def _ask_winner(self, name: str, X: Any) -> AnyArray:
         """Return the result of a method of the winner for some rows."""
         check_is_fitted(self)
-        return getattr(self.best_estimator_, name)(X)
+        found: AnyArray = getattr(self.best_estimator_, name)(X)
+        return found
 
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of every row, by the winner."""
-        found: IntArray = self._ask_winner("predict", X)
-        return found
+        return self._ask_winner("predict", X)
 
     @available_if(has_several_clusters)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the membership of every row in every cluster, by the winner."""
-        found: FloatArray = self._ask_winner("predict_proba", X)
-        return found
+        return self._ask_winner("predict_proba", X)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far every row lies inside each cluster, by the winner."""
-        found: FloatArray = self._ask_winner("decision_function", X)
-        return found
+        return self._ask_winner("decision_function", X)
 
     def transform(self, X: Any) -> FloatArray:
         """Return the signed distance of every row to every split of the winner."""
-        found: FloatArray = self._ask_winner("transform", X)
-        return found
+        return self._ask_winner("transform", X)
 
     @property
     def tree_(self) -> ClusterTree:
@@ -288,7 +292,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             "candidates": [vars(one) for one in self.candidates_],
         }
 
-    def _from_winner(self, winner: MinimumDensity, figures: Sequence[dict[str, Any]]) -> None:
+    def _from_winner(self, winner: TreeClusterer, figures: Sequence[dict[str, Any]]) -> None:
         """Restore the choice from a model file; of the candidates, only the winner is in it."""
         if not figures:
             raise InvalidInputError("candidates has to hold the winner, got none")
@@ -308,7 +312,7 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if self.n_clusters != "auto":
             check_int("n_clusters", self.n_clusters, 1, or_else='"auto"')
         check_verbose(self.verbose)
-        self._candidate(None)._check_parameters(n_columns)
+        self._candidate(MinimumDensity, None)._check_parameters(n_columns)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -318,13 +322,22 @@ class AutoCluster(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return tags
 
 
-CANDIDATES = {ALONG_NEIGHBORS: "diffusion", IN_COLUMNS: None}  # their kernels
-
-
-def _has_discrete_columns(X: Any, weights: FloatArray | None) -> bool:
-    """Return whether the gap of a column may separate all neighbors."""
+def _are_continuous(X: Any, weights: FloatArray | None) -> bool:
+    """Return whether no column is discrete."""
     opened = run(open_node(Node(rows_of(X, weights)), []))
-    return not sparse.issparse(X) and bool(run(discrete_table(opened)).variables)
+    return sparse.issparse(X) or not run(discrete_table(opened)).variables
+
+
+def _judge_by_neighbors(
+    tried: Sequence[_Try], X: Any, weights: FloatArray | None, *, standardize: bool
+) -> None:
+    """Judge clusterings by their modularity in the neighbor graph of (a sample of) the rows."""
+    with one_blas_thread():
+        bulk, _ = bulk_and_far(Node(rows_of(X, weights), standardize=standardize))
+        graph = row_graph(bulk, standardize=standardize)
+    for one in tried:
+        few = np.unique(np.asarray(one.model.labels_)[graph.numbers], return_inverse=True)[1]
+        one.figure = modularity_of(graph.between(few))
 
 
 @dataclass
@@ -332,9 +345,9 @@ class _Try:
     """A candidate while it is fitted and judged."""
 
     name: str
-    model: MinimumDensity
+    model: TreeClusterer
     seconds: float = 0.0
-    stability: float = 0.0
+    figure: float = 0.0
     verdict: str = ""
     warnings: Sequence[warnings.WarningMessage] = ()
 
@@ -353,11 +366,10 @@ class _Try:
         if self.n_clusters == 1:
             return
         began = time.perf_counter()
-        most = self.n_clusters if self.model.n_clusters != "auto" else MOST_CLUSTERS
-        found = self.model.stability_ or measure_stability(self.model, X, weights, most=most, by_chance=False)
-        self.stability = found.by_number.get(self.n_clusters, 0.0)
+        found = self.model.stability_ or measure_stability(self.model, X, weights, by_chance=False)
+        self.figure = found.by_number.get(self.n_clusters, 0.0)
         self.seconds += time.perf_counter() - began
 
     def candidate(self) -> Candidate:
         """Return what is kept of it."""
-        return Candidate(self.name, self.n_clusters, self.stability, self.seconds, self.verdict)
+        return Candidate(self.name, self.n_clusters, self.figure, self.seconds, self.verdict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,36 +78,31 @@ class Candidate:
         return {key: value for key, value in self.__dict__.items() if key != "estimator"}
 
 
-@dataclass(frozen=True, repr=False)
-class Selection:
-    """Candidates, the best one first; prints as a table.
+class Selection(tuple[Candidate, ...]):
+    """Candidates, the best one first; a tuple that prints as a table.
 
     Attributes
     ----------
     candidates : tuple of Candidate
-        All candidates, the best one first; iteration, `len` and indexing work as well.
+        All candidates, the best one first.
     """
 
-    candidates: tuple[Candidate, ...]
+    __slots__ = ()
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All candidates, the best one first."""
+        return self
 
     @property
     def best(self) -> Any:
         """The fitted estimator of the best candidate."""
-        return self.candidates[0].estimator
-
-    def __iter__(self) -> Iterator[Candidate]:
-        return iter(self.candidates)
-
-    def __len__(self) -> int:
-        return len(self.candidates)
-
-    def __getitem__(self, place: int) -> Candidate:
-        return self.candidates[place]
+        return self[0].estimator
 
     def __str__(self) -> str:
-        width = max(len(candidate.name) for candidate in self.candidates)
+        width = max(len(candidate.name) for candidate in self)
         lines = [f"{'':{width}}    MSP  modularity    cut  agreement  ranks  clusters  smallest  seconds"]
-        for c in self.candidates:
+        for c in self:
             note = "" if c.allowed else "  (too small to count)" if c.n_clusters > 1 else "  (no split)"
             judged = f"{c.separation_probability:.3f}  {c.modularity:10.3f}  {c.normalized_cut:5.3f}"
             ranked = f"{c.agreement:9.3f}  {c.rank_sum:5.1f}  {c.n_clusters:8d}  {c.smallest_share:8.3f}"
@@ -185,18 +180,16 @@ def judged(judges: Judges, fitted: Sequence[Fitted], min_share: float) -> Select
             f"no candidate has {min_share:g} of the rows in its smallest cluster; the largest of these wins"
         )
     return Selection(
-        tuple(
-            Candidate(
-                name=fitted[i].name,
-                estimator=fitted[i].estimator,
-                agreement=float(agree[i]),
-                rank_sum=float(sums[i]),
-                allowed=found[i].allowed(min_share),
-                seconds=fitted[i].seconds,
-                **vars(found[i]),
-            )
-            for i in best_first(found, sums, min_share)
+        Candidate(
+            name=fitted[i].name,
+            estimator=fitted[i].estimator,
+            agreement=float(agree[i]),
+            rank_sum=float(sums[i]),
+            allowed=found[i].allowed(min_share),
+            seconds=fitted[i].seconds,
+            **vars(found[i]),
         )
+        for i in best_first(found, sums, min_share)
     )
 
 

@@ -72,27 +72,23 @@ class Stability:
         return max(k for k, value in self.by_number.items() if value >= self.best - WITHIN)
 
 
-def measure_stability(
-    model: Any, X: Any, weights: FloatArray | None, *, most: int = MOST_CLUSTERS, by_chance: bool = True
-) -> Stability:
+def measure_stability(model: Any, X: Any, weights: FloatArray | None, *, by_chance: bool = True) -> Stability:
     """Return the stability of a clusterer on checked rows, from a sample of at most 8192 of them in memory.
 
-    It looks at cuts into at most so many clusters. Costs ten fits to halves of the sample, and with
-    `by_chance` ten to halves of rows without clusters.
+    Costs ten fits to halves of the sample, and with `by_chance` ten to halves of rows without clusters.
     """
     rng = np.random.default_rng([0, *model._rng().bit_generator.random_raw(2).tolist()])
     few, few_weights = draw_rows(rows_of(X, weights), rng, square=model.kernel == "precomputed")
-    found = [_agreements(model, few, few_weights, most, rng) for _ in range(REPEATS)]
+    found = [_agreements(model, few, few_weights, rng) for _ in range(REPEATS)]
     n = max(map(len, found))
     table = np.array([[*some, *[np.nan] * (n - len(some))] for some in found]).reshape(REPEATS, n)
     by_number = {k + 2: float(np.nanmean(table[:, k])) for k in range(n)}
-    if not by_chance or model.kernel == "precomputed" or max(by_number.values(), default=0.0) < LEAST:
-        return Stability(by_number, 0.0)
+    asked = by_chance and model.kernel != "precomputed" and max(by_number.values(), default=0.0) >= LEAST
+    if not asked or sparse.issparse(few) or few.shape[1] > FULL_COVARIANCE:
+        return Stability(by_number, 0.0)  # with many columns, cuts by chance are not stable
     draw = _without_clusters(few, few_weights, standardize=scales_columns(model.standardize, few))
-    if draw is None:
-        return Stability(by_number, 0.0)
     ones = np.ones(len(few))
-    chance = [max(_agreements(model, draw(rng), ones, most, rng), default=0.0) for _ in range(REPEATS)]
+    chance = [max(_agreements(model, draw(rng), ones, rng), default=0.0) for _ in range(REPEATS)]
     return Stability(by_number, float(np.mean(chance)))
 
 
@@ -103,7 +99,7 @@ def draw_rows(rows: RowSet, rng: np.random.Generator, *, square: bool) -> tuple[
     return (values[:, numbers] if square else values), weights
 
 
-def _agreements(model: Any, X: Any, weights: FloatArray, most: int, rng: np.random.Generator) -> list[float]:
+def _agreements(model: Any, X: Any, weights: FloatArray, rng: np.random.Generator) -> list[float]:
     """Return how much fits to two halves agree about 2, 3, ... clusters."""
     order = rng.permutation(X.shape[0])
     halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
@@ -111,7 +107,7 @@ def _agreements(model: Any, X: Any, weights: FloatArray, most: int, rng: np.rand
     given = {**model.get_params(deep=False), "verbose": False, "checkpoint": None}
     one, other = (
         _cuts(
-            type(model)(**{**given, "n_clusters": min(most, len(half) // 10)}),
+            type(model)(**{**given, "n_clusters": min(MOST_CLUSTERS, len(half) // 10)}),
             X[np.ix_(half, half)] if square else X[half],
             weights[half],
             X[:, half] if square else X,
@@ -157,14 +153,9 @@ def count_splits(model: Any, X: Any, weights: FloatArray) -> int:
 
 
 def _without_clusters(
-    X: Any, weights: FloatArray, *, standardize: bool
-) -> Callable[[np.random.Generator], FloatArray] | None:
-    """Return how as many rows without clusters are drawn, with the margins and correlations of these.
-
-    None for sparse rows and more than 256 columns, where cuts by chance are not stable.
-    """
-    if sparse.issparse(X) or X.shape[1] > FULL_COVARIANCE:
-        return None
+    X: FloatArray, weights: FloatArray, *, standardize: bool
+) -> Callable[[np.random.Generator], FloatArray]:
+    """Return how as many rows without clusters are drawn, with the margins and correlations of these."""
     own = run(measure(Node(rows_of(X, weights), standardize=standardize))).standardization
     values = own.apply(X)
     columns = orientation(values, np.flatnonzero(own.varies))

@@ -103,6 +103,7 @@ class Schedule(Protocol):
     """
 
     gammas: ClassVar[Sequence[float]] = (10.0,)  # weights of partial labels against the logarithm of an index
+    behind: ClassVar[float] = math.inf  # a start whose first optimum is this much above the lowest is left
     nested: ClassVar[bool] = False  # whether the thresholds of an index are among those of the next one
     least_share: float = math.inf  # of the mass on the smaller side: the sequence ends at an optimum with it
 

@@ -19,6 +19,7 @@ from ravine.index.density_valleys import ProfileLine, labeled_minimum
 
 BINS_PER_BANDWIDTH = 8  # the error of a binned density falls with the square of the width; a choice
 SMALLEST = 1e-12  # standard deviations: least bandwidth, four digits above the rounding of the points
+BEHIND = 0.7  # log density: a start with twice the density of the best one at the first alpha is left behind
 FIRST_ALPHA = 0.01  # standard deviations: alpha_min, "close to zero" in MDH, Section 5.1.1
 PLACES = np.linspace(0.0, 20.0, 2001)  # x in `log_odds_slope`, and the rise of the log density there
 RISES = np.log(np.cosh(PLACES)) - PLACES / 2.0 * np.tanh(PLACES)
@@ -173,6 +174,7 @@ class MinimumDensitySchedule(Schedule):
     overshoot: float = 1.0
     name: str = "minimum density"
     nested: ClassVar[bool] = True
+    behind: ClassVar[float] = BEHIND
     gammas: ClassVar[Sequence[float]] = (0.1, 1.0)  # weights of partial labels against the density
 
     def indices(self, deviation: float, total: float, mean_variance: float) -> Sequence[MinimumDensityIndex]:

@@ -24,6 +24,7 @@ from ravine.index.base import CompiledIndex, IndexValue, Profile, ProjectionInde
 from ravine.optimize.descent import ITERATION_LIMIT, Descent, snap, spacing_for
 from ravine.optimize.memory_loops import Projector, StandardizedRows
 
+ORDINARY = 10.0  # size of ordinary values of an index; see `pursue_all`
 MAX_ROW_SUMS = 1 << 17  # most bins x columns for which the bins keep sums of rows, which give the gradient
 # cosine above which two ends are one hyperplane, if thresholds agree, too; at 0.999 they may still part
 SAME_DIRECTION = 0.9999
@@ -184,6 +185,7 @@ class StoppingRule:
     progress: float
     least_share: float = math.inf
     nested: bool = False
+    behind: float = math.inf
 
 
 def limit_steps(node: Node, max_iter: int, most: int = FULL_STEPS) -> int:
@@ -318,14 +320,18 @@ def pursue_all(
 ) -> Query[list[Optimum]]:
     """Run `pursue` from several starts.
 
-    Those that have met a better one at nearly the same hyperplane after the first index end there.
+    Those that are clearly behind after the first index end there, and so do those that have met a better one
+    at nearly the same hyperplane.
     """
     snapped = [snap(start, spacing_for(rule.tol, len(start))) for start in starts]
     node = with_standardized_rows(node)
     runs = [Pursuit(node, start, indices, rule) for start in snapped]
     yield from side_by_side(node, [run.minimize(1) for run in runs])
     firsts = sorted((run.best for run in runs if run.best), key=lambda end: end.point.value)
-    ahead = {id(end) for end in distinct(firsts)}
+    lowest = firsts[0].point.value
+    # the log density of a tiny bandwidth is huge everywhere, and no start is clearly behind
+    behind = rule.behind if abs(lowest) <= ORDINARY else math.inf
+    ahead = {id(end) for end in distinct(firsts) if not end.point.value - lowest > behind}
     yield from side_by_side(node, [run.minimize(len(indices)) for run in runs if id(run.best) in ahead])
     return [run.best for run in runs if run.best]
 

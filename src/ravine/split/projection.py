@@ -173,7 +173,7 @@ class ProjectionMethod(BaseMethod):
             signed = yield from gather([self._better_sign(node, start) for start in starts])
             starts = [start for start, _ in signed]
         schedule, nested = self.schedule, self.schedule.nested and node.labels is None
-        rule = StoppingRule(self.tol, self.max_iter, PROGRESS, schedule.least_share, nested)
+        rule = StoppingRule(self.tol, self.max_iter, PROGRESS, schedule.least_share, nested, schedule.behind)
         return (yield from pursue_all(node, starts, self.indices(node), rule))
 
     def _better_sign(self, node: Node, start: FloatArray) -> Query[tuple[FloatArray, float]]:
