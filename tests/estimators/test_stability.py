@@ -48,6 +48,7 @@ def test_the_number_is_the_largest_near_the_best():
     assert Stability({2: 0.90, 3: 0.93, 4: 0.87}, 0.0).n_clusters == 3
     assert Stability({2: 0.9}, 0.85).n_clusters == 1
     assert Stability({2: 0.5}, 0.0).n_clusters == 1
+    assert Stability({2: 0.6}, 0.0).n_clusters == 2
     assert Stability({2: 1.0}, 1.0).n_clusters == 1
     assert Stability({}, 0.0).n_clusters == 1
 

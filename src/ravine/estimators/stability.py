@@ -32,7 +32,7 @@ from ravine.split.split import MADE_BY
 REPEATS = 5  # pairs of halves
 MOST_ROWS = 8192  # of the sample that is halved
 MOST_CLUSTERS = 20
-LEAST = 0.5  # least stability of clusters, where 0 is that of a table without clusters and 1 the highest
+LEAST = 0.55  # least stability of clusters, where 0 is that of a table without clusters and 1 the highest
 WITHIN = 0.05  # of the best stability: the largest number of clusters is taken
 
 
@@ -52,8 +52,8 @@ class Stability:
     by_chance : float
         The highest stability in a table without clusters: of rows with the same margins and correlation.
     n_clusters : int
-        The largest number whose stability is within 0.05 of the best; 1 if the best is nearer to that by
-        chance than to 1.
+        The largest number whose stability is within 0.05 of the best; 1 if the best is less than 0.55 of the
+        way from that by chance to 1.
     """
 
     by_number: dict[int, float]
