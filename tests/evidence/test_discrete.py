@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from benchmarks.generators import customers
 from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.datasets import load_diabetes
+from sklearn.metrics import adjusted_rand_score
 
-from ravine import MinimumDensity, PrincipalDirection
+from ravine import MinimumDensity, PrincipalDirection, SpectralConnectivity
 from ravine.data.memory import MemoryRows
 from ravine.data.query import run
 from ravine.evidence.discrete import discrete_variables, leave_out
@@ -247,3 +249,19 @@ def test_components_of_a_kernel_map_are_no_discrete_columns():
         warnings.simplefilter("error", DiscreteColumnWarning)
         assert MinimumDensity("auto", kernel="diffusion").fit(X).tree_.n_clusters >= 2
         MinimumDensity(2, kernel="diffusion").fit(X)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("plan", [False, True])
+@pytest.mark.parametrize("make", [MinimumDensity, SpectralConnectivity])
+def test_a_given_number_of_segments_is_found_beside_gaps_of_discrete_columns(make, plan):
+    for seed in range(3):
+        X, y = customers(np.random.default_rng(seed), plan_is_segment=plan)
+        assert adjusted_rand_score(y, make(4).fit(X).labels_) > 0.9
+
+
+def test_two_complete_sets_of_indicators_are_two_variables():
+    rng = np.random.default_rng(0)
+    one, two = (np.eye(3)[rng.integers(0, 3, 300)] for _ in range(2))
+    found = discrete_variables(np.hstack([one, two]), np.ones(300), np.arange(6))
+    assert sorted(sorted(v.columns.tolist()) for v in found) == [[0, 1, 2], [3, 4, 5]]

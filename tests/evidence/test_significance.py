@@ -192,7 +192,7 @@ def test_a_p_value_is_significant_at_the_users_level_and_not_below(monkeypatch, 
     found = significance.Evidence(0.15, 1.0, 0.0, 1.0, 3)
     monkeypatch.setattr(significance, "t_test", lambda observed, depths, n: found)
     X, _ = blobs(2, 2, 1, n=60, apart=6.0)
-    monkeypatch.setattr("ravine.estimators.clusterer.FALLBACK_SHARE", 1.0)  # so that no split is in doubt
+    monkeypatch.setattr(MinimumDensity, "_is_in_doubt", lambda self: False)
     assert MinimumDensity("auto", level=level).fit(X).n_clusters_ == n_clusters
 
 
