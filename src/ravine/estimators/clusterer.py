@@ -120,6 +120,8 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     _split_order: ClassVar[str] = "depth"
     # Whether a given number of clusters is reached with splits that have no valley.
     _splits_always: ClassVar[bool] = True
+    # Whether splits are as in a paper: none without a valley, and gaps of discrete columns like all others.
+    _as_published: ClassVar[bool] = False
 
     @abstractmethod
     def _method(self, rows: RowSet | None = None) -> BaseMethod:
@@ -203,7 +205,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
                 auto=n_clusters == "auto",
                 watch=self._watch,
                 labels=labels,
-                in_columns=self.feature_map_ is None,
+                in_columns=self.feature_map_ is None and not self._as_published,
                 sets_aside=self.outliers != "include",
                 checkpoint=self._checkpoint(root, labels) if n_clusters == self.n_clusters else None,
             )
@@ -353,7 +355,7 @@ class TreeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if self.min_cluster_size is not None:
             min_weight = check_int("min_cluster_size", self.min_cluster_size, 1)
         depth = UNLIMITED if self.max_depth is None else check_int("max_depth", self.max_depth, 0)
-        always = self._splits_always and self.n_clusters != "auto"
+        always = self._splits_always and not self._as_published and self.n_clusters != "auto"
         return Limits(wanted, depth, min_weight, always, always and self.outliers == "assign")
 
     def _repr_html_inner(self) -> str:

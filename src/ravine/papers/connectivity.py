@@ -54,7 +54,7 @@ class SCnP2(SpectralConnectivity):
     _large_margin: ClassVar[bool] = False
     _split_order: ClassVar[str] = "size"
 
-    _splits_always: ClassVar[bool] = False
+    _as_published: ClassVar[bool] = True
 
     def _method(self, rows: RowSet | None = None) -> PublishedConnectivity:
         schedule = ConnectivitySchedule(

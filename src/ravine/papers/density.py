@@ -40,7 +40,7 @@ class MDP2(MinimumDensity):
     max_iter: int = 100
     outliers: Literal["assign", "label", "include"] = "include"
 
-    _splits_always: ClassVar[bool] = False
+    _as_published: ClassVar[bool] = True
 
     def _method(self, rows: RowSet | None = None) -> ProjectionMethod:
         found = super()._method(rows)

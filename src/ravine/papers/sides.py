@@ -33,7 +33,7 @@ class CPMMC(MaximumMargin):
     max_iter: int = 200
     outliers: Literal["assign", "label", "include"] = "include"
 
-    _splits_always: ClassVar[bool] = False
+    _as_published: ClassVar[bool] = True
 
     def _method(self, rows: RowSet | None = None) -> MarginMethod:
         found = super()._method(rows)
@@ -63,7 +63,7 @@ class MSPC(MaximinSeparation):
     min_share: float = 0.0
     outliers: Literal["assign", "label", "include"] = "include"
 
-    _splits_always: ClassVar[bool] = False
+    _as_published: ClassVar[bool] = True
 
     def _method(self, rows: RowSet | None = None) -> BaseMethod:
         check_choice("solver", self.solver, ("mpm", "gep", "eig"))
