@@ -78,7 +78,6 @@ EXCEPTIONS = {
     ("store/model_file.py", "ravine.estimators.auto_cluster"),
     ("store/model_file.py", "ravine.estimators.methods"),
     ("store/model_file.py", "ravine.estimators.classifier"),
-    ("store/model_file.py", "ravine.estimators.selection"),
     ("store/model_file.py", "ravine.papers"),
     ("estimators/clusterer.py", "ravine.view.notebook"),
 }

@@ -28,7 +28,7 @@ from ravine.features.diffusion import UNKNOWN_CLUSTERS
 from ravine.metrics import adjusted_rand_index
 from ravine.split.split import MADE_BY
 
-# Chosen on 41 labeled sets and 95 tables without clusters (`benchmarks/number.py`), see docs/defaults.md.
+# Chosen on 41 labeled sets and 95 tables without clusters (`benchmarks/number.py`).
 REPEATS = 5  # pairs of halves
 MOST_ROWS = 8192  # of the sample that is halved
 MOST_CLUSTERS = 20
@@ -87,8 +87,7 @@ def measure_stability(model: Any, X: Any, weights: FloatArray | None, *, by_chan
     if not asked or sparse.issparse(few) or few.shape[1] > FULL_COVARIANCE:
         return Stability(by_number, 0.0)  # with many columns, cuts by chance are not stable
     draw = _without_clusters(few, few_weights, standardize=scales_columns(model.standardize, few))
-    ones = np.ones(len(few))
-    chance = [max(_agreements(model, draw(rng), ones, rng), default=0.0) for _ in range(REPEATS)]
+    chance = [max(_agreements(model, draw(rng), np.ones(len(few)), rng), default=0.0) for _ in range(REPEATS)]
     return Stability(by_number, float(np.mean(chance)))
 
 

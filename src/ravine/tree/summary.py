@@ -158,6 +158,8 @@ def exemplars(tree: TreeArrays, X: Any, n: int = 3, sample_weight: Any = None) -
 
 def why_one_cluster(tree: TreeArrays, level: float) -> str:
     """Say why a tree grown with "auto" has a single leaf: its deepest valley, and the p-value of it."""
+    if tree.mapped:
+        return "found one cluster: halves of the rows do not find the same clusters again"
     refused = tree.refused[0]
     if refused is None:
         return "found one cluster: no hyperplane has enough rows on both sides"
